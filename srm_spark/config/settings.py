@@ -1,0 +1,108 @@
+"""What a resolved configuration is: frozen, typed, one object per cluster and per flow. No secrets in any repr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from srm_spark.model import Flow
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """How to reach one cluster: Java client properties, the same for every client of that cluster."""
+
+    alias: str
+    bootstrap_servers: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java client properties common to all clients (`security.protocol`, `sasl.*`, `ssl.*` …)."""
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    """Which topics flow, how they are named and made."""
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    config_exclude: tuple[str, ...]
+    policy_class: str
+    separator: str
+    internal_separator: str
+    replication_factor: int
+    use_defaults_from: str
+    refresh_seconds: float
+    refresh_enabled: bool
+    heartbeats_replicated: bool
+
+
+@dataclass(frozen=True)
+class SyncSettings:
+    """Offset syncs of one flow."""
+
+    enabled: bool
+    on_target: bool
+    lag_max: int
+    replication_factor: int
+
+
+@dataclass(frozen=True)
+class HeartbeatSettings:
+    """Heartbeats of one ordered pair of clusters, enabled as a flow or not."""
+
+    flow: Flow
+    enabled: bool
+    interval_seconds: float
+    replication_factor: int
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """How much one micro-batch takes, and how often."""
+
+    max_records: int
+    """Source offsets per trigger, all partitions together."""
+    max_bytes: int
+    """Bytes that one pass writes before progress is committed."""
+    arrow_max_records: int
+    arrow_max_bytes: int
+    trigger_interval_ms: int
+    tasks_max: int | None
+    """Most tasks of one batch; None takes the parallelism of the session."""
+
+
+@dataclass(frozen=True)
+class FlowSettings:
+    """Everything that one enabled flow needs."""
+
+    flow: Flow
+    source: ClusterSettings
+    target: ClusterSettings
+    topics: TopicSettings
+    syncs: SyncSettings
+    batch: BatchSettings
+    consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java consumer properties of the replication consumer, on top of the source's common ones."""
+    producer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java producer properties of the record producer, on top of the target's common ones."""
+    connector_name: str = "MirrorSourceConnector"
+    """First element of the progress keys (mirrormaker2.md section 2.2)."""
+    progress_topic: str = ""
+    progress_replication_factor: int = 3
+    progress_partitions: int = 25
+    retry_count: int = -1
+    """Failed starts in a row before the flow is given up; -1 retries for ever."""
+    retry_delay_seconds: float = 10.0
+    admin_timeout_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A whole configuration file, resolved."""
+
+    clusters: Mapping[str, ClusterSettings]
+    flows: tuple[FlowSettings, ...]
+    """The enabled flows."""
+    heartbeats: tuple[HeartbeatSettings, ...]
+    """Every ordered pair for which heartbeats are emitted."""
+    warnings: tuple[str, ...] = ()
+    """What the file says that is not honoured, one line each with its place."""

@@ -1,0 +1,84 @@
+"""The exceptions of srm-spark. Every message says what happened, where, and what to do.
+
+SrmError
+├── ConfigError                 the file is wrong: every problem at once, nothing was touched
+├── SetupError                  this machine or session cannot run a driver (Java, jars, speculation)
+└── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
+    ├── SourceUnavailable       the source cluster does not answer or refuses us
+    ├── TargetUnavailable       the target cluster does not answer or refuses us
+    ├── TargetWriteFailed       records were not acknowledged by the target
+    ├── ForeignWriter           target offsets are not contiguous: somebody else writes to the remote topic
+    ├── OffsetSyncFailed        the offset-syncs topic refused a record
+    ├── ProgressFailed          the progress topic refused a record: the batch will be found again at the next start
+    └── ClaimLost               another driver owns the flow now
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class SrmError(Exception):
+    """Base of everything that srm-spark raises on purpose."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong in a configuration, printed as `file:line key — got — allowed — hint`."""
+
+    location: str
+    """`file:line`, `-D` for an override, or the file alone where no line applies."""
+    key: str
+    message: str
+    """What was found and what is allowed."""
+    hint: str = ""
+    """What to do: a did-you-mean, a command, an example."""
+
+    def __str__(self) -> str:
+        text = f"{self.location}: {self.key}: {self.message}"
+        return f"{text} — {self.hint}" if self.hint else text
+
+
+class ConfigError(SrmError):
+    """The configuration cannot be used; `problems` holds every reason found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class SetupError(SrmError):
+    """The machine or Spark session lacks something; the message ends with the remedy."""
+
+
+class FlowError(SrmError):
+    """Something stopped one flow; it is retried."""
+
+
+class SourceUnavailable(FlowError):
+    """The source cluster does not answer or refuses the credentials."""
+
+
+class TargetUnavailable(FlowError):
+    """The target cluster does not answer or refuses the credentials."""
+
+
+class TargetWriteFailed(FlowError):
+    """Records were not acknowledged by the target."""
+
+
+class ForeignWriter(FlowError):
+    """Acknowledged offsets are not contiguous, so the map of this range cannot be trusted."""
+
+
+class OffsetSyncFailed(FlowError):
+    """The offset-syncs topic refused a record."""
+
+
+class ProgressFailed(FlowError):
+    """The progress topic refused a record."""
+
+
+class ClaimLost(FlowError):
+    """Another driver took over the flow."""
