@@ -3,6 +3,9 @@
 SrmError
 ├── ConfigError                 the file is wrong: every problem at once, nothing was touched
 ├── SetupError                  this machine or session cannot run a driver (Java, jars, speculation)
+├── CodecError                  bytes are not the record they should be, or a value cannot be written as one
+├── PatternError                a Java regular expression that cannot be used here
+├── PolicyError                 a replication policy cannot be loaded or cannot work
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
     ├── TargetUnavailable       the target cluster does not answer or refuses us
@@ -50,6 +53,27 @@ class ConfigError(SrmError):
 
 class SetupError(SrmError):
     """The machine or Spark session lacks something; the message ends with the remedy."""
+
+
+class CodecError(SrmError):
+    """Bytes of an internal topic are not the record they should be, or a value cannot be written as one."""
+
+
+class PatternError(SrmError):
+    """A regular expression of a filter cannot be used; names the pattern, the construct and a rewrite."""
+
+    def __init__(self, pattern: str, construct: str, rewrite: str) -> None:
+        self.pattern = pattern
+        self.construct = construct
+        self.rewrite = rewrite
+        super().__init__(pattern, construct, rewrite)
+
+    def __str__(self) -> str:
+        return f"pattern {self.pattern!r}: {self.construct} — {self.rewrite}"
+
+
+class PolicyError(SrmError):
+    """A replication policy cannot be loaded or cannot work."""
 
 
 class FlowError(SrmError):

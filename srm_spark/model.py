@@ -91,3 +91,25 @@ class Heartbeat:
     source: str
     target: str
     timestamp: int
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A partition that stands still: the first source offset not replicated, and why."""
+
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ProgressDetail:
+    """What one commit of progress adds to the plain offset that MirrorMaker 2 knows."""
+
+    source: OffsetRange
+    """Source offsets that were read, gaps included."""
+    target_end: int | None
+    """Where the next record would lie on the target; None while nothing was ever written."""
+    intervals: tuple[Interval, ...]
+    hold: Hold | None = None
+    topic_id: str | None = None
+    """Id of the source topic, so that a re-created one is noticed."""
