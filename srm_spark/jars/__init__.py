@@ -1,0 +1,22 @@
+"""The jars that Spark, the brokers and the Java judges need, and the Java that runs them.
+
+`manifest.py` is the one list of versions, `checksums.sha256` says what each jar must hold, `fetch.py` downloads what
+is missing with the Apache Ivy of the pyspark wheel. Imports nothing of srm_spark but the errors.
+"""
+
+from srm_spark.jars.fetch import cached, fetch
+from srm_spark.jars.java import JavaRuntime, ensure_java, find_java, java_command, java_home
+from srm_spark.jars.manifest import JAR_SETS, Dependency, JarSet
+
+__all__ = [
+    "JAR_SETS",
+    "Dependency",
+    "JarSet",
+    "JavaRuntime",
+    "cached",
+    "ensure_java",
+    "fetch",
+    "find_java",
+    "java_command",
+    "java_home",
+]

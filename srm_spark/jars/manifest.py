@@ -1,0 +1,63 @@
+"""Which jars there are: the only place that holds their versions.
+
+After a change run `python -m srm_spark.jars --pin` and commit `checksums.sha256` with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Dependency(NamedTuple):
+    """Maven coordinates."""
+
+    group: str
+    artifact: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """Jars that go on one class path together."""
+
+    name: str
+    purpose: str
+    transitive: bool
+    """Whether the dependencies of the named jars belong to the set, too."""
+    dependencies: tuple[Dependency, ...]
+
+
+# Not transitive: everything else is in the pyspark wheel, and the Kafka source of Spark 4.2.0 asks for a token provider
+# 4.2.0 that not every repository holds; 4.1.0-preview1 is the newest that all do, and works.
+DRIVER = JarSet(
+    name="driver",
+    purpose="what Spark needs to read Kafka and write Delta tables",
+    transitive=False,
+    dependencies=(
+        Dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+        Dependency("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1"),
+        Dependency("org.apache.kafka", "kafka-clients", "3.9.2"),
+        Dependency("org.apache.commons", "commons-pool2", "2.13.1"),
+        Dependency("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
+        Dependency("io.delta", "delta-storage", "4.4.0"),
+    ),
+)
+
+# connect-mirror brings connect-mirror-client; slf4j-simple because no Kafka jar carries a logging backend.
+KAFKA = JarSet(
+    name="kafka",
+    purpose="Kafka brokers, their tools and MirrorMaker 2, for tests and the demo",
+    transitive=True,
+    dependencies=(
+        Dependency("org.apache.kafka", "kafka_2.13", "4.3.1"),
+        Dependency("org.apache.kafka", "kafka-tools", "4.3.1"),
+        Dependency("org.apache.kafka", "connect-mirror", "4.3.1"),
+        Dependency("org.slf4j", "slf4j-simple", "1.7.36"),
+    ),
+)
+
+JAR_SETS = {jar_set.name: jar_set for jar_set in (DRIVER, KAFKA)}
