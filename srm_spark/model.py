@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
     upstream: int
     downstream: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which makes no sense on an interval
 
     @property
     def upstream_end(self) -> int:
