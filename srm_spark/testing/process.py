@@ -139,5 +139,7 @@ class JavaProcess:
         return None if self._jvm is None else self._jvm.returncode
 
     def _log_tail(self, lines: int = 30) -> str:
-        tail = "\n".join(self.log_text().splitlines()[-lines:]) if self.log_path.exists() else ""
-        return f"the end of {self.log_path}:\n{tail or '(empty)'}"
+        printed = self.log_text().splitlines() if self.log_path.exists() else []
+        # Stack frames would push the reason out.
+        tail = [line for line in printed if not line.startswith("\t")][-lines:]
+        return "\n".join([f"the end of {self.log_path}:", *(tail or ["(empty)"])])

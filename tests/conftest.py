@@ -1,0 +1,96 @@
+"""Clusters and names for all tests. Brokers start once a run, when the first test asks; each test has its own topics."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srm_spark.jars import fetch, find_java
+from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
+
+TESTS = Path(__file__).parent
+MARKED_FOLDERS = ("spark", "broker")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kafka-bootstrap-servers",
+        default="",
+        metavar="A,B[,C]",
+        help="use these clusters as primary, secondary and tertiary instead of starting brokers; "
+        "several brokers of one cluster are joined by ';'",
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The folder says what a test needs, so nobody has to remember the marker."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in MARKED_FOLDERS:
+            item.add_marker(folder)
+
+
+def _cluster(config: pytest.Config, index: int, name: str) -> Iterator[KafkaCluster]:
+    external = str(config.getoption("--kafka-bootstrap-servers")).split(",")
+    if external == [""]:
+        external = []
+    elif index >= len(external):
+        pytest.skip(f"--kafka-bootstrap-servers names {len(external)} clusters, {name} would be number {index + 1}")
+    with kafka_cluster(name, external=external[index].replace(";", ",") if external else "") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def primary(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
+    """The usual source."""
+    yield from _cluster(pytestconfig, 0, "primary")
+
+
+@pytest.fixture(scope="session")
+def secondary(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
+    """The usual target."""
+    yield from _cluster(pytestconfig, 1, "secondary")
+
+
+@pytest.fixture(scope="session")
+def tertiary(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
+    """The third of a ring or chain."""
+    yield from _cluster(pytestconfig, 2, "tertiary")
+
+
+@pytest.fixture
+def local_kafka() -> Iterator[Callable[..., LocalKafka]]:
+    """Factory of brokers that belong to one test, which may stop, kill and pause them: `local_kafka("name", …)`."""
+    with ExitStack() as stack:
+
+        def start(name: str, **arguments: Any) -> LocalKafka:
+            return stack.enter_context(LocalKafka(name, **arguments))
+
+        yield start
+
+
+@pytest.fixture
+def unique() -> str:
+    """A suffix that makes topic and group names of this test its own: one broker serves the whole run."""
+    return uuid.uuid4().hex[:8]
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> list[Path]:
+    """The class path of brokers, tools and MirrorMaker 2."""
+    return fetch("kafka")
+
+
+@pytest.fixture(scope="session")
+def java_judge() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`run_java_source(source, *arguments)`: Kafka's own Java classes as judges. Needs a JDK, which CI must have."""
+    if not find_java().has_compiler and not os.environ.get("CI"):
+        pytest.skip(f"{find_java().home} is a JRE; Java judges need a JDK (openjdk-17-jdk-headless)")
+    return run_java_source

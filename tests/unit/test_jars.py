@@ -1,0 +1,163 @@
+"""Jar sets and the choice of a Java, without a JVM: fake `java` scripts and fake jars."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from srm_spark.errors import SetupError
+from srm_spark.jars import JAR_SETS, cache, fetch, find_java, ivy, java
+from srm_spark.jars.cache import CACHE_VARIABLE, cache_dir, checksums
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without Java; the path of a folder on its PATH."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(java, "_SYSTEM_FOLDERS", ())
+    return tmp_path / "path"
+
+
+def make_java(home: Path, version: str) -> Path:
+    command = home / "bin" / "java"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"#!/bin/sh\necho '    java.home = {home}' >&2\necho 'openjdk version \"{version}\"' >&2\n")
+    command.chmod(0o755)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "21" 2023-09-19 LTS', 21),
+        ('openjdk version "1.8.0_402"', 8),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("bash: java: command not found", None),
+    ],
+)
+def test_version_is_read_from_what_java_prints(line: str, version: int | None) -> None:
+    assert java.parse_version(f"Picked up JAVA_TOOL_OPTIONS: -Dx=1\n{line}\nOpenJDK 64-Bit Server VM") == version
+
+
+def test_java_home_wins_over_the_path(no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk21", "21.0.2")))
+    on_path = make_java(tmp_path / "jdk17", "17.0.1")
+    monkeypatch.setenv("PATH", str(on_path / "bin"))
+    assert (find_java().home, find_java().version) == (tmp_path / "jdk21", 21)
+
+
+def test_an_unsuitable_java_home_is_passed_over(no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk11", "11.0.2")))
+    make_java(tmp_path / "cache" / "java", "17.0.1")
+    assert find_java().home == tmp_path / "cache" / "java"
+    assert not find_java().has_compiler
+
+
+def test_unsuitable_javas_are_named_with_the_remedy(
+    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk8", "1.8.0_402")))
+    with pytest.raises(SetupError, match=r"found only Java 8 at .*jdk8; install a JDK 17 or 21 .*JAVA_HOME"):
+        find_java()
+
+
+def test_a_machine_without_java_is_told_what_to_install(no_java: Path) -> None:
+    with pytest.raises(SetupError, match=r"no Java found.*apt-get install openjdk-17"):
+        find_java()
+
+
+def test_every_set_is_pinned() -> None:
+    pinned = checksums()
+    assert set(pinned) == set(JAR_SETS)
+    for jar_set in JAR_SETS.values():
+        named = {f"{dependency.artifact}-{dependency.version}.jar" for dependency in jar_set.dependencies}
+        assert named <= set(pinned[jar_set.name])
+        assert jar_set.transitive or named == set(pinned[jar_set.name])
+    assert all(len(digest) == 64 for digests in pinned.values() for digest in digests.values())
+
+
+def make_jar(directory: Path, name: str, content: bytes = b"jar") -> dict[str, str]:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_bytes(content)
+    return {name: hashlib.sha256(content).hexdigest()}
+
+
+def test_a_changed_jar_is_named(tmp_path: Path) -> None:
+    expected = make_jar(tmp_path, "a-1.jar") | make_jar(tmp_path, "b-2.jar")
+    cache.verify(tmp_path, expected)
+    make_jar(tmp_path, "b-2.jar", b"something else")
+    with pytest.raises(SetupError, match=r"^b-2\.jar is not the jar.*expected sha256 .*remove .*make setup"):
+        cache.verify(tmp_path, expected)
+
+
+def test_unchanged_jars_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = make_jar(tmp_path, "a-1.jar")
+    cache.verify(tmp_path, expected)
+    monkeypatch.setattr(cache, "_sha256", lambda jar: pytest.fail(f"{jar} was read"))
+    cache.verify(tmp_path, expected)
+
+
+def test_new_checksums_make_old_jars_be_read_again(tmp_path: Path) -> None:
+    cache.verify(tmp_path, make_jar(tmp_path, "a-1.jar"))
+    with pytest.raises(SetupError, match=r"^a-1\.jar"):
+        cache.verify(tmp_path, {"a-1.jar": "0" * 64})
+
+
+def test_a_set_is_complete_only_with_exactly_its_jars(tmp_path: Path) -> None:
+    expected = make_jar(tmp_path, "a-1.jar")
+    assert cache.complete(tmp_path, expected)
+    assert not cache.complete(tmp_path, {**expected, "b-2.jar": ""})
+    assert not cache.complete(tmp_path, {})
+    make_jar(tmp_path, "a-0.jar")
+    assert not cache.complete(tmp_path, expected)
+
+
+def test_written_checksums_are_read_back(tmp_path: Path) -> None:
+    expected = make_jar(tmp_path / "one", "a-1.jar")
+    cache.write_checksums({"driver": tmp_path / "one"}, tmp_path / "sums")
+    assert checksums(tmp_path / "sums") == {"driver": expected}
+
+
+def test_the_cache_is_the_variable_else_in_the_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    assert cache_dir() == tmp_path
+    monkeypatch.delenv(CACHE_VARIABLE)
+    assert cache_dir() == Path(__file__).parents[2] / ".cache"
+
+
+def test_an_unknown_set_is_refused() -> None:
+    with pytest.raises(SetupError, match=r"unknown jar set 'spark'; there are: driver, kafka"):
+        fetch("spark")
+
+
+@pytest.mark.parametrize(
+    ("repository", "root"),
+    [
+        ("", ""),
+        ("https://mirror.example/maven", ' root="https://mirror.example/maven/"'),
+        ("/srv/maven/", ' root="file:///srv/maven/"'),
+    ],
+)
+def test_the_repository_can_be_another(repository: str, root: str) -> None:
+    assert f'<ibiblio name="maven" m2compatible="true"{root}/>' in ivy._settings_xml(repository)
+
+
+def test_driver_jars_come_alone_and_kafka_jars_with_their_dependencies() -> None:
+    assert 'transitive="false" conf="driver-&gt;default"' in ivy._module_xml(JAR_SETS["driver"])
+    assert 'transitive="true" conf="kafka-&gt;runtime(*),master(*)"' in ivy._module_xml(JAR_SETS["kafka"])
+
+
+def test_a_failed_download_says_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ivy.REPOSITORY_VARIABLE, "http://mirror.example")
+    gone = "\tServer access error at url http://mirror.example/a.pom (java.net.ConnectException: Connection refused)\n"
+    message = ivy._failure(JAR_SETS["driver"], gone)
+    assert "set 'driver'" in message
+    assert "http://mirror.example does not answer (java.net.ConnectException: Connection refused)" in message
+    assert message.endswith("or set SRM_SPARK_MAVEN_REPO to a Maven repository that is reachable (URL or directory)")
+    absent = ":: io.delta#delta-storage;4.4.0: not found"
+    assert "does not hold io.delta:delta-storage:4.4.0" in ivy._failure(JAR_SETS["driver"], absent)
