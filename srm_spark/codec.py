@@ -163,7 +163,7 @@ def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:
         return ProgressDetail(
             source=OffsetRange(_offset(start), _offset(end)),
             target_end=None if document["target_end"] is None else _offset(document["target_end"]),
-            intervals=tuple(_interval(*numbers) for numbers in document["intervals"]),
+            intervals=_intervals(document["intervals"], start, end),
             hold=_hold(document["hold"]),
             topic_id=None if document["topic_id"] is None else _text(document["topic_id"]),
         )
@@ -293,8 +293,17 @@ def _text(value: Any) -> str:
     return value
 
 
-def _interval(upstream: Any, downstream: Any, count: Any) -> Interval:
-    return Interval(_offset(upstream), _offset(downstream), _offset(count))
+def _intervals(rows: Any, start: int, end: int) -> tuple[Interval, ...]:
+    """The intervals of a header; ValueError unless they ascend on both sides within the source range."""
+    downstream_end = 0
+    intervals = tuple(Interval(*(_offset(number) for number in row)) for row in rows)
+    for interval in intervals:
+        if interval.count < 1 or interval.upstream < start or interval.downstream < downstream_end:
+            raise ValueError(interval)
+        start, downstream_end = interval.upstream_end, interval.downstream_end
+    if start > end:
+        raise ValueError(intervals)
+    return intervals
 
 
 def _hold(document: Any) -> Hold | None:

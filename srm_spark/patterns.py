@@ -338,6 +338,8 @@ class _Translator:
             self.at = end + 1
         if name in _POSIX:
             return _POSIX[name]
+        if self.case and name in ("Lu", "Ll", "Lt"):
+            self._fail(f"\\p{{{name}}} where case is ignored", "write \\p{L}")
         if category := _CATEGORY.fullmatch(name):
             return _category(category[1])
         return self._fail(f"\\p{{{name}}} is not supported", "write the characters, such as [a-z], or \\p{L}")
