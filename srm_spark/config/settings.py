@@ -46,6 +46,21 @@ class SyncSettings:
 
 
 @dataclass(frozen=True)
+class CheckpointSettings:
+    """Translation of consumer group offsets of one flow."""
+
+    groups: tuple[str, ...] = (".*",)
+    groups_exclude: tuple[str, ...] = ()
+    refresh_enabled: bool = True
+    refresh_seconds: float = 600.0
+    emit_enabled: bool = True
+    emit_seconds: float = 60.0
+    sync_enabled: bool = False
+    sync_seconds: float = 60.0
+    replication_factor: int = 3
+
+
+@dataclass(frozen=True)
 class HeartbeatSettings:
     """Heartbeats of one ordered pair of clusters, enabled as a flow or not."""
 
@@ -93,6 +108,17 @@ class FlowSettings:
     """Failed starts in a row before the flow is given up; -1 retries for ever."""
     retry_delay_seconds: float = 10.0
     admin_timeout_seconds: float = 60.0
+    source_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java admin properties on the source, on top of the source's common ones."""
+    target_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java admin properties on the target, on top of the target's common ones."""
+    syncs_producer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java producer properties of the offset-syncs producer, on top of the common ones of the cluster it writes to."""
+    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    topic_configs_synced: bool = True
+    topic_configs_seconds: float = 600.0
+    topic_acls_synced: bool = True
+    topic_acls_seconds: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -106,3 +132,5 @@ class Settings:
     """Every ordered pair for which heartbeats are emitted."""
     warnings: tuple[str, ...] = ()
     """What the file says that is not honoured, one line each with its place."""
+    dialect: str = "mm2"
+    """Whose rules were followed where MirrorMaker 2 and SRM disagree: `mm2` or `srm`."""

@@ -1,0 +1,180 @@
+"""Rows for the keys of a replication: MM2's three connectors, what SRM adds to them, and our own."""
+
+from __future__ import annotations
+
+from srm_spark.config.schema import Effect, Key, Kind, Scope
+
+_H, _T, _C, _I, _R = Effect.HONOURED, Effect.TRANSLATED, Effect.CHECKED, Effect.IGNORED, Effect.REFUSED
+_TOP, _CON, _FLOW = Scope.TOP, Scope.CONNECTOR, Scope.FLOW
+_SECONDS = 10**9
+_LONG = 2**63 - 1
+_RF = 2**15 - 1
+_MIRROR = "org.apache.kafka.connect.mirror."
+
+CONFIG_EXCLUDE = (
+    "follower.replication.throttled.replicas,leader.replication.throttled.replicas,"
+    "message.timestamp.difference.max.ms,log.message.timestamp.before.max.ms,log.message.timestamp.after.max.ms,"
+    "message.timestamp.type,unclean.leader.election.enable,min.insync.replicas"
+)
+
+
+def _flag(name: str, default: str, does: str, effect: Effect = _H, scope: Scope = _CON) -> Key:
+    return Key(name, Kind.BOOL, default, scope, effect, does, allowed=("true", "false"))
+
+
+def _number(
+    name: str, default: str, low: int, does: str, effect: Effect = _H, high: int = _LONG, scope: Scope = _CON
+) -> Key:
+    return Key(name, Kind.INT, default, scope, effect, does, low=low, high=high)
+
+
+def _interval(name: str, default: str, does: str, effect: Effect = _C, srm: str | None = None) -> Key:
+    return Key(name, Kind.INT, default, _CON, effect, does, srm_default=srm, low=1, high=_SECONDS, off=True)
+
+
+def _factor(name: str, default: str, does: str, effect: Effect = _H) -> Key:
+    return Key(name, Kind.INT, default, _CON, effect, f"{does}; -1 takes the broker's default", low=-1, high=_RF)
+
+
+def _text(name: str, default: str | None, does: str, effect: Effect = _I, kind: Kind = Kind.TEXT) -> Key:
+    return Key(name, kind, default, _CON, effect, does)
+
+
+_SMT = "Connect's transforms are Java classes; records are copied unchanged"
+_CONVERTER = "records are copied as bytes, whatever the converter"
+
+SOURCE = (
+    _flag("enabled", "false", "Turns the flow on."),
+    Key("topics", Kind.REGEXES, ".*", _CON, _H, "Topics that flow; each expression must match the whole name.", ""),
+    Key("topics.exclude", Kind.REGEXES, r"mm2.*\.internal,.*\.replica,__.*", _CON, _H, "Topics that never flow."),
+    _text("topics.blacklist", None, "Old name of `topics.exclude`, used where that is not set.", _T, Kind.REGEXES),
+    _text("topic.filter.class", f"{_MIRROR}DefaultTopicFilter", "Only Kafka's own filter runs here.", _R, Kind.CLASS),
+    Key("config.properties.exclude", Kind.REGEXES, CONFIG_EXCLUDE, _CON, _H, "Topic configs that are not copied."),
+    _text("config.properties.blacklist", None, "Old name of `config.properties.exclude`.", _T, Kind.REGEXES),
+    _text(
+        "config.property.filter.class",
+        f"{_MIRROR}DefaultConfigPropertyFilter",
+        "Only Kafka's own filter runs here.",
+        _R,
+        Kind.CLASS,
+    ),
+    Key(
+        "use.defaults.from",
+        Kind.TEXT,
+        "target",
+        _FLOW,
+        _H,
+        "Whose defaults a new remote topic has where the source topic sets nothing.",
+        allowed=("target", "source"),
+    ),
+    _flag("refresh.topics.enabled", "true", "Looks for new and changed topics while running."),
+    _interval("refresh.topics.interval.seconds", "5", "How often topics are looked for (MM2: 600).", _H, "5"),
+    _flag("sync.topic.configs.enabled", "true", "Keeps the configs of existing remote topics equal.", _C),
+    _interval("sync.topic.configs.interval.seconds", "600", "How often topic configs are compared."),
+    _flag("sync.topic.acls.enabled", "true", "Copies topic ACLs.", _C),
+    _interval("sync.topic.acls.interval.seconds", "600", "How often ACLs are copied."),
+    _factor("replication.factor", "2", "Replication factor of new remote topics"),
+    _factor("offset-syncs.topic.replication.factor", "3", "Replication factor of the offset-syncs topic"),
+    Key(
+        "offset-syncs.topic.location",
+        Kind.TEXT,
+        "source",
+        _CON,
+        _H,
+        "On which cluster the offset-syncs topic lives.",
+        allowed=("source", "target"),
+    ),
+    _number("offset.lag.max", "100", 0, "Most records between two offset syncs; 0 syncs every record."),
+    _flag("emit.offset-syncs.enabled", "true", "Writes offset syncs."),
+    _flag("heartbeats.replication.enabled", "true", "Replicates heartbeats topics whatever the topic filter says."),
+    _text("metric.names.formats", "legacy", "MM2's JMX beans do not exist here; see the metrics page.", _I, Kind.LIST),
+    _number("consumer.poll.timeout.ms", "1000", 0, "Spark fetches; nothing polls.", _I),
+    Key("tasks.max", Kind.INT, None, _CON, _H, "Most tasks of one batch; unset takes the session's.", low=1),
+    _flag("tasks.max.enforce", "true", "`tasks.max` is always an upper bound here.", _I),
+    _number("admin.timeout.ms", "60000", 1, "Longest wait for one administrative call.", high=2**31 - 1),
+    _text("replication.policy.class", f"{_MIRROR}DefaultReplicationPolicy", "Names remote topics.", _H, Kind.CLASS),
+    _text("replication.policy.separator", ".", "Stands between alias and topic in a remote name.", _H),
+    _flag("replication.policy.internal.topic.separator.enabled", "true", "Uses the separator in internal names too."),
+    _text(
+        "forwarding.admin.class",
+        "org.apache.kafka.clients.admin.ForwardingAdmin",
+        "Topics are made by srm-spark itself.",
+        _R,
+        Kind.CLASS,
+    ),
+)
+
+CHECKPOINT = (
+    Key("groups", Kind.REGEXES, ".*", _CON, _C, "Consumer groups whose offsets are translated.", ""),
+    Key("groups.exclude", Kind.REGEXES, "console-consumer-.*,connect-.*,__.*", _CON, _C, "Groups left alone."),
+    _text("groups.blacklist", None, "Old name of `groups.exclude`.", _T, Kind.REGEXES),
+    _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", "Only Kafka's own filter runs here.", _R, Kind.CLASS),
+    _flag("refresh.groups.enabled", "true", "Looks for new groups while running.", _C),
+    _interval("refresh.groups.interval.seconds", "600", "How often groups are looked for."),
+    _flag("emit.checkpoints.enabled", "true", "Writes checkpoints.", _C),
+    _interval("emit.checkpoints.interval.seconds", "60", "How often checkpoints are written."),
+    _flag("sync.group.offsets.enabled", "false", "Commits translated offsets on the target.", _C),
+    _interval("sync.group.offsets.interval.seconds", "60", "How often translated offsets are committed."),
+    _factor("checkpoints.topic.replication.factor", "3", "Replication factor of the checkpoints topic", _C),
+)
+
+HEARTBEAT = (
+    _flag("emit.heartbeats.enabled", "true", "Writes heartbeats, for pairs that are not enabled too."),
+    _interval("emit.heartbeats.interval.seconds", "1", "How often a heartbeat is written.", _H, "5"),
+    _factor("heartbeats.topic.replication.factor", "3", "Replication factor of the heartbeats topic"),
+)
+
+COMMON = (
+    _text("name", None, "First element of the keys in the progress topic; MM2's connector name.", _H),
+    _text("connector.class", None, "srm-spark runs no Connect.", _I, Kind.CLASS),
+    _text("connector.plugin.version", None, "srm-spark runs no Connect."),
+    _text("source.cluster.alias", None, "The flow's own name says it."),
+    _text("target.cluster.alias", None, "The flow's own name says it."),
+    _text("metric.reporters", None, "Java classes; see the metrics page.", _I, Kind.LIST),
+    _text("config.providers", None, "Names of providers besides `env`, `file` and `dir`.", _H, Kind.LIST),
+    _text("config.action.reload", "restart", "A reload is asked for by SIGHUP."),
+    _text("transforms", None, _SMT, _I, Kind.LIST),
+    _text("predicates", None, _SMT, _I, Kind.LIST),
+    *(_text(f"{part}.converter", None, _CONVERTER, _I, Kind.CLASS) for part in ("key", "value", "header")),
+    *(_text(f"{part}.converter.plugin.version", None, _CONVERTER) for part in ("key", "value", "header")),
+    _number("errors.retry.timeout", "0", -1, "Failed flows are retried; see `flow.retry.count`.", _I),
+    _number("errors.retry.delay.max.ms", "60000", -1, "Failed flows are retried; see `flow.retry.delay.ms`.", _I),
+    Key(
+        "errors.tolerance",
+        Kind.TEXT,
+        "none",
+        _CON,
+        _I,
+        "No record is ever dropped: a record that cannot be copied holds its partition.",
+        allowed=("none", "all"),
+    ),
+    _flag("errors.log.enable", "false", "Errors are always logged.", _I),
+    _flag("errors.log.include.messages", "false", "Records are never logged.", _I),
+)
+
+_EOS = "Exactly-once delivery is a mode of its own, to come."
+
+FLOW_ONLY = (
+    Key("exactly.once.support", Kind.TEXT, "requested", _FLOW, _I, _EOS, allowed=("requested", "required")),
+    Key("transaction.boundary", Kind.TEXT, "poll", _FLOW, _I, _EOS),
+    Key("transaction.boundary.interval.ms", Kind.INT, None, _FLOW, _I, _EOS, low=1),
+    Key("offsets.storage.topic", Kind.TEXT, None, _FLOW, _I, "Set `offset.storage.topic` on the target instead."),
+)
+
+SRM_CONNECTOR = (
+    _number("connect.start.task.timeout.ms", "60000", 0, "srm-spark runs no Connect tasks.", _I),
+    _flag("disable.source.topic.auto.creation", "true", "No client of srm-spark ever creates a topic by asking.", _I),
+    _flag("copy.source.offset.in.header.enabled", "false", "Records are copied unchanged.", _I),
+    _flag("srm.internal.topic.exclude.enable", "true", "Internal topics never flow.", _I),
+    _flag("cloudera.reverse.checkpointing.enabled", "false", "Carries group progress back at failback.", _C),
+)
+
+OWN = (
+    _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
+    _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
+    _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
+    _number("batch.max.bytes", "268435456", 1024, "Bytes that one pass writes before progress is committed."),
+    _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
+    _number("arrow.max.bytes", "67108864", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
+    _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
+)

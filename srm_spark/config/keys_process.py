@@ -1,0 +1,149 @@
+"""Rows for the keys of the process: clusters, Connect workers, REST, and SRM's Service and Client."""
+
+from __future__ import annotations
+
+from srm_spark.config.schema import Effect, Key, Kind, Scope
+
+_H, _T, _I = Effect.HONOURED, Effect.TRANSLATED, Effect.IGNORED
+_CONNECT = "srm-spark runs no Connect workers"
+_REST = "srm-spark has no Connect REST server"
+_SERVICE = "Belongs to SRM's Service or Client; srm-driver does not read it."
+_SHORT = 2**15 - 1
+
+
+def _row(name: str, scope: Scope, does: str, kind: Kind = Kind.TEXT, default: str | None = None) -> Key:
+    return Key(name, kind, default, scope, _I, does)
+
+
+TOP = (
+    Key("clusters", Kind.LIST, None, Scope.TOP, _H, "The aliases of all clusters."),
+    Key(
+        "dialect",
+        Kind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "Whose rules decide where MM2 and SRM disagree; found out from the keys where it is not set.",
+        allowed=("mm2", "srm"),
+    ),
+    Key("config.resolver.class", Kind.CLASS, None, Scope.TOP, _H, "Python class that resolves `${NAME:…}` references."),
+    _row("dedicated.mode.enable.internal.rest", Scope.TOP, f"{_REST}.", Kind.BOOL, "false"),
+    _row("mm.rest.protocol", Scope.TOP, f"{_REST}."),
+    _row("metrics.period", Scope.TOP, "Metrics are current whenever they are asked for.", default="30"),
+    _row("metrics.topic.creation.for.possible.flows.enabled", Scope.TOP, "No metrics topics are made here."),
+    *(
+        _row(f"metrics.jetty.{part}", Scope.TOP, "See the metrics page for the port of ours.")
+        for part in (
+            "server.port",
+            "server.secureport",
+            "ssl.enabled",
+            "authentication.enabled",
+            "auth.username",
+            "auth.password",
+        )
+    ),
+    _row("mm.metrics.servlet.enable", Scope.TOP, "See the metrics page for the port of ours."),
+)
+
+PROGRESS = (
+    Key(
+        "offset.storage.topic",
+        Kind.TEXT,
+        None,
+        Scope.WORKER_PREFIX,
+        _H,
+        "Progress topic on the target; by default `mm2-offsets.<source>.internal`.",
+    ),
+    Key(
+        "offset.storage.replication.factor",
+        Kind.INT,
+        "3",
+        Scope.WORKER_PREFIX,
+        _H,
+        "Replication factor of the progress topic; -1 takes the broker's default.",
+        low=-1,
+        high=_SHORT,
+    ),
+    Key(
+        "offset.storage.partitions",
+        Kind.INT,
+        "25",
+        Scope.WORKER_PREFIX,
+        _H,
+        "Partitions of the progress topic; -1 takes the broker's default.",
+        low=-1,
+        high=100_000,
+    ),
+)
+
+_WORKER_NAMES = (
+    "client.id connector.client.config.override.policy exactly.once.source.support group.id heartbeat.interval.ms "
+    "inter.worker.key.generation.algorithm inter.worker.key.size inter.worker.key.ttl.ms "
+    "inter.worker.signature.algorithm inter.worker.verification.algorithms offset.flush.interval.ms "
+    "offset.flush.timeout.ms plugin.discovery plugin.path rebalance.timeout.ms scheduled.rebalance.max.delay.ms "
+    "session.timeout.ms task.shutdown.graceful.timeout.ms topic.creation.enable topic.tracking.allow.reset "
+    "topic.tracking.enable worker.sync.timeout.ms worker.unsync.backoff.ms connect.protocol "
+    "task.assigned.partitions task.assigned.groups task.index"
+)
+_STORAGE_NAMES = (
+    "config.storage.topic config.storage.replication.factor status.storage.topic "
+    "status.storage.replication.factor status.storage.partitions"
+)
+_REST_NAMES = (
+    "listeners rest.advertised.host.name rest.advertised.listener rest.advertised.port rest.extension.classes "
+    "admin.listeners access.control.allow.methods access.control.allow.origin response.http.headers.config "
+    "ssl.client.auth"
+)
+
+WORKER = (
+    *(_row(name, Scope.WORKER, f"{_CONNECT}.") for name in _WORKER_NAMES.split()),
+    *(
+        _row(name, Scope.WORKER_PREFIX, f"{_CONNECT}; progress is kept in `offset.storage.topic`.")
+        for name in _STORAGE_NAMES.split()
+    ),
+    *(_row(name, Scope.TOP, f"{_REST}.") for name in _REST_NAMES.split()),
+)
+
+SERVICE = tuple(
+    _row(name, Scope.SERVICE, _SERVICE)
+    for name in (
+        "colocated.cluster.alias",
+        "external_kafka_accounts",
+        "streams.replication.manager.config",
+        "streams.replication.manager.driver.target.cluster",
+        "streams.replication.manager.service.target.cluster",
+        "metrics.topic.replication.factor",
+        "control.topic.replication.factor",
+        "streams.replication.manager.service.remote.advertisement.topic.replication.factor",
+        "streams.replication.manager.service.streams.replication.factor",
+        "streams.replication.manager.service.streams.cache.max.bytes.buffering",
+        "streams.replication.manager.service.streams.commit.interval.ms",
+        "streams.replication.manager.service.streams.application.connection.test.timeout",
+        "securestorage.password",
+        "ssl_client_truststore_location",
+        "ssl_client_truststore_password",
+        "kerberos.keytab.location",
+        "kerberos.principal.name",
+        "kerberos.auth.enable",
+        "client_config_root_dir",
+    )
+)
+
+IGNORED_PREFIXES = {
+    "offset.storage.": f"{_CONNECT}; the progress topic is made with Connect's own settings.",
+    "config.storage.": f"{_CONNECT}.",
+    "status.storage.": f"{_CONNECT}.",
+    "key.converter.": "Records are copied as bytes.",
+    "value.converter.": "Records are copied as bytes.",
+    "header.converter.": "Records are copied as bytes.",
+    "transforms.": "Connect's transforms are Java classes; records are copied unchanged.",
+    "predicates.": "Connect's predicates are Java classes; records are copied unchanged.",
+    "listeners.https.": f"{_REST}.",
+    "admin.listeners.https.": f"{_REST}.",
+    "metrics.context.": "See the metrics page.",
+    "topic.creation.": "Remote topics are made like their source topics.",
+    "streams.replication.manager.service.": _SERVICE,
+    "task": f"{_CONNECT}.",
+    "worker": f"{_CONNECT}.",
+}
+"""Whole families of keys, behind any prefix a worker or connector property may have."""

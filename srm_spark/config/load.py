@@ -1,0 +1,147 @@
+"""`load_settings`: files in, `Settings` or one `ConfigError` with every problem out. Touches no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from srm_spark.config import clients
+from srm_spark.config.levels import Layered, Setting
+from srm_spark.config.placement import Placement
+from srm_spark.config.plugins import check_plugins
+from srm_spark.config.resolve import Resolver
+from srm_spark.config.schema import Dialect
+from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
+from srm_spark.config.source import Sources, read_sources
+from srm_spark.config.spelling import did_you_mean
+from srm_spark.config.topology import Topology
+from srm_spark.config.values import Report, split_list
+from srm_spark.errors import ConfigError
+from srm_spark.model import Flow
+
+_SRM_SIGNS = ("workers.", "connectors.", "mm.rest.", "mm.metrics.", "srm.", "cloudera.", "streams.replication.manager.")
+_SRM_KEYS = frozenset(
+    {"connect.start.task.timeout.ms", "disable.source.topic.auto.creation", "copy.source.offset.in.header.enabled"}
+)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What loading found, usable or not."""
+
+    settings: Settings
+    sources: Sources
+    resolver: Resolver
+    report: Report
+
+
+def load_settings(
+    paths: Sequence[Path], overrides: Mapping[str, str] = {}, flows: Sequence[str] = (), *, strict: bool = False
+) -> Settings:
+    """The settings that `paths`, merged in order, and the `-D` overrides describe; `flows` picks some of the enabled.
+
+    Raises `ConfigError` with all problems at once. With `strict` an unknown key is a problem, too.
+    """
+    loaded = load(paths, overrides, flows, strict=strict)
+    if loaded.report.problems:
+        raise ConfigError(loaded.report.problems)
+    return loaded.settings
+
+
+def load(
+    paths: Sequence[Path], overrides: Mapping[str, str] = {}, flows: Sequence[str] = (), *, strict: bool = False
+) -> Loaded:
+    """The same without raising: settings as far as they go, with what was found wrong."""
+    sources = read_sources(paths, overrides)
+    report = Report(list(sources.problems), list(sources.warnings))
+    dialect = find_dialect(sources, report)
+    resolver = Resolver(sources, dialect, report, _expand)
+    aliases = _aliases(sources, report)
+    Placement(sources, aliases, dialect, report, strict).check()
+    chosen, heartbeats = _pairs(resolver, aliases, flows)
+    clients.check_clusters(sources, report, resolver, aliases)
+    settings = tuple(resolver.flow(flow, connector) for flow, connector in chosen)
+    for flow, connector in chosen:
+        check_plugins(resolver.values(flow, connector))
+    clients.check_flows(sources, report, settings)
+    Topology(sources, report).check(settings)
+    clusters = {alias: resolver.cluster(alias) for alias in aliases}
+    found = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
+    return Loaded(found, sources, resolver, report)
+
+
+def find_dialect(sources: Sources, report: Report) -> Dialect:
+    """What `dialect` says, else SRM where a key of SRM's own occurs."""
+    if (entry := sources.entries.get("dialect")) is not None:
+        for dialect in Dialect:
+            if entry.value.strip().lower() == dialect.value:
+                return dialect
+        report.problem(entry.place, entry.key, f"got {entry.value!r}; allowed mm2, srm")
+    for key in sources.entries:
+        if key.startswith(_SRM_SIGNS) or key in _SRM_KEYS or ("->" in key and ".worker." in key):
+            return Dialect.SRM
+    return Dialect.MM2
+
+
+def _expand(setting: Setting) -> str:
+    return setting.value
+
+
+def _aliases(sources: Sources, report: Report) -> list[str]:
+    entry = sources.entries.get("clusters")
+    if entry is None:
+        hint = did_you_mean("clusters", sources.entries) or "write `clusters = A, B`"
+        report.problem(sources.name, "clusters", "is missing; allowed a comma-separated list of aliases", hint)
+        return []
+    found = split_list(entry.value)
+    if not found or "" in found:
+        report.problem(entry.place, entry.key, f"got {entry.value!r}; allowed a comma-separated list of aliases")
+    for alias in sorted({alias for alias in found if alias and found.count(alias) > 1}):
+        report.problem(entry.place, entry.key, f"got alias {alias} twice", "give every cluster an alias of its own")
+    for alias in dict.fromkeys(found):
+        if "->" in alias:
+            report.problem(entry.place, entry.key, f"got alias {alias!r}; `->` stands between the aliases of a flow")
+    if len(set(found)) == 1 and found[0]:
+        report.problem(entry.place, entry.key, f"got one cluster, {found[0]}; a flow needs two", "name the other one")
+    return [alias for alias in dict.fromkeys(found) if alias and "->" not in alias]
+
+
+def _pairs(
+    resolver: Resolver, aliases: Sequence[str], picked: Sequence[str]
+) -> tuple[list[tuple[Flow, Layered]], tuple[HeartbeatSettings, ...]]:
+    """The enabled flows that were picked, and the heartbeats of every pair that goes with them."""
+    enabled: list[tuple[Flow, Layered]] = []
+    heartbeats: list[HeartbeatSettings] = []
+    for flow in (Flow(source, target) for source in aliases for target in aliases if source != target):
+        connector = resolver.connector(flow)
+        if is_enabled := resolver.is_enabled(flow, connector):
+            enabled.append((flow, connector))
+        if (heartbeat := resolver.heartbeat(flow, connector, is_enabled)) is not None:
+            heartbeats.append(heartbeat)
+    if not enabled and len(aliases) > 1:
+        place = resolver.sources.place_of("clusters")
+        hint = f"write {aliases[0]}->{aliases[1]}.enabled = true"
+        resolver.report.problem(place, "enabled", "no flow is enabled", hint)
+    if not picked:
+        return enabled, tuple(heartbeats)
+    return _picked(resolver.report, enabled, heartbeats, picked)
+
+
+def _picked(
+    report: Report, enabled: list[tuple[Flow, Layered]], heartbeats: list[HeartbeatSettings], picked: Sequence[str]
+) -> tuple[list[tuple[Flow, Layered]], tuple[HeartbeatSettings, ...]]:
+    names = [str(flow) for flow, _ in enabled]
+    for name in picked:
+        if name not in names:
+            allowed = ", ".join(names) or "none, no flow is enabled"
+            report.problem("--flow", name, f"is not an enabled flow; allowed {allowed}", did_you_mean(name, names))
+    chosen = [(flow, connector) for flow, connector in enabled if str(flow) in picked]
+    # The reverse pair's heartbeats are what the flow itself replicates.
+    wanted = {flow for flow, _ in chosen} | {flow.reverse for flow, _ in chosen}
+    return chosen, tuple(heartbeat for heartbeat in heartbeats if heartbeat.flow in wanted)
+
+
+def flows_of(settings: Settings) -> Mapping[Flow, FlowSettings]:
+    """The enabled flows by name."""
+    return {flow.flow: flow for flow in settings.flows}

@@ -1,0 +1,203 @@
+"""From entries to `Settings`: which clusters, which flows, and everything that one flow needs. Reports, never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from srm_spark.config import levels
+from srm_spark.config.keys_client import SECURITY_KEYS
+from srm_spark.config.levels import Layered, Level, Setting
+from srm_spark.config.schema import Dialect
+from srm_spark.config.settings import (
+    BatchSettings,
+    CheckpointSettings,
+    ClusterSettings,
+    FlowSettings,
+    HeartbeatSettings,
+    SyncSettings,
+    TopicSettings,
+)
+from srm_spark.config.source import Sources
+from srm_spark.config.values import Report, Values
+from srm_spark.model import Flow
+
+CONSUMER_DEFAULTS = {
+    # librdkafka's own default is read_committed, Java's is not.
+    "isolation.level": "read_uncommitted",
+    "auto.offset.reset": "earliest",
+}
+_HEARTBEATS = "emit.heartbeats.enabled"
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Resolves one set of sources under one dialect."""
+
+    sources: Sources
+    dialect: Dialect
+    report: Report
+    expand: Callable[[Setting], str]
+    """The value with its `${…}` references replaced."""
+
+    def cluster(self, alias: str) -> ClusterSettings:
+        """How to reach a cluster."""
+        return self._cluster(alias, levels.cluster_props(self.sources.entries, alias))
+
+    def connector(self, flow: Flow) -> Layered:
+        """Everything that claims a property of the flow's connectors."""
+        return levels.connector_props(self.sources.entries, flow, self.dialect)
+
+    def worker(self, flow: Flow) -> Layered:
+        """Everything that claims a property of the flow's worker."""
+        return levels.worker_props(self.sources.entries, flow, self.dialect)
+
+    def values(self, flow: Flow, props: Layered) -> Values:
+        """Typed access to `props`."""
+        home = self.sources.place_of(f"{flow}.enabled", "clusters")
+        return Values(props, self.dialect, self.report, self.expand, home)
+
+    def is_enabled(self, flow: Flow, connector: Layered) -> bool:
+        """Whether records flow; as in MM2 only `A->B.enabled` brings a pair without heartbeats to life."""
+        values = self.values(flow, connector)
+        if not values.flag("enabled"):
+            return False
+        setting = connector.get("enabled")
+        return (setting is not None and setting.level is Level.REPLICATION) or values.flag(_HEARTBEATS)
+
+    def heartbeat(self, flow: Flow, connector: Layered, enabled: bool) -> HeartbeatSettings | None:
+        """The heartbeats of a pair; None where they are off."""
+        values = self.values(flow, connector)
+        seconds = values.number("emit.heartbeats.interval.seconds")
+        factor = values.number("heartbeats.topic.replication.factor")
+        if not values.flag(_HEARTBEATS) or seconds < 0:
+            return None
+        return HeartbeatSettings(flow, enabled, float(seconds), factor)
+
+    def flow(self, flow: Flow, connector: Layered) -> FlowSettings:
+        """Everything that an enabled flow needs."""
+        worker = self.worker(flow)
+        values, of_worker = self.values(flow, connector), self.values(flow, worker)
+        source = self._cluster(flow.source, connector.below("source.cluster."))
+        target = self._cluster(flow.target, connector.below("target.cluster."))
+        syncs = _syncs(values)
+        return FlowSettings(
+            flow=flow,
+            source=source,
+            target=target,
+            topics=_topics(values),
+            syncs=syncs,
+            batch=_batch(values),
+            consumer={**CONSUMER_DEFAULTS, **self._client(source, connector, "source", "consumer")},
+            producer=self._record_producer(target, worker, connector),
+            connector_name=values.text("name") or "MirrorSourceConnector",
+            progress_topic=of_worker.text("offset.storage.topic") or f"mm2-offsets.{flow.source}.internal",
+            progress_replication_factor=of_worker.number("offset.storage.replication.factor"),
+            progress_partitions=of_worker.number("offset.storage.partitions"),
+            retry_count=values.number("flow.retry.count"),
+            retry_delay_seconds=values.number("flow.retry.delay.ms") / 1000,
+            admin_timeout_seconds=values.number("admin.timeout.ms") / 1000,
+            source_admin=self._client(source, connector, "source", "admin"),
+            target_admin=self._client(target, connector, "target", "admin"),
+            syncs_producer=self._client(
+                target if syncs.on_target else source, connector, "target" if syncs.on_target else "source", "producer"
+            ),
+            checkpoints=_checkpoints(values),
+            topic_configs_synced=values.flag("sync.topic.configs.enabled"),
+            topic_configs_seconds=values.number("sync.topic.configs.interval.seconds"),
+            topic_acls_synced=values.flag("sync.topic.acls.enabled"),
+            topic_acls_seconds=values.number("sync.topic.acls.interval.seconds"),
+        )
+
+    def _cluster(self, alias: str, props: Layered) -> ClusterSettings:
+        found = self._expanded(props, sorted(SECURITY_KEYS))
+        return ClusterSettings(alias, found.pop("bootstrap.servers", "").strip(), found)
+
+    def _client(self, cluster: ClusterSettings, connector: Layered, side: str, client: str) -> dict[str, str]:
+        props = levels.client_props(connector, side, client, self.dialect)
+        return _beyond(cluster, self._expanded(props, props.names()))
+
+    def _record_producer(self, target: ClusterSettings, worker: Layered, connector: Layered) -> dict[str, str]:
+        props = levels.record_producer_props(worker, connector, self.dialect)
+        return _beyond(target, self._expanded(props, props.names()))
+
+    def _expanded(self, props: Layered, names: Iterable[str]) -> dict[str, str]:
+        settings = {name: setting for name in names if (setting := props.get(name)) is not None}
+        return {name: self.expand(setting) for name, setting in settings.items()}
+
+
+def _beyond(cluster: ClusterSettings, props: Mapping[str, str]) -> dict[str, str]:
+    """The properties that say something else than the cluster's own."""
+    common = {"bootstrap.servers": cluster.bootstrap_servers, **cluster.properties}
+    return {name: value for name, value in props.items() if common.get(name) != value}
+
+
+def _topics(values: Values) -> TopicSettings:
+    separator = values.text("replication.policy.separator")
+    internal = values.flag("replication.policy.internal.topic.separator.enabled")
+    seconds = values.number("refresh.topics.interval.seconds")
+    return TopicSettings(
+        include=values.patterns("topics"),
+        exclude=values.patterns(_old_name(values, "topics.exclude", "topics.blacklist")),
+        config_exclude=values.patterns(
+            _old_name(values, "config.properties.exclude", "config.properties.blacklist"),
+        ),
+        policy_class=values.text("replication.policy.class").strip(),
+        separator=separator,
+        internal_separator=separator if internal else ".",
+        replication_factor=_factor(values, "replication.factor"),
+        use_defaults_from=values.text("use.defaults.from"),
+        refresh_seconds=float(seconds),
+        refresh_enabled=values.flag("refresh.topics.enabled") and seconds > 0,
+        heartbeats_replicated=values.flag("heartbeats.replication.enabled"),
+    )
+
+
+def _old_name(values: Values, name: str, old: str) -> str:
+    return old if values.is_set(old) and not values.is_set(name) else name
+
+
+def _factor(values: Values, name: str) -> int:
+    factor = values.number(name)
+    if factor == 0:
+        values.refuse(name, "got 0; allowed 1 or more, or -1 for the broker's default")
+    return factor
+
+
+def _syncs(values: Values) -> SyncSettings:
+    return SyncSettings(
+        enabled=values.flag("emit.offset-syncs.enabled"),
+        on_target=values.text("offset-syncs.topic.location") == "target",
+        lag_max=values.number("offset.lag.max"),
+        replication_factor=_factor(values, "offset-syncs.topic.replication.factor"),
+    )
+
+
+def _batch(values: Values) -> BatchSettings:
+    return BatchSettings(
+        max_records=values.number("batch.max.records"),
+        max_bytes=values.number("batch.max.bytes"),
+        arrow_max_records=values.number("arrow.max.records"),
+        arrow_max_bytes=values.number("arrow.max.bytes"),
+        trigger_interval_ms=values.number("trigger.interval.ms"),
+        tasks_max=values.optional_number("tasks.max"),
+    )
+
+
+def _checkpoints(values: Values) -> CheckpointSettings:
+    emit, sync = (
+        values.number("emit.checkpoints.interval.seconds"),
+        values.number("sync.group.offsets.interval.seconds"),
+    )
+    refresh = values.number("refresh.groups.interval.seconds")
+    return CheckpointSettings(
+        groups=values.patterns("groups"),
+        groups_exclude=values.patterns(_old_name(values, "groups.exclude", "groups.blacklist")),
+        refresh_enabled=values.flag("refresh.groups.enabled") and refresh > 0,
+        refresh_seconds=float(refresh),
+        emit_enabled=values.flag("emit.checkpoints.enabled") and emit > 0,
+        emit_seconds=float(emit),
+        sync_enabled=values.flag("sync.group.offsets.enabled") and sync > 0,
+        sync_seconds=float(sync),
+        replication_factor=_factor(values, "checkpoints.topic.replication.factor"),
+    )

@@ -1,0 +1,33 @@
+"""Which values are secret, and how they are shown. Everything that prints a value of a configuration asks here."""
+
+from __future__ import annotations
+
+import re
+
+MASK = "********"
+
+_SECRET_KEY = re.compile(
+    r"password|passwd|passphrase|secret|credential(?!s\.client\.id$)|jaas\.config|keystore\.key$|certificate\.chain$"
+    r"|private[._-]?key(?!\.file$)|access[._-]?key|api[._-]?key|(?<!endpoint\.)token(?!\.endpoint|\.retriever|\.validator)"
+    r"|(^|\.)auth\.user\.?info|basic\.auth|ssl\.key\.pem",
+    re.IGNORECASE,
+)
+_SECRET_IN_VALUE = re.compile(r"(?i)((?:password|secret|clientSecret)\s*=\s*)(\"[^\"]*\"|'[^']*'|[^\s;,]+)")
+_REFERENCE = re.compile(r"^\$\{[^}:]+:[^}]*\}$")
+
+SPARK_REDACTION_REGEX = (
+    "(?i)secret|password|passphrase|token|access[.]?key|jaas|credential|keystore|truststore|certificate"
+)
+"""For `spark.redaction.regex`: Spark's own default does not cover `sasl.jaas.config` and PEM keys."""
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of `key` must never be shown."""
+    return _SECRET_KEY.search(key) is not None
+
+
+def mask(key: str, value: str) -> str:
+    """`value` as it may be shown: secrets as stars, references such as `${env:X}` as they are."""
+    if is_secret(key):
+        return value if _REFERENCE.match(value) or not value else MASK
+    return _SECRET_IN_VALUE.sub(rf"\g<1>{MASK}", value)

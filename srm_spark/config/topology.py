@@ -1,0 +1,187 @@
+"""What only several flows together show: two flows into one topic, records that would go round for ever, alias names.
+
+Patterns cannot be compared in general, so each claim rests on a witness: the name of a topic that both would take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.config.source import Sources
+from srm_spark.config.values import Report
+from srm_spark.errors import PatternError, PolicyError
+from srm_spark.filters import NameFilter
+from srm_spark.model import Flow
+from srm_spark.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle, load_policy
+
+_EXAMPLE = "orders"
+_REWRITES = (
+    (re.compile(r"\\([.\-_])"), r"\1"),
+    (re.compile(r"\(\?[a-z:<!=]*"), "("),
+    (re.compile(r"\(([^()|]*)(?:\|[^()]*)?\)[*+?]?"), r"\1"),
+    (re.compile(r"\[\^[^\]]*\](?:[*+?]|\{[^}]*\})?"), "x"),
+    (re.compile(r"\[\\?(.)[^\]]*\](?:[*+?]|\{[^}]*\})?"), r"\1"),
+    (re.compile(r"\\[dw](?:[*+?]|\{[^}]*\})?"), "1"),
+    (re.compile(r"\.(?:[*+?]|\{[^}]*\})"), "x"),
+    (re.compile(r"[\^$]"), ""),
+)
+
+
+@dataclass(frozen=True)
+class _Route:
+    """What a flow does to a name."""
+
+    settings: FlowSettings
+    policy: ReplicationPolicy
+    takes: NameFilter
+
+    @property
+    def flow(self) -> Flow:
+        return self.settings.flow
+
+    def remote(self, topic: str) -> str | None:
+        """The remote name; None for a topic that does not flow."""
+        if not self.takes.matches(topic) or self.policy.is_internal_topic(topic):
+            return None
+        if is_cycle(self.policy, topic, self.flow.target):
+            return None
+        return self.policy.format_remote_topic(self.flow.source, topic)
+
+
+class Topology:
+    """Checks all enabled flows together."""
+
+    def __init__(self, sources: Sources, report: Report) -> None:
+        self._sources = sources
+        self._report = report
+
+    def check(self, flows: Sequence[FlowSettings]) -> None:
+        """Reports what does not go together."""
+        routes = [route for settings in flows if (route := self._route(settings)) is not None]
+        for route in routes:
+            self._aliases(route)
+        witnesses = sorted(_witnesses(routes))
+        self._same_topic(routes, witnesses)
+        self._loops(routes, witnesses)
+
+    def _place(self, flow: Flow, name: str) -> tuple[str, str]:
+        """Where `name` was said for a flow."""
+        for key in (f"{flow}.{name}", f"connectors.{name}", name, f"{flow}.enabled"):
+            if (entry := self._sources.entries.get(key)) is not None:
+                return entry.place, entry.key
+        return self._sources.name, name
+
+    def _route(self, settings: FlowSettings) -> _Route | None:
+        topics = settings.topics
+        try:
+            policy = load_policy(
+                topics.policy_class,
+                source_alias=settings.flow.source,
+                separator=topics.separator,
+                internal_separator=topics.internal_separator,
+            )
+            return _Route(settings, policy, NameFilter(topics.include, topics.exclude))
+        except PolicyError as error:
+            place, key = self._place(settings.flow, "replication.policy.class")
+            text = str(error).removeprefix(f"replication.policy.class = {topics.policy_class}: ")
+            message, _, hint = text.partition("; ")
+            if "separator" in message:
+                place, key = self._place(settings.flow, "replication.policy.separator")
+            self._report.problem(place, key, f"got {topics.policy_class}: {message}", hint)
+        except PatternError:
+            pass  # reported where the pattern is written
+        return None
+
+    def _aliases(self, route: _Route) -> None:
+        separator = getattr(route.policy, "separator", None)
+        if not isinstance(separator, str) or not separator:
+            return
+        for alias in (route.flow.source, route.flow.target):
+            if separator in alias:
+                place = self._sources.place_of("clusters")
+                message = f"got alias {alias!r}, which contains the separator {separator!r} of {route.flow}"
+                if isinstance(route.policy, IdentityReplicationPolicy):
+                    self._report.warn(place, "clusters", f"{message}: its heartbeats will not be recognised")
+                else:
+                    hint = "remote topics would not be recognised; rename it or set replication.policy.separator"
+                    self._report.problem(place, "clusters", message, hint)
+
+    def _same_topic(self, routes: Sequence[_Route], witnesses: Iterable[str]) -> None:
+        reported: set[frozenset[Flow]] = set()
+        for topic in witnesses:
+            writers: dict[tuple[str, str], _Route] = {}
+            for route in routes:
+                remote = route.remote(topic)
+                if remote is None:
+                    continue
+                other = writers.setdefault((route.flow.target, remote), route)
+                pair = frozenset((route.flow, other.flow))
+                if other is not route and pair not in reported:
+                    reported.add(pair)
+                    self._report_same(other, route, topic, remote)
+
+    def _report_same(self, first: _Route, second: _Route, topic: str, remote: str) -> None:
+        place, key = self._place(second.flow, "topics")
+        other, _ = self._place(first.flow, "topics")
+        self._report.problem(
+            place,
+            key,
+            f"got flows {first.flow} ({other}) and {second.flow} that would both write to {remote} on"
+            f" {second.flow.target}, for instance from a topic {topic} on each source",
+            "give the flows topics that do not overlap, or use DefaultReplicationPolicy",
+        )
+
+    def _loops(self, routes: Sequence[_Route], witnesses: Iterable[str]) -> None:
+        reported: set[frozenset[str]] = set()
+        for topic in witnesses:
+            edges: dict[str, list[str]] = {}
+            for route in routes:
+                if route.remote(topic) == topic:
+                    edges.setdefault(route.flow.source, []).append(route.flow.target)
+            ring = _ring(edges)
+            if ring and frozenset(ring) not in reported:
+                reported.add(frozenset(ring))
+                place, key = self._place(Flow(ring[0], ring[1]), "topics")
+                way = "->".join(ring)
+                self._report.problem(
+                    place,
+                    key,
+                    f"got a ring {way} that keeps names: a record of topic {topic} would go round for ever",
+                    "give the flows topics that do not overlap, or use DefaultReplicationPolicy",
+                )
+
+
+def _ring(edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """A way back to its start, first and last alias the same; empty if there is none."""
+    done: set[str] = set()
+
+    def walk(at: str, way: list[str]) -> list[str]:
+        if at in way:
+            return [*way[way.index(at) :], at]
+        if at in done:
+            return []
+        done.add(at)
+        return next((found for to in edges.get(at, ()) if (found := walk(to, [*way, at]))), [])
+
+    return next((found for start in sorted(edges) if (found := walk(start, []))), [])
+
+
+def _witnesses(routes: Iterable[_Route]) -> set[str]:
+    """Names that stand for the patterns: each literal, and an example of each simple expression."""
+    found = {_EXAMPLE}
+    for route in routes:
+        for pattern in route.settings.topics.include:
+            found.update(_examples(pattern))
+    return found
+
+
+def _examples(pattern: str) -> Iterator[str]:
+    for part in pattern.split("|") if "(" not in pattern else [pattern]:
+        text = part
+        for expression, replacement in _REWRITES:
+            text = expression.sub(replacement, text)
+        if text and re.fullmatch(r"[\w.\-]+", text):
+            yield text
