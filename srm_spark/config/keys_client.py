@@ -124,9 +124,7 @@ SSL = (
     ClientKey("ssl.keystore.certificate.chain", ALL, "ssl.certificate.pem"),
     ClientKey("ssl.keystore.key", ALL, "ssl.key.pem"),
     ClientKey("ssl.key.password", ALL, "ssl.key.password"),
-    ClientKey(
-        "ssl.endpoint.identification.algorithm", ALL, "ssl.endpoint.identification.algorithm", values={"": "none"}
-    ),
+    *_same("ssl.endpoint.identification.algorithm", ALL),
     ClientKey("ssl.cipher.suites", ALL, "ssl.cipher.suites", "Java's names are turned into OpenSSL's."),
     *_none("ssl.enabled.protocols ssl.protocol", ALL, "OpenSSL takes the newest version both sides know."),
     *_none("ssl.keymanager.algorithm ssl.trustmanager.algorithm ssl.secure.random.implementation", ALL, _OPENSSL),

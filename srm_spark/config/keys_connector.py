@@ -18,14 +18,12 @@ CONFIG_EXCLUDE = (
 )
 
 
-def _flag(name: str, default: str, does: str, effect: Effect = _H, scope: Scope = _CON) -> Key:
-    return Key(name, Kind.BOOL, default, scope, effect, does, allowed=("true", "false"))
+def _flag(name: str, default: str, does: str, effect: Effect = _H) -> Key:
+    return Key(name, Kind.BOOL, default, _CON, effect, does, allowed=("true", "false"))
 
 
-def _number(
-    name: str, default: str, low: int, does: str, effect: Effect = _H, high: int = _LONG, scope: Scope = _CON
-) -> Key:
-    return Key(name, Kind.INT, default, scope, effect, does, low=low, high=high)
+def _number(name: str, default: str, low: int, does: str, effect: Effect = _H, *, high: int = _LONG) -> Key:
+    return Key(name, Kind.INT, default, _CON, effect, does, low=low, high=high)
 
 
 def _interval(name: str, default: str, does: str, effect: Effect = _C, srm: str | None = None) -> Key:

@@ -58,7 +58,7 @@ def load(
     dialect = find_dialect(sources, report)
     resolver = Resolver(sources, dialect, report, _expand)
     aliases = _aliases(sources, report)
-    Placement(sources, aliases, dialect, report, strict).check()
+    Placement(sources, aliases, dialect, report, strict=strict).check()
     chosen, heartbeats = _pairs(resolver, aliases, flows)
     clients.check_clusters(sources, report, resolver, aliases)
     settings = tuple(resolver.flow(flow, connector) for flow, connector in chosen)

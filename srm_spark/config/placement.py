@@ -31,7 +31,7 @@ class Placement:
     """Walks all entries once."""
 
     def __init__(
-        self, sources: Sources, aliases: Sequence[str], dialect: Dialect, report: Report, strict: bool
+        self, sources: Sources, aliases: Sequence[str], dialect: Dialect, report: Report, *, strict: bool
     ) -> None:
         self._sources = sources
         self._aliases = tuple(aliases)
@@ -125,9 +125,8 @@ class Placement:
         if client == "producer" and name.startswith("override.") and written.where is not Where.CLUSTER:
             name = name.removeprefix("override.")
         elif client == "producer" and written.where is Where.FLOW:
-            self._warn(
-                entry, f"reaches only the offset-syncs producer; for records write `A->B.producer.override.{name}`"
-            )
+            right = f"`A->B.producer.override.{name}`"
+            self._warn(entry, f"reaches only the offset-syncs producer; for records write {right}")
         if client == "cluster" and name not in SECURITY_KEYS:
             self._warn(entry, f"has no effect: only bootstrap and security keys count behind `{side}cluster.`")
         elif name not in CLIENT_KEYS:
@@ -136,9 +135,8 @@ class Placement:
     def _unknown(self, entry: Entry, written: Written, message: str = "") -> None:
         where = written.where
         if not message and where is Where.CLUSTER and written.rest in CLIENT_KEYS:
-            self._warn(
-                entry, f"has no effect here; write `{written.alias}.consumer.{written.rest}` or .producer or .admin"
-            )
+            right = f"{written.alias}.consumer.{written.rest}"
+            self._warn(entry, f"has no effect here; write `{right}`, or with .producer or .admin")
             return
         known = set(CLIENT_KEYS) if message else {row.name for row in keys.TABLE if row.scope in _HERE[where]}
         if where is Where.TOP:

@@ -16,7 +16,7 @@ from srm_spark.config.tls import tls_options
 _SASL = frozenset(name for name in CLIENT_KEYS if name.startswith("sasl."))
 _TLS = frozenset(name for name in CLIENT_KEYS if name.startswith("ssl."))
 _SPARK_OWN = frozenset(
-    [
+    {
         "auto.offset.reset",
         "enable.auto.commit",
         "key.deserializer",
@@ -27,7 +27,7 @@ _SPARK_OWN = frozenset(
         "bootstrap.servers",
         "group.protocol",
         "config.providers",
-    ]
+    }
 )
 """What Spark's source refuses, or what srm-spark sets itself."""
 
@@ -86,9 +86,9 @@ def translate(java: Mapping[str, str]) -> Rendered:
 
 
 def _simple(row: ClientKey, value: str, java: Mapping[str, str], options: dict[str, str]) -> None:
-    if row.name.startswith("compression.") and row.name.endswith(".level"):
-        if row.name.split(".")[1] != java.get("compression.type", "none").lower():
-            return
+    is_level = row.name.startswith("compression.") and row.name.endswith(".level")
+    if is_level and row.name.split(".")[1] != java.get("compression.type", "none").lower():
+        return
     if row.name == "security.protocol":
         value = value.strip().lower()
     options[row.librdkafka] = _converted(row, value.strip())

@@ -1,4 +1,4 @@
-"""From entries to `Settings`: which clusters, which flows, and everything that one flow needs. Reports, never raises."""
+"""From entries to `Settings`: which clusters and flows, and everything that one flow needs. Reports, never raises."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ class Resolver:
             ),
             checkpoints=_checkpoints(values),
             topic_configs_synced=values.flag("sync.topic.configs.enabled"),
-            topic_configs_seconds=values.number("sync.topic.configs.interval.seconds"),
+            topic_configs_seconds=float(values.number("sync.topic.configs.interval.seconds")),
             topic_acls_synced=values.flag("sync.topic.acls.enabled"),
-            topic_acls_seconds=values.number("sync.topic.acls.interval.seconds"),
+            topic_acls_seconds=float(values.number("sync.topic.acls.interval.seconds")),
         )
 
     def _cluster(self, alias: str, props: Layered) -> ClusterSettings:
