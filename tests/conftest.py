@@ -1,4 +1,4 @@
-"""Clusters and names for all tests. Brokers start once a run, when the first test asks; each test has its own topics."""
+"""Clusters and names for all tests. Brokers start once a run, when the first test asks; topics belong to one test."""
 
 from __future__ import annotations
 

@@ -1,0 +1,42 @@
+# Everything a developer runs. `make` alone lists the targets.
+
+PYTHON ?=
+ARGS ?=
+KEEP ?=
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit lint format bench clean
+
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo '  PYTHON=…        the interpreter to make .venv with (3.10 or newer)'
+	@echo '  ARGS=…          more arguments for pytest, the demo or the benchmark'
+
+setup: ## .venv, Java if there is none, the jars; does only what is missing
+	@scripts/setup.sh '$(PYTHON)'
+
+demo: setup ## replicate between two real clusters and compare every record; KEEP=1 leaves them running
+	@$(BIN)/python -m srm_spark.cli.demo $(if $(filter-out 0,$(KEEP)),--keep) $(ARGS)
+
+test: setup ## all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-unit: setup ## the tests that start neither a JVM nor a broker
+	@$(BIN)/python -m pytest tests/unit $(ARGS)
+
+lint: setup ## check style, types and the direction of imports; changes nothing
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: setup ## our flow against MirrorMaker 2 on the same brokers
+	@$(BIN)/python -m srm_spark.bench $(ARGS)
+
+clean: ## remove .venv and what was built; the jars stay in .cache
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse
