@@ -124,9 +124,9 @@ class SyncRule:
         if self._is_due(interval.upstream, first):
             pairs.append((interval.upstream, first))
             self._synced = first
-        # Within an interval nothing but the distance to the last sync can make a record due.
+        # Behind the first record nothing but the distance to the last sync makes one due, and that always points ahead.
         step = self.lag_max + 1
-        within = range(max(first + 1, self._synced + step), interval.downstream_end, step)
+        within = range(self._synced + step, interval.downstream_end, step)
         pairs.extend((interval.upstream + downstream - first, downstream) for downstream in within)
         self._synced = pairs[-1][1] if pairs else self._synced
         self._upstream, self._downstream = interval.upstream_end - 1, interval.downstream_end - 1
