@@ -55,17 +55,14 @@ def _check_login(sources: Sources, report: Report, alias: str, cluster: ClusterS
         report.problem(*place("security.protocol"), f"got {protocol!r}; allowed {', '.join(PROTOCOLS)}")
         return
     try:
-        problem = sasl_problem(protocol, cluster.properties)
-        if problem:
-            name = "sasl.mechanism" if "sasl.mechanism" in problem else "sasl.jaas.config"
-            report.problem(*place(name), problem)
+        if (missing := sasl_problem(protocol, cluster.properties)) is not None:
+            report.problem(*place(missing[0]), missing[1])
         else:
             unmapped(cluster, {})
     except JaasError as error:
         report.problem(*place("sasl.jaas.config"), f"cannot be read: {error}")
     except TlsError as error:
-        name, _, message = str(error).partition(": ")
-        report.problem(*place(name.split(" ")[0]), message)
+        report.problem(*place(error.key), error.message)
 
 
 def check_flows(sources: Sources, report: Report, flows: Sequence[FlowSettings]) -> None:

@@ -118,7 +118,7 @@ SSL = (
     ClientKey("ssl.truststore.type", ALL, "ssl.ca.location", "Says how the truststore is read."),
     ClientKey("ssl.truststore.password", ALL, "ssl.ca.location", "Opens the truststore."),
     ClientKey("ssl.truststore.certificates", ALL, "ssl.ca.pem"),
-    ClientKey("ssl.keystore.location", ALL, "ssl.certificate.location", "JKS is converted in memory."),
+    ClientKey("ssl.keystore.location", ALL, "ssl.certificate.location", "JKS and PKCS12 are converted in memory."),
     ClientKey("ssl.keystore.type", ALL, "ssl.certificate.location", "Says how the keystore is read."),
     ClientKey("ssl.keystore.password", ALL, "ssl.certificate.location", "Opens the keystore."),
     ClientKey("ssl.keystore.certificate.chain", ALL, "ssl.certificate.pem"),
@@ -133,7 +133,6 @@ SSL = (
 
 _LOGIN = "librdkafka refreshes the token by itself."
 _BROKER_SIDE = "Only brokers check tokens."
-_JWT = "librdkafka names it otherwise; use the client credentials grant."
 
 SASL = (
     ClientKey("sasl.mechanism", ALL, "sasl.mechanism"),
@@ -163,20 +162,20 @@ SASL = (
         "sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer "
         "sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms "
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url "
-        "sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.scope.claim.name",
         ALL,
         _BROKER_SIDE,
     ),
-    *_none(
+    *_same(
         "sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud "
         "sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss "
         "sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds "
         "sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file "
         "sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase "
-        "sasl.oauthbearer.assertion.template.file",
+        "sasl.oauthbearer.sub.claim.name",
         ALL,
-        _JWT,
     ),
+    ClientKey("sasl.oauthbearer.assertion.template.file", ALL, "sasl.oauthbearer.assertion.jwt.template.file"),
 )
 
 SECURITY_KEYS = frozenset({"bootstrap.servers"} | {row.name for row in (*SSL, *SASL)})

@@ -199,11 +199,11 @@ def client_props(connector: Layered, side: str, client: str, dialect: Dialect) -
     Here SRM and MM2 disagree: `A->B.consumer.x` loses against `A.consumer.x` in MM2, and wins in SRM.
     """
     shared = connector.below(f"{side}.cluster.").only(sorted(SECURITY_KEYS))
-    both = connector.below(f"{client}.")
-    own = connector.below(f"{side}.{client}.")
-    if client == "consumer":
-        both = both.only(name for name in both.names() if name != "poll.timeout.ms")
-    return shared.over(both, own, by_level=dialect is Dialect.SRM)
+    props = shared.over(
+        connector.below(f"{client}."), connector.below(f"{side}.{client}."), by_level=dialect is Dialect.SRM
+    )
+    # `consumer.poll.timeout.ms` is a property of the connector that only looks like one of its consumer.
+    return props.only(name for name in props.names() if name != "poll.timeout.ms")
 
 
 def record_producer_props(worker: Layered, connector: Layered, dialect: Dialect) -> Layered:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srm_spark.config import clients
-from srm_spark.config.levels import Layered, Setting
+from srm_spark.config.levels import Layered
 from srm_spark.config.placement import Placement
 from srm_spark.config.plugins import check_plugins
+from srm_spark.config.references import References
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
@@ -56,7 +57,7 @@ def load(
     sources = read_sources(paths, overrides)
     report = Report(list(sources.problems), list(sources.warnings))
     dialect = find_dialect(sources, report)
-    resolver = Resolver(sources, dialect, report, _expand)
+    resolver = Resolver(sources, dialect, report, References(sources, report).expand)
     aliases = _aliases(sources, report)
     Placement(sources, aliases, dialect, report, strict=strict).check()
     chosen, heartbeats = _pairs(resolver, aliases, flows)
@@ -82,10 +83,6 @@ def find_dialect(sources: Sources, report: Report) -> Dialect:
         if key.startswith(_SRM_SIGNS) or key in _SRM_KEYS or ("->" in key and ".worker." in key):
             return Dialect.SRM
     return Dialect.MM2
-
-
-def _expand(setting: Setting) -> str:
-    return setting.value
 
 
 def _aliases(sources: Sources, report: Report) -> list[str]:

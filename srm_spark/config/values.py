@@ -135,7 +135,10 @@ class Values:
         hint = "" if found.strip() else "give a value or remove the line"
         if row.kind is Kind.BOOL and found.strip().lower() in ("yes", "on", "1", "no", "off", "0"):
             hint = f"did you mean {'true' if found.strip().lower() in ('yes', 'on', '1') else 'false'}?"
-        self.refuse(row.name, f"got {mask(row.name, found)!r}; allowed {row.allows}", hint)
+        setting = self._props.get(row.name)
+        # What a reference brought may be a secret.
+        shown = setting.value if setting is not None and "${" in setting.value else mask(row.name, found)
+        self.refuse(row.name, f"got {shown!r}; allowed {row.allows}", hint)
 
 
 def _whole(text: str) -> int:

@@ -1,0 +1,148 @@
+"""Opens Java's keystores and truststores and turns them into PEM texts, in memory: nothing is ever written to disk."""
+
+from __future__ import annotations
+
+import base64
+import re
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+from srm_spark.errors import SrmError
+
+_JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+class StoreError(SrmError):
+    """A store cannot be used; names the file and the reason, never a password."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """What a store holds, as PEM."""
+
+    certificates: tuple[str, ...] = ()
+    """Trusted certificates; of a keystore the chain, the client's own first."""
+    key: str = field(default="", repr=False)
+    """The private key, unencrypted."""
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a store file."""
+    try:
+        if Path(path).stat().st_size > _MAX_BYTES:
+            raise StoreError(f"{path} is larger than any keystore")
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no path"
+        raise StoreError(f"{path} cannot be read: {reason}") from error
+
+
+def is_pem(content: bytes) -> bool:
+    """Whether a file holds PEM blocks."""
+    return b"-----BEGIN " in content
+
+
+def open_store(path: str, password: str | None, key_password: str | None = None) -> Store:
+    """The keys and certificates of a JKS, JCEKS or PKCS12 file; which it is the first bytes say, as in Java."""
+    content = read_bytes(path)
+    if content[:4] in _JKS_MAGIC:
+        return _open_jks(path, content, password, key_password)
+    return _open_pkcs12(path, content, password)
+
+
+def _open_pkcs12(path: str, content: bytes, password: str | None) -> Store:
+    try:
+        opened = load_pkcs12(content, None if password is None else password.encode())
+    except ValueError as error:
+        raise StoreError(_cannot_open(path, "PKCS12", password)) from error
+    own = [opened.cert.certificate] if opened.cert is not None else []
+    others = [found.certificate for found in opened.additional_certs]
+    key = ""
+    if opened.key is not None:
+        key = opened.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return Store(tuple(_pem(certificate) for certificate in (*own, *others)), key)
+
+
+def _cannot_open(path: str, kind: str, password: str | None) -> str:
+    if password is None:
+        return f"{path} cannot be opened as {kind}: the password is missing"
+    return f"{path} cannot be opened as {kind}: the password is wrong or the file is damaged"
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(Encoding.PEM).decode()
+
+
+def _der(certificate: bytes) -> str:
+    return _pem(x509.load_der_x509_certificate(certificate))
+
+
+def _load_jks(path: str, content: bytes, password: str | None) -> Any:
+    try:
+        import jks  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise StoreError(
+            f"{path} is a JKS file, which needs an extra: pip install 'srm-spark[jks]'; or turn it into PKCS12:"
+            " keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
+        ) from error
+    return jks.KeyStore.loads(content, password)
+
+
+def _open_jks(path: str, content: bytes, password: str | None, key_password: str | None) -> Store:
+    try:
+        opened = _load_jks(path, content, password)
+        keys: list[Any] = list(opened.private_keys.values())
+        for entry in keys:
+            if not entry.is_decrypted():
+                entry.decrypt(key_password or password)
+        if keys:
+            chain = tuple(_der(certificate) for _, certificate in keys[0].cert_chain)
+            key = load_der_private_key(keys[0].pkey_pkcs8, None)
+            return Store(chain, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
+        return Store(tuple(_der(entry.cert) for entry in opened.certs.values()))
+    except StoreError:
+        raise
+    except Exception as error:  # pyjks lets errors of its parsers through; none of their texts may reach a log
+        raise StoreError(_cannot_open(path, "JKS", password)) from error
+
+
+def secret_of(path: str, alias: str, password: str | None) -> str:
+    """The secret that a JCEKS file keeps under `alias`, as text."""
+    content = read_bytes(path)
+    try:
+        opened = _load_jks(path, content, password)
+        entries: dict[str, Any] = opened.secret_keys
+        entry = entries[alias] if alias in entries else entries[alias.lower()]
+        if not entry.is_decrypted():
+            entry.decrypt(password)
+        return bytes(entry.key).decode()
+    except KeyError as error:
+        raise StoreError(f"{path} keeps no secret called {alias}") from error
+    except StoreError:
+        raise
+    except Exception as error:  # as above
+        raise StoreError(_cannot_open(path, "JCEKS", password)) from error
+
+
+def tidy_pem(text: str) -> str:
+    """PEM blocks with the line breaks that OpenSSL insists on; a `.properties` file often has them in one line."""
+    blocks = []
+    for label, body in _PEM_BLOCK.findall(text):
+        packed = "".join(body.split())
+        try:
+            base64.b64decode(packed, validate=True)
+        except ValueError as error:
+            raise StoreError(f"the {label} block is not base64") from error
+        lines = "\n".join(textwrap.wrap(packed, 64))
+        blocks.append(f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n")
+    if not blocks:
+        raise StoreError("no block -----BEGIN … -----END … was found")
+    return "".join(blocks)
