@@ -38,7 +38,9 @@ def check_clusters(sources: Sources, report: Report, resolver: Resolver, aliases
         for server in filter(None, cluster.bootstrap_servers.split(",")):
             match = _SERVER.match(server.strip())
             if match is None or not 0 < int(match["port"]) < 65536:
-                shown = mask(key, server.strip())
+                # What a reference brought may be a secret.
+                written = sources.entries.get(key)
+                shown = written.value if written and "${" in written.value else mask(key, server.strip())
                 report.problem(place, key, f"got {shown!r}; allowed host:port with a port from 1 to 65535")
         _check_login(sources, report, alias, cluster)
 
@@ -55,10 +57,11 @@ def _check_login(sources: Sources, report: Report, alias: str, cluster: ClusterS
         report.problem(*place("security.protocol"), f"got {protocol!r}; allowed {', '.join(PROTOCOLS)}")
         return
     try:
-        if (missing := sasl_problem(protocol, cluster.properties)) is not None:
-            report.problem(*place(missing[0]), missing[1])
-        else:
+        missing = sasl_problem(protocol, cluster.properties)
+        if missing is None:
             unmapped(cluster, {})
+        elif not any((problem.location, problem.key) == place(missing[0]) for problem in report.problems):
+            report.problem(*place(missing[0]), missing[1])
     except JaasError as error:
         report.problem(*place("sasl.jaas.config"), f"cannot be read: {error}")
     except TlsError as error:

@@ -16,12 +16,14 @@ from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
 from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
+from srm_spark.config.together import check_together
 from srm_spark.config.topology import Topology
 from srm_spark.config.values import Report, split_list
 from srm_spark.errors import ConfigError
 from srm_spark.model import Flow
 
 _SRM_SIGNS = ("workers.", "connectors.", "mm.rest.", "mm.metrics.", "srm.", "cloudera.", "streams.replication.manager.")
+_TARGETS = "streams.replication.manager.driver.target.cluster"
 _SRM_KEYS = frozenset(
     {"connect.start.task.timeout.ms", "disable.source.topic.auto.creation", "copy.source.offset.in.header.enabled"}
 )
@@ -68,6 +70,7 @@ def load(
     clients.check_flows(sources, report, settings)
     Topology(sources, report).check(settings)
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
+    check_together(sources, report, settings, clusters, dialect)
     found = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
     return Loaded(found, sources, resolver, report)
 
@@ -110,7 +113,8 @@ def _pairs(
     """The enabled flows that were picked, and the heartbeats of every pair that goes with them."""
     enabled: list[tuple[Flow, Layered]] = []
     heartbeats: list[HeartbeatSettings] = []
-    for flow in (Flow(source, target) for source in aliases for target in aliases if source != target):
+    targets = _targets(resolver, aliases)
+    for flow in (Flow(source, target) for source in aliases for target in targets if source != target):
         connector = resolver.connector(flow)
         if is_enabled := resolver.is_enabled(flow, connector):
             enabled.append((flow, connector))
@@ -123,6 +127,18 @@ def _pairs(
     if not picked:
         return enabled, tuple(heartbeats)
     return _picked(resolver.report, enabled, heartbeats, picked)
+
+
+def _targets(resolver: Resolver, aliases: Sequence[str]) -> Sequence[str]:
+    """The clusters that this process may write to."""
+    entry = resolver.sources.entries.get(_TARGETS)
+    wanted = [alias for alias in split_list(entry.value) if alias] if entry else []
+    for alias in wanted:
+        if entry is not None and alias not in aliases:
+            known = ", ".join(aliases)
+            hint = did_you_mean(alias, aliases)
+            resolver.report.problem(entry.place, entry.key, f"got unknown alias {alias}; allowed {known}", hint)
+    return [alias for alias in aliases if not wanted or alias in wanted]
 
 
 def _picked(

@@ -1,0 +1,139 @@
+"""`srm-control`: commands for people. They render what the packages below report and decide nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from srm_spark.config.document import json_schema, template
+from srm_spark.config.explain import Explanation, explain, resolved
+from srm_spark.config.load import Loaded, load
+from srm_spark.errors import ConfigError
+from srm_spark.model import Flow
+
+FILES = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE…"
+)
+OVERRIDES = click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE", help="Wins over all files; repeatable.")
+OUTPUT = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Looks at and steers srm-spark."""
+
+
+@main.group()
+def config() -> None:
+    """Checks and explains configuration files; touches no cluster."""
+
+
+def _load(files: Sequence[Path], overrides: Sequence[str], *, strict: bool = False) -> Loaded:
+    pairs = {}
+    for override in overrides:
+        key, separator, value = override.partition("=")
+        if not separator or not key.strip():
+            raise click.UsageError(f"-D {override.split('=')[0]}: write KEY=VALUE")
+        pairs[key.strip()] = value
+    return load(files, pairs, strict=strict)
+
+
+@config.command()
+@FILES
+@OVERRIDES
+@click.option("--strict", is_flag=True, help="An unknown key is a problem, not a warning.")
+@OUTPUT
+def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, output: str) -> None:
+    """Prints every problem of the files at once. Exit code 0: usable, 1: not, 2: wrong command line."""
+    loaded = _load(files, overrides, strict=strict)
+    problems = [str(problem) for problem in loaded.report.problems]
+    warnings = list(loaded.report.warnings)
+    flows = [str(flow.flow) for flow in loaded.settings.flows]
+    if output == "json":
+        answer = {"problems": problems, "warnings": warnings, "dialect": loaded.settings.dialect, "flows": flows}
+        click.echo(json.dumps(answer, indent=2))
+    else:
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
+        for problem in problems:
+            click.echo(f"error: {problem}", err=True)
+        if not problems:
+            click.echo(f"usable: {len(flows)} flows ({', '.join(flows)}), dialect {loaded.settings.dialect}")
+    raise SystemExit(1 if problems else 0)
+
+
+@config.command()
+@FILES
+@OVERRIDES
+@click.option("--flow", "flow_name", metavar="A->B", help="Only this flow.")
+@click.option("--explain", "key", metavar="KEY", help="Only this property, with everything that wanted to set it.")
+@click.option("--resolved/--written", default=True, help="What counts in the end (default), or the lines of the files.")
+@OUTPUT
+def show(
+    *,
+    files: Sequence[Path],
+    overrides: Sequence[str],
+    flow_name: str | None,
+    key: str | None,
+    resolved: bool,
+    output: str,
+) -> None:
+    """Prints what counts for each flow, and which level of which line decided it. Secrets are masked."""
+    loaded = _load(files, overrides)
+    if not resolved:
+        for entry in loaded.sources.entries.values():
+            click.echo(f"{entry.place}: {entry.key} = {entry.shown}")
+        return
+    try:
+        found = _explanations(loaded, flow_name, key)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+    if output == "json":
+        click.echo(json.dumps([_as_json(explanation) for explanation in found], indent=2))
+    else:
+        _print(found, with_losers=key is not None)
+
+
+def _explanations(loaded: Loaded, flow_name: str | None, key: str | None) -> list[Explanation]:
+    aliases = list(loaded.settings.clusters)
+    flows = [flow.flow for flow in loaded.settings.flows]
+    if flow_name is not None:
+        pairs = {str(Flow(source, target)): Flow(source, target) for source in aliases for target in aliases}
+        if flow_name not in pairs:
+            raise click.UsageError(f"--flow {flow_name}: the clusters are {', '.join(aliases) or 'not named'}")
+        flows = [pairs[flow_name]]
+    if key is not None:
+        return [explain(loaded, flow, key) for flow in flows]
+    return [explanation for flow in flows for explanation in resolved(loaded, flow)]
+
+
+def _as_json(explanation: Explanation) -> dict[str, object]:
+    def claim(index: int) -> dict[str, str]:
+        found = (explanation.won, *explanation.lost)[index]
+        return {"value": found.value, "level": found.level, "key": found.key, "place": found.place}
+
+    lost = [claim(index + 1) for index in range(len(explanation.lost))]
+    return {"flow": str(explanation.flow), "name": explanation.name, "won": claim(0), "lost": lost}
+
+
+def _print(found: Sequence[Explanation], *, with_losers: bool) -> None:
+    width = max((len(explanation.name) for explanation in found), default=0)
+    flow: Flow | None = None
+    for explanation in found:
+        if explanation.flow != flow:
+            flow = explanation.flow
+            click.echo(f"{flow}")
+        for claim in (explanation.won, *(explanation.lost if with_losers else ())):
+            name = explanation.name if claim is explanation.won else "  lost:"
+            written = f"{claim.key} at {claim.place}" if claim.key else ""
+            click.echo(f"  {name:<{width}}  {claim.value}  [{' '.join(filter(None, (claim.level, written)))}]")
+
+
+@config.command("template")
+@click.option("--json-schema", "schema", is_flag=True, help="A JSON schema for editors of YAML files instead.")
+def print_template(schema: bool) -> None:
+    """Prints a commented file with everything that can be set."""
+    click.echo(json.dumps(json_schema(), indent=2) if schema else template(), nl=False)

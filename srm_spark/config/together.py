@@ -1,0 +1,65 @@
+"""Settings that are right one by one and wrong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from srm_spark.config.schema import Dialect
+from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.config.source import Sources
+from srm_spark.config.values import Report
+from srm_spark.model import Flow
+
+
+def check_together(
+    sources: Sources,
+    report: Report,
+    flows: Sequence[FlowSettings],
+    clusters: Mapping[str, ClusterSettings],
+    dialect: Dialect,
+) -> None:
+    """Reports what one setting makes of another."""
+    for settings in flows:
+        _checkpoints(sources, report, settings)
+        _servers(sources, report, settings, clusters)
+        if not settings.topics.include:
+            reason = "SRM starts with an empty list" if dialect is Dialect.SRM else "the list is empty"
+            place, key = _written(sources, settings.flow, "topics")
+            report.warn(
+                place, key, f"no topic of {settings.flow} will flow, for {reason}; write {settings.flow}.topics"
+            )
+
+
+def _written(sources: Sources, flow: Flow, name: str) -> tuple[str, str]:
+    for key in (f"{flow}.{name}", f"connectors.{name}", name):
+        if key in sources.entries:
+            return sources.entries[key].place, key
+    return sources.place_of(f"{flow}.enabled", "clusters"), f"{flow}.{name}"
+
+
+def _checkpoints(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    checkpoints = settings.checkpoints
+    if checkpoints.emit_enabled and not settings.syncs.enabled:
+        place, key = _written(sources, settings.flow, "emit.offset-syncs.enabled")
+        report.warn(place, key, f"without offset syncs {settings.flow} writes no checkpoints either")
+    if checkpoints.sync_enabled and not (checkpoints.emit_enabled and settings.syncs.enabled):
+        place, key = _written(sources, settings.flow, "sync.group.offsets.enabled")
+        report.problem(
+            place,
+            key,
+            f"got true for {settings.flow}, which writes no checkpoints",
+            "set emit.checkpoints.enabled and emit.offset-syncs.enabled to true, or this to false",
+        )
+
+
+def _servers(sources: Sources, report: Report, settings: FlowSettings, clusters: Mapping[str, ClusterSettings]) -> None:
+    for side, cluster in (("source", settings.source), ("target", settings.target)):
+        usual = clusters[cluster.alias].bootstrap_servers
+        if cluster.bootstrap_servers != usual:
+            place, key = _written(sources, settings.flow, f"{side}.cluster.bootstrap.servers")
+            report.warn(
+                place,
+                key,
+                f"{settings.flow} reaches {cluster.alias} at other servers than {cluster.alias}.bootstrap.servers says;"
+                " both must belong to the same cluster",
+            )
