@@ -1,7 +1,8 @@
 """The jars that Spark, the brokers and the Java judges need, and the Java that runs them.
 
-`manifest.py` is the one list of versions, `checksums.sha256` says what each jar must hold, `fetch.py` downloads what
-is missing with the Apache Ivy of the pyspark wheel. Imports nothing of srm_spark but the errors.
+`manifest.py` is the one list of versions, `jars.lock` names every jar that follows from it with its checksum,
+`fetch.py` downloads what is missing with the Apache Ivy of the pyspark wheel. Imports nothing of srm_spark but the
+errors.
 """
 
 from srm_spark.jars.fetch import cached, fetch

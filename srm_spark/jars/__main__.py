@@ -16,7 +16,7 @@ from srm_spark.jars.fetch import pin
 @click.option("--classpath", is_flag=True, help="Print one line: the paths joined by commas, as --jars wants them.")
 @click.option("--ensure-java", "with_java", is_flag=True, help="Get a Java 17 first where this machine has none.")
 @click.option("--java-home", "only_java", is_flag=True, help="Print the home of the Java in use, fetch nothing.")
-@click.option("--pin", "with_pin", is_flag=True, help="After a change of manifest.py: write checksums.sha256 again.")
+@click.option("--pin", "with_pin", is_flag=True, help="After a change of manifest.py: write jars.lock again.")
 @click.option("--quiet", is_flag=True, help="Print no paths.")
 def main(*, name: str, classpath: bool, with_java: bool, only_java: bool, with_pin: bool, quiet: bool) -> None:
     """Fetch the jars of a set (default: all) into the cache and print their paths."""

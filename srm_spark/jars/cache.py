@@ -1,4 +1,4 @@
-"""Where downloads live, the lock that lets several processes fetch at once, and what each jar must hold."""
+"""Where downloads live, the lock that lets several processes fetch at once, and the check of what came."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 from srm_spark.errors import SetupError
 
 CACHE_VARIABLE = "SRM_SPARK_CACHE"
-CHECKSUMS = Path(__file__).with_name("checksums.sha256")
 
 _STAMP = "verified.json"
 
@@ -39,26 +38,6 @@ def locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def checksums(path: Path = CHECKSUMS) -> dict[str, dict[str, str]]:
-    """What the jars must hold: set name → jar name → sha256."""
-    found: dict[str, dict[str, str]] = {}
-    for line in path.read_text().splitlines():
-        digest, _, name = line.partition("  ")
-        jar_set, _, jar = name.partition("/")
-        found.setdefault(jar_set, {})[jar] = digest
-    return found
-
-
-def write_checksums(directories: Mapping[str, Path], path: Path = CHECKSUMS) -> None:
-    """Write the file again, in the form that `sha256sum -c` reads, from jars that somebody has looked at."""
-    lines = [
-        f"{_sha256(jar)}  {name}/{jar.name}\n"
-        for name, directory in sorted(directories.items())
-        for jar in sorted(directory.glob("*.jar"))
-    ]
-    path.write_text("".join(lines))
-
-
 def complete(directory: Path, expected: Mapping[str, str]) -> bool:
     """Whether the directory holds exactly the jars of the list, whatever is in them."""
     return bool(expected) and {jar.name for jar in directory.glob("*.jar")} == set(expected)
@@ -81,15 +60,16 @@ def verify(directory: Path, expected: Mapping[str, str]) -> None:
 
 
 def _check(jar: Path, expected: str) -> None:
-    got = _sha256(jar)
+    got = sha256(jar)
     if got != expected:
         raise SetupError(
-            f"{jar.name} is not the jar that {CHECKSUMS.name} names: expected sha256 {expected}, got {got}; "
+            f"{jar.name} is not the jar that jars.lock names: expected sha256 {expected}, got {got}; "
             f"remove {jar.parent} and run: make setup (if it comes back, the repository serves another file)"
         )
 
 
-def _sha256(jar: Path) -> str:
+def sha256(jar: Path) -> str:
+    """Digest of a file in hex."""
     digest = hashlib.sha256()
     with jar.open("rb") as file:
         while block := file.read(1 << 20):

@@ -1,4 +1,8 @@
-"""One download with the Apache Ivy that the pyspark wheel carries: a jar set in, a folder of jars out."""
+"""Downloads with the Apache Ivy of the pyspark wheel: `resolve` finds out what a set needs, `download` gets it.
+
+Resolving 94 jars reads some 200 POM files one after the other, which takes minutes. It is done once, by `--pin`; what
+everybody runs is `download`, which asks for the pinned jars alone.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import importlib.util
 import os
 import re
 import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -15,22 +21,52 @@ from srm_spark.jars.manifest import Dependency, JarSet
 REPOSITORY_VARIABLE = "SRM_SPARK_MAVEN_REPO"
 
 _ATTEMPTS = 3
-"""A repository drops a connection now and then among 94 jars; Ivy's cache lets the next attempt go on from there."""
+"""A repository drops a connection now and then; Ivy's cache lets the next attempt go on from there."""
+
+_PROCESSES = 4
+"""Ivy has one request under way at a time; four of it halve the time of one, more bring nothing."""
+
+_SMALLEST_SHARE = 10
+"""Jars that are worth a JVM of their own."""
 
 
-def retrieve(jar_set: JarSet, java: str, work: Path, destination: Path) -> None:
-    """Download the jars of the set into `destination`; `work` holds Ivy's files and cache."""
+def resolve(jar_set: JarSet, java: str, work: Path) -> dict[Dependency, Path]:
+    """Every jar that belongs to the set, with a downloaded copy under `work`."""
+    # `runtime(*),master(*)` is Ivy's reading of Maven's runtime scope: the jar itself and what it needs to run.
+    mapping = "runtime(*),master(*)" if jar_set.transitive else "default"
+    module = _module_xml(jar_set.dependencies, jar_set.transitive, mapping)
+    destination = work / "resolved"
+    _run_ivy(
+        java, work, module, _settings_xml(with_poms=True), destination / "[organisation]:[artifact]:[revision].[ext]"
+    )
+    return {Dependency(*jar.stem.split(":")): jar for jar in destination.glob("*.jar")}
+
+
+def download(dependencies: Sequence[Dependency], java: str, work: Path, destination: Path) -> None:
+    """Get exactly these jars into `destination`; `work` holds Ivy's files and caches."""
+    processes = max(1, min(_PROCESSES, len(dependencies) // _SMALLEST_SHARE))
+
+    def get_share(number: int) -> None:
+        module = _module_xml(dependencies[number::processes], transitive=False, mapping="default")
+        pattern = destination / "[artifact]-[revision].[ext]"
+        _run_ivy(java, work / str(number), module, _settings_xml(with_poms=False), pattern)
+
+    with ThreadPoolExecutor(processes) as pool:
+        list(pool.map(get_share, range(processes)))
+
+
+def _run_ivy(java: str, work: Path, module: str, settings: str, pattern: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
-    (work / "settings.xml").write_text(_settings_xml(os.environ.get(REPOSITORY_VARIABLE, "")))
-    (work / f"{jar_set.name}.xml").write_text(_module_xml(jar_set))
-    command = [java, "-jar", str(_ivy_jar()), "-cache", str(work / "cache"), "-settings", str(work / "settings.xml")]
-    command += ["-ivy", str(work / f"{jar_set.name}.xml"), "-confs", jar_set.name]
-    command += ["-retrieve", str(destination / "[artifact]-[revision].[ext]")]
+    (work / "settings.xml").write_text(settings)
+    (work / "ivy.xml").write_text(module)
+    command = [java, "-XX:TieredStopAtLevel=1", "-jar", str(_ivy_jar()), "-cache", str(work / "cache")]
+    command += ["-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml"), "-confs", "jars"]
+    command += ["-retrieve", str(pattern)]
     for _ in range(_ATTEMPTS):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return
-    raise SetupError(_failure(jar_set, done.stdout + done.stderr))
+    raise SetupError(_failure(done.stdout + done.stderr))
 
 
 def _ivy_jar() -> Path:
@@ -44,11 +80,14 @@ def _ivy_jar() -> Path:
     return found[-1]
 
 
-def _settings_xml(repository: str) -> str:
+def _settings_xml(*, with_poms: bool) -> str:
+    repository = os.environ.get(REPOSITORY_VARIABLE, "")
     root = f" root={quoteattr(_repository_url(repository))}" if repository else ""
+    # The repository's own checksums are not asked for where ours decide.
+    poms = "" if with_poms else ' usepoms="false" checksums=""'
     return (
         '<ivysettings><settings defaultResolver="maven"/>'
-        f'<resolvers><ibiblio name="maven" m2compatible="true"{root}/></resolvers></ivysettings>\n'
+        f'<resolvers><ibiblio name="maven" m2compatible="true"{poms}{root}/></resolvers></ivysettings>\n'
     )
 
 
@@ -57,26 +96,19 @@ def _repository_url(repository: str) -> str:
     return url.rstrip("/") + "/"
 
 
-def _module_xml(jar_set: JarSet) -> str:
-    # `runtime(*),master(*)` is Ivy's reading of Maven's runtime scope: the jar itself and what it needs to run.
-    mapping = "runtime(*),master(*)" if jar_set.transitive else "default"
-    conf = f"{jar_set.name}->{mapping}"
-    lines = "".join(_dependency_xml(dependency, jar_set.transitive, conf) for dependency in jar_set.dependencies)
-    return (
-        f'<ivy-module version="2.0"><info organisation="srm-spark" module={quoteattr(jar_set.name)}/>\n'
-        f"<configurations><conf name={quoteattr(jar_set.name)}/></configurations>\n"
-        f"<dependencies>\n{lines}</dependencies></ivy-module>\n"
-    )
-
-
-def _dependency_xml(dependency: Dependency, transitive: bool, conf: str) -> str:
-    return (
+def _module_xml(dependencies: Sequence[Dependency], transitive: bool, mapping: str) -> str:
+    lines = "".join(
         f"<dependency org={quoteattr(dependency.group)} name={quoteattr(dependency.artifact)}"
-        f' rev={quoteattr(dependency.version)} transitive="{str(transitive).lower()}" conf={quoteattr(conf)}/>\n'
+        f' rev={quoteattr(dependency.version)} transitive="{str(transitive).lower()}" conf="jars->{mapping}"/>\n'
+        for dependency in dependencies
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="srm-spark" module="jars"/>\n'
+        f'<configurations><conf name="jars"/></configurations>\n<dependencies>\n{lines}</dependencies></ivy-module>\n'
     )
 
 
-def _failure(jar_set: JarSet, output: str) -> str:
+def _failure(output: str) -> str:
     missing = sorted({f"{g}:{a}:{v}" for g, a, v in re.findall(r":: (\S+)#(\S+?);(\S+): not found", output)})
     reasons = re.findall(r"Server access error at url \S+ \((.+?)\)\s*$", output, flags=re.MULTILINE)
     where = os.environ.get(REPOSITORY_VARIABLE, "") or "Maven Central"
@@ -87,6 +119,6 @@ def _failure(jar_set: JarSet, output: str) -> str:
     else:
         what = f"Apache Ivy says:\n{output.strip()[-2000:]}\n"
     return (
-        f"cannot download the jars of set {jar_set.name!r} ({jar_set.purpose}): {what}; "
-        f"check the network, or set {REPOSITORY_VARIABLE} to a Maven repository that is reachable (URL or directory)"
+        f"cannot download jars: {what}; check the network, or set {REPOSITORY_VARIABLE} "
+        "to a Maven repository that is reachable (URL or directory)"
     )

@@ -1,6 +1,6 @@
-"""Which jars there are: the only place that holds their versions.
+"""Which jars there are: the only place where somebody chooses a version.
 
-After a change run `python -m srm_spark.jars --pin` and commit `checksums.sha256` with it.
+After a change run `python -m srm_spark.jars --pin` and commit `jars.lock`, which then names every jar of every set.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ class Dependency(NamedTuple):
     group: str
     artifact: str
     version: str
+
+    @property
+    def file_name(self) -> str:
+        """How the jar is called in its set's folder."""
+        return f"{self.artifact}-{self.version}.jar"
 
     def __str__(self) -> str:
         return f"{self.group}:{self.artifact}:{self.version}"

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from srm_spark.errors import SetupError
-from srm_spark.jars import JAR_SETS, cache, fetch, find_java, ivy, java
-from srm_spark.jars.cache import CACHE_VARIABLE, cache_dir, checksums
+from srm_spark.jars import JAR_SETS, Dependency, cache, fetch, find_java, ivy, java
+from srm_spark.jars.cache import CACHE_VARIABLE, cache_dir
+from srm_spark.jars.lock import read_lock, write_lock
 
 
 @pytest.fixture
@@ -72,12 +73,11 @@ def test_a_machine_without_java_is_told_what_to_install(no_java: Path) -> None:
 
 
 def test_every_set_is_pinned() -> None:
-    pinned = checksums()
+    pinned = read_lock()
     assert set(pinned) == set(JAR_SETS)
     for jar_set in JAR_SETS.values():
-        named = {f"{dependency.artifact}-{dependency.version}.jar" for dependency in jar_set.dependencies}
-        assert named <= set(pinned[jar_set.name])
-        assert jar_set.transitive or named == set(pinned[jar_set.name])
+        assert set(jar_set.dependencies) <= set(pinned[jar_set.name])
+        assert jar_set.transitive or len(jar_set.dependencies) == len(pinned[jar_set.name])
     assert all(len(digest) == 64 for digests in pinned.values() for digest in digests.values())
 
 
@@ -98,7 +98,7 @@ def test_a_changed_jar_is_named(tmp_path: Path) -> None:
 def test_unchanged_jars_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = make_jar(tmp_path, "a-1.jar")
     cache.verify(tmp_path, expected)
-    monkeypatch.setattr(cache, "_sha256", lambda jar: pytest.fail(f"{jar} was read"))
+    monkeypatch.setattr(cache, "sha256", lambda jar: pytest.fail(f"{jar} was read"))
     cache.verify(tmp_path, expected)
 
 
@@ -117,10 +117,10 @@ def test_a_set_is_complete_only_with_exactly_its_jars(tmp_path: Path) -> None:
     assert not cache.complete(tmp_path, expected)
 
 
-def test_written_checksums_are_read_back(tmp_path: Path) -> None:
-    expected = make_jar(tmp_path / "one", "a-1.jar")
-    cache.write_checksums({"driver": tmp_path / "one"}, tmp_path / "sums")
-    assert checksums(tmp_path / "sums") == {"driver": expected}
+def test_a_written_lock_is_read_back(tmp_path: Path) -> None:
+    pinned = {"driver": {Dependency("org.apache.kafka", "kafka_2.13", "4.3.1"): "0" * 64}}
+    write_lock(pinned, tmp_path / "lock")
+    assert read_lock(tmp_path / "lock") == pinned
 
 
 def test_the_cache_is_the_variable_else_in_the_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -143,21 +143,16 @@ def test_an_unknown_set_is_refused() -> None:
         ("/srv/maven/", ' root="file:///srv/maven/"'),
     ],
 )
-def test_the_repository_can_be_another(repository: str, root: str) -> None:
-    assert f'<ibiblio name="maven" m2compatible="true"{root}/>' in ivy._settings_xml(repository)
-
-
-def test_driver_jars_come_alone_and_kafka_jars_with_their_dependencies() -> None:
-    assert 'transitive="false" conf="driver-&gt;default"' in ivy._module_xml(JAR_SETS["driver"])
-    assert 'transitive="true" conf="kafka-&gt;runtime(*),master(*)"' in ivy._module_xml(JAR_SETS["kafka"])
+def test_the_repository_can_be_another(repository: str, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ivy.REPOSITORY_VARIABLE, repository)
+    assert f'<ibiblio name="maven" m2compatible="true"{root}/>' in ivy._settings_xml(with_poms=True)
 
 
 def test_a_failed_download_says_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ivy.REPOSITORY_VARIABLE, "http://mirror.example")
     gone = "\tServer access error at url http://mirror.example/a.pom (java.net.ConnectException: Connection refused)\n"
-    message = ivy._failure(JAR_SETS["driver"], gone)
-    assert "set 'driver'" in message
+    message = ivy._failure(gone)
     assert "http://mirror.example does not answer (java.net.ConnectException: Connection refused)" in message
     assert message.endswith("or set SRM_SPARK_MAVEN_REPO to a Maven repository that is reachable (URL or directory)")
     absent = ":: io.delta#delta-storage;4.4.0: not found"
-    assert "does not hold io.delta:delta-storage:4.4.0" in ivy._failure(JAR_SETS["driver"], absent)
+    assert "does not hold io.delta:delta-storage:4.4.0" in ivy._failure(absent)

@@ -1,0 +1,29 @@
+"""`jars.lock`: every jar of every set with its sha256, one a line; written by `--pin`, read at every fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from srm_spark.jars.manifest import Dependency
+
+LOCK = Path(__file__).with_name("jars.lock")
+
+
+def read_lock(path: Path = LOCK) -> dict[str, dict[Dependency, str]]:
+    """Set name → jar → sha256."""
+    found: dict[str, dict[Dependency, str]] = {}
+    for line in path.read_text().splitlines():
+        digest, jar_set, coordinates = line.split()
+        found.setdefault(jar_set, {})[Dependency(*coordinates.split(":"))] = digest
+    return found
+
+
+def write_lock(sets: Mapping[str, Mapping[Dependency, str]], path: Path = LOCK) -> None:
+    """Write the file again."""
+    lines = [
+        f"{digest}  {name}  {dependency}\n"
+        for name, jars in sorted(sets.items())
+        for dependency, digest in sorted(jars.items())
+    ]
+    path.write_text("".join(lines))
