@@ -118,9 +118,12 @@ def decode_progress_key(key: bytes | None) -> ProgressKey | None:
 
 
 def progress_value(last_offset: int) -> bytes:
-    """Value of a source offset: the last source offset replicated, so a reader resumes one behind it (section 2.2)."""
-    if last_offset < 0:
-        raise CodecError(f"source offset {last_offset} cannot be committed: it must be 0 or more; write a tombstone")
+    """Value of a source offset: the last source offset replicated, so a reader resumes one behind it (section 2.2).
+
+    -1 says that nothing was replicated yet; MirrorMaker 2 takes it for no offset at all.
+    """
+    if last_offset < -1:
+        raise CodecError(f"source offset {last_offset} cannot be committed: it must be -1 or more")
     return _utf8(f'{{"offset":{last_offset:d}}}')
 
 
@@ -149,6 +152,8 @@ def encode_progress_detail(detail: ProgressDetail) -> bytes:
         "intervals": detail.intervals,
         "hold": hold,
         "topic_id": detail.topic_id,
+        "bytes": detail.bytes,
+        "latency_ms": detail.latency_ms,
     }
     return _utf8(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
 
@@ -166,6 +171,8 @@ def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:
             intervals=_intervals(document["intervals"], start, end),
             hold=_hold(document["hold"]),
             topic_id=None if document["topic_id"] is None else _text(document["topic_id"]),
+            bytes=_offset(document["bytes"]),
+            latency_ms=None if document["latency_ms"] is None else int(document["latency_ms"]),
         )
     except (KeyError, TypeError, ValueError):
         return None

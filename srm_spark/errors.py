@@ -13,6 +13,7 @@ SrmError
     ├── ForeignWriter           target offsets are not contiguous: somebody else writes to the remote topic
     ├── OffsetSyncFailed        the offset-syncs topic refused a record
     ├── ProgressFailed          the progress topic refused a record: the batch will be found again at the next start
+    ├── ClaimHeld               another driver owns the flow, and waiting was not wanted
     └── ClaimLost               another driver owns the flow now
 """
 
@@ -102,6 +103,10 @@ class OffsetSyncFailed(FlowError):
 
 class ProgressFailed(FlowError):
     """The progress topic refused a record."""
+
+
+class ClaimHeld(FlowError):
+    """Another driver owns the flow, and this one was told not to wait."""
 
 
 class ClaimLost(FlowError):

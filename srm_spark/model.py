@@ -113,3 +113,7 @@ class ProgressDetail:
     hold: Hold | None = None
     topic_id: str | None = None
     """Id of the source topic, so that a re-created one is noticed."""
+    bytes: int = 0
+    """Bytes of keys and values that were written."""
+    latency_ms: int | None = None
+    """Acknowledgement minus record timestamp, of the last record; None where no record was written."""

@@ -172,9 +172,10 @@ def test_malformed_source_offsets_are_refused(value: bytes) -> None:
         codec.decode_progress_value(value)
 
 
-def test_negative_source_offset_cannot_be_written() -> None:
-    with pytest.raises(CodecError, match="tombstone"):
-        codec.progress_value(-1)
+def test_source_offset_below_nothing_cannot_be_written() -> None:
+    assert codec.progress_value(-1) == b'{"offset":-1}'
+    with pytest.raises(CodecError, match="-1 or more"):
+        codec.progress_value(-2)
 
 
 DETAIL = ProgressDetail(

@@ -1,0 +1,115 @@
+"""One driver process: a Spark session, a runner per flow, a timer per pair of clusters for heartbeats, a clean stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from srm_spark.config.settings import HeartbeatSettings, Settings
+from srm_spark.errors import FlowError
+from srm_spark.flow.heartbeat import Heartbeats
+from srm_spark.flow.runner import FlowRunner
+from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.spark import SparkSession
+from srm_spark.spark.session import open_session
+
+log = logging.getLogger(__name__)
+
+_JOIN_SECONDS = 150.0
+_ENDED = (FlowState.STOPPED, FlowState.FAILED)
+
+
+class Driver:
+    """Runs all enabled flows of a configuration. Use as a context manager, or `start` and `stop`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        session: SparkSession | None = None,
+        jars: Iterable[Path] = (),
+        spark_settings: Mapping[str, str] | None = None,
+        waits: bool = True,
+    ) -> None:
+        """`session` is used and left alone; without one, the existing session or an embedded one is taken."""
+        self.settings = settings
+        self._owns_session = False
+        if session is None:
+            session, self._owns_session = open_session(jars, spark_settings)
+        self._session = session
+        self._runners = [FlowRunner(flow, session, waits=waits) for flow in settings.flows]
+        self._scheduler = BackgroundScheduler(job_defaults={"max_instances": 1, "coalesce": True})
+        self._stopping = threading.Event()
+
+    def __enter__(self) -> Driver:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start every flow and the heartbeats."""
+        for heartbeat in self.settings.heartbeats:
+            if heartbeat.enabled:
+                self._schedule(heartbeat)
+        self._scheduler.start()
+        for runner in self._runners:
+            runner.start()
+
+    def status(self) -> tuple[FlowStatus, ...]:
+        """A snapshot of every flow."""
+        return tuple(runner.status for runner in self._runners)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until `request_stop`, until no flow is left, or for `seconds`; False when the time was up."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while not self._stopping.wait(0.2):
+            if all(runner.status.state in _ENDED for runner in self._runners) and not self._scheduler.get_jobs():
+                return True
+            if self._runners and all(runner.status.state is FlowState.FAILED for runner in self._runners):
+                return True
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+        return True
+
+    def request_stop(self) -> None:
+        """End `wait`; safe in a signal handler."""
+        self._stopping.set()
+
+    def stop(self) -> bool:
+        """Let every flow end its batch and record its progress; False when one did not end in time."""
+        self._stopping.set()
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+        for runner in self._runners:
+            runner.stop()
+        deadline = time.monotonic() + _JOIN_SECONDS
+        ended = [runner.join(max(0.0, deadline - time.monotonic())) for runner in self._runners]
+        if self._owns_session:
+            self._session.stop()
+        return all(ended)
+
+    def _schedule(self, settings: HeartbeatSettings) -> None:
+        heartbeats = Heartbeats(settings, self.settings.clusters[settings.flow.target])
+        last_failure: list[str] = []
+
+        def beat() -> None:
+            try:
+                heartbeats.beat()
+                last_failure.clear()
+            except FlowError as error:
+                if last_failure != [str(error)]:  # once per change, not once per second
+                    log.warning("flow=%s no heartbeat: %s", settings.flow, error)
+                last_failure[:] = [str(error)]
+
+        self._scheduler.add_job(
+            beat, "interval", seconds=settings.interval_seconds, next_run_time=datetime.now(timezone.utc)
+        )

@@ -1,0 +1,56 @@
+"""The two ends of one flow, and the policy and filter between them, made once from the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.filters import NameFilter
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.policy import ReplicationPolicy, load_policy
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What a running flow talks to."""
+
+    settings: FlowSettings
+    source: Cluster
+    target: Cluster
+    policy: ReplicationPolicy
+    topics: NameFilter
+
+    @property
+    def syncs_cluster(self) -> Cluster:
+        """Where the offset-syncs topic lies."""
+        return self.target if self.settings.syncs.on_target else self.source
+
+    @property
+    def syncs_topic(self) -> str:
+        """The offset-syncs topic, named after the cluster on which it does not lie (mirrormaker2.md section 2.1)."""
+        flow = self.settings.flow
+        return self.policy.offset_syncs_topic(flow.source if self.settings.syncs.on_target else flow.target)
+
+
+def connect(settings: FlowSettings) -> Ends:
+    """Clients of both clusters; nothing is asked of them yet."""
+    topics = settings.topics
+    flow, timeout = settings.flow, settings.admin_timeout_seconds
+    role = f"{flow}|admin"
+    return Ends(
+        settings=settings,
+        source=Cluster(
+            settings.source, SourceUnavailable, properties=settings.source_admin, timeout=timeout, role=role
+        ),
+        target=Cluster(
+            settings.target, TargetUnavailable, properties=settings.target_admin, timeout=timeout, role=role
+        ),
+        policy=load_policy(
+            topics.policy_class,
+            source_alias=flow.source,
+            separator=topics.separator,
+            internal_separator=topics.internal_separator,
+        ),
+        topics=NameFilter(topics.include, topics.exclude),
+    )

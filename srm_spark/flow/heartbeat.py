@@ -1,0 +1,45 @@
+"""Heartbeats: one small record per interval on the target, so that its readers know which clusters flow into it.
+
+Written whether data flows or not, and for every possible pair of clusters: a flow `A->B` needs `heartbeats` on A, which
+the pair `B->A` writes, to be seen on B (mirrormaker2.md section 6).
+"""
+
+from __future__ import annotations
+
+import time
+
+from srm_spark.codec import encode_heartbeat
+from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
+from srm_spark.errors import TargetUnavailable
+from srm_spark.flow.progress import ensure_topic
+from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.model import Heartbeat
+from srm_spark.policy import HEARTBEATS_TOPIC
+
+
+class Heartbeats:
+    """The heartbeats of one ordered pair of clusters."""
+
+    def __init__(self, settings: HeartbeatSettings, target: ClusterSettings) -> None:
+        self._settings = settings
+        self._is_ready = False
+        flow = settings.flow
+        # A beat that is late is worth nothing: the next one comes soon.
+        timeout = max(5.0, settings.interval_seconds)
+        self._cluster = Cluster(target, TargetUnavailable, timeout=timeout, role=f"{flow}|heartbeats-admin")
+        self._writer = ControlWriter(target, {}, f"{flow}|heartbeats", TargetUnavailable, timeout)
+
+    def beat(self) -> None:
+        """Write one heartbeat; makes the topic the first time. Raises TargetUnavailable."""
+        if not self._is_ready:
+            replication = self._settings.replication_factor
+            ensure_topic(self._cluster, TopicSpec(HEARTBEATS_TOPIC, 1, replication, {"cleanup.policy": "compact"}))
+            self._is_ready = True
+        flow, now = self._settings.flow, int(time.time() * 1000)
+        key, value = encode_heartbeat(Heartbeat(flow.source, flow.target, now))
+        try:
+            self._writer.write([ControlRecord(HEARTBEATS_TOPIC, key, value, partition=0, timestamp=now)])
+        except TargetUnavailable:
+            self._is_ready = False  # the topic may be gone
+            raise

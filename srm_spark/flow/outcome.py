@@ -1,0 +1,76 @@
+"""What came of one pass over a batch: reports of the tasks, judged against the ranges that were to be replicated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport
+from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
+
+HOLDING_ERRORS = ("TOPIC_AUTHORIZATION_FAILED", FOREIGN_WRITER)
+"""Failures that would come again at once: the partition waits for somebody to act, the others go on."""
+
+
+@dataclass
+class Done:
+    """What is on the target for certain, of one partition."""
+
+    end: int
+    """First source offset that is not done."""
+    intervals: list[Interval] = field(default_factory=list)
+    hold: Hold | None = None
+    bytes: int = 0
+    zero_timestamps: int = 0
+    latency_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Every partition of the pass is in `done`; what else is to be said about it is in the others."""
+
+    done: Mapping[TopicPartition, Done]
+    remainder: Mapping[TopicPartition, OffsetRange]
+    """What a further pass has to take, because a task reached its limit of bytes."""
+    failures: Mapping[TopicPartition, str]
+
+
+def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[PartitionReport]) -> Outcome:
+    """Sort out one pass. A range without a row holds only markers and compacted offsets and is done, unless a task
+    ended early and never came to it."""
+    done: dict[TopicPartition, Done] = {}
+    remainder: dict[TopicPartition, OffsetRange] = {}
+    failures: dict[TopicPartition, str] = {}
+    found = {report.partition: report for report in reports}
+    is_cut = any(report.is_cut for report in found.values())
+    for partition, (start, end) in ranges.items():
+        report = found.get(partition)
+        if report is None:
+            if is_cut:
+                remainder[partition] = OffsetRange(start, end)
+            else:
+                done[partition] = Done(end)
+            continue
+        reached = _reached(report, start, end)
+        done[partition] = _done(report, reached)
+        if report.failure is not None:
+            if done[partition].hold is None:
+                failures[partition] = report.failure
+        elif report.hold is None and reached < end:
+            remainder[partition] = OffsetRange(reached, end)
+    return Outcome(done, remainder, failures)
+
+
+def _reached(report: PartitionReport, start: int, end: int) -> int:
+    if report.failure is not None:
+        return report.intervals[-1].upstream_end if report.intervals else start
+    if report.hold is not None:
+        return report.hold.offset
+    return end if report.is_complete else report.next_offset
+
+
+def _done(report: PartitionReport, reached: int) -> Done:
+    hold = report.hold
+    if report.failure is not None:
+        hold = Hold(reached, report.failure) if report.failure.startswith(HOLDING_ERRORS) else None
+    return Done(reached, report.intervals, hold, report.bytes, report.zero_timestamps, report.latency_ms)

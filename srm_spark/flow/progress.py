@@ -1,0 +1,166 @@
+"""How far a flow has come: the progress topic on the target, in Kafka Connect's format (mirrormaker2.md section 2.2).
+
+A record here says which source offset of a partition was replicated last; its header adds the exact ranges.
+MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is never asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from srm_spark.codec import (
+    PROGRESS_HEADER,
+    decode_progress_detail,
+    decode_progress_key,
+    decode_progress_value,
+    encode_progress_detail,
+    progress_key,
+    progress_value,
+)
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import ProgressFailed, TargetUnavailable
+from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.control import ControlReader, ControlRecord, ControlWriter, ReadRecord
+from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+
+_INTERVALS_PER_RECORD = 20_000
+"""About 600 KB of header; brokers refuse records above 1 MB by default."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where one source partition stands."""
+
+    next_offset: int
+    """First source offset that is not replicated yet."""
+    target_end: int | None = None
+    """Where the next record would lie on the target, if our own record says so."""
+    topic_id: str | None = None
+    hold: Hold | None = None
+
+
+@dataclass
+class Totals:
+    """What was replicated in some stretch of time."""
+
+    records: int = 0
+    bytes: int = 0
+    latency_ms: int | None = None
+
+
+class ProgressTopic:
+    """Reads the progress topic; `positions` is the newest state of each partition."""
+
+    def __init__(self, settings: FlowSettings, target: Cluster) -> None:
+        self._settings = settings
+        self._target = target
+        self._reader: ControlReader | None = None
+        self._partitions: list[TopicPartition] = []
+        self.positions: dict[TopicPartition, Position] = {}
+        self._totals = Totals()
+
+    def ensure(self) -> None:
+        """Create the topic if it is not there."""
+        settings = self._settings
+        spec = TopicSpec(
+            settings.progress_topic,
+            settings.progress_partitions,
+            settings.progress_replication_factor,
+            {"cleanup.policy": "compact"},
+        )
+        ensure_topic(self._target, spec)
+
+    def refresh(self) -> None:
+        """Read what was written since the last call, by whichever process."""
+        if self._reader is None:
+            self._open()
+        reader = self._reader
+        assert reader is not None
+        ends = {p.partition: end for p, end in self._target.end_offsets(self._partitions).items()}
+        for record in reader.read(ends, self._settings.admin_timeout_seconds):
+            self._take(record)
+
+    def take_totals(self) -> Totals:
+        """What was replicated since the last call, as the progress records say."""
+        totals, self._totals = self._totals, Totals()
+        return totals
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _open(self) -> None:
+        topic = self._settings.progress_topic
+        count = self._target.topics().get(topic, 0)
+        if not count:
+            raise TargetUnavailable(f"cluster {self._target.alias}: topic {topic} is gone; the next start creates it")
+        self._partitions = [TopicPartition(topic, number) for number in range(count)]
+        self.positions.clear()
+        role = f"{self._settings.flow}|progress"
+        self._reader = ControlReader(self._settings.target, topic, range(count), role, TargetUnavailable)
+
+    def _take(self, record: ReadRecord) -> None:
+        key = decode_progress_key(record.key)
+        if key is None or (key.connector, key.source_alias) != (
+            self._settings.connector_name,
+            self._settings.flow.source,
+        ):
+            return
+        detail = decode_progress_detail(record.headers.get(PROGRESS_HEADER))
+        last = decode_progress_value(record.value)
+        if detail is not None and record.value is not None and detail.source.end == (-1 if last is None else last) + 1:
+            self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.topic_id, detail.hold)
+            self._totals.records += sum(interval.count for interval in detail.intervals)
+            self._totals.bytes += detail.bytes
+            self._totals.latency_ms = self._totals.latency_ms if detail.latency_ms is None else detail.latency_ms
+        elif last is not None:
+            self.positions[key.partition] = Position(last + 1)  # MirrorMaker 2 wrote it
+        else:
+            self.positions.pop(key.partition, None)  # somebody reset it
+
+
+class ProgressWriter:
+    """Writes progress; a record that is not acknowledged raises ProgressFailed."""
+
+    def __init__(self, settings: FlowSettings) -> None:
+        self._settings = settings
+        role = f"{settings.flow}|progress"
+        self._writer = ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
+
+    def commit(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
+        """Record how far these partitions have come."""
+        self._writer.write(self._records(details.items()))
+
+    def _records(self, details: Iterable[tuple[TopicPartition, ProgressDetail]]) -> Iterator[ControlRecord]:
+        settings = self._settings
+        for partition, detail in details:
+            key = progress_key(settings.connector_name, settings.flow.source, partition)
+            for part in split_detail(detail):
+                headers = {PROGRESS_HEADER: encode_progress_detail(part)}
+                yield ControlRecord(settings.progress_topic, key, progress_value(part.source.end - 1), headers)
+
+
+def split_detail(detail: ProgressDetail, most: int = _INTERVALS_PER_RECORD) -> Iterator[ProgressDetail]:
+    """Cut a detail with many intervals into several that fit into a record; together they say the same."""
+    intervals, start, left = detail.intervals, detail.source.start, detail.bytes
+    while len(intervals) > most:
+        part, intervals = intervals[:most], intervals[most:]
+        end = part[-1].upstream_end
+        yield ProgressDetail(OffsetRange(start, end), part[-1].downstream_end, part, topic_id=detail.topic_id)
+        start = end
+    yield replace(detail, source=OffsetRange(start, detail.source.end), intervals=intervals, bytes=left)
+
+
+def ensure_topic(cluster: Cluster, spec: TopicSpec) -> None:
+    """Create a topic of our own unless it exists; raises when the cluster refuses."""
+    if spec.name in cluster.topics():
+        return
+    reason = cluster.create([spec])[spec.name]
+    if reason:
+        raise TargetUnavailable(
+            f"cluster {cluster.alias}: topic {spec.name} cannot be created: {reason}; "
+            "allow CREATE, or create it by hand (compacted), and check the replication factor"
+        )

@@ -1,0 +1,155 @@
+"""One micro-batch of a flow, from rows to recorded progress.
+
+```
+read      topics of the flow    → rows (topic, partition, offset, timestamp, key, value, headers)   spark.source
+route     source topic          → remote topic, same partition                                     flow.topics
+write     rows, on executors    → target records + one report per partition                        kafka.writer
+map       reports               → exact intervals (source range ↔ target range)                    flow.outcome
+sync      intervals             → offset-syncs topic                                               flow.syncs
+commit    last source offset    → progress topic                                                   flow.progress
+```
+
+The order is the guarantee: what is recorded is on the target, and a crash before `commit` leaves at most one batch that
+is on the target but not recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from srm_spark.config.render import spark_kafka_options
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import TargetWriteFailed
+from srm_spark.flow.outcome import Outcome, judge
+from srm_spark.flow.progress import Position, ProgressWriter
+from srm_spark.flow.syncs import SyncWriter
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.limits import Route
+from srm_spark.kafka.producers import delivery_timeout, record_options
+from srm_spark.kafka.reports import REPORT_SCHEMA, PartitionReport, read_report
+from srm_spark.kafka.writer import WriteTask
+from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.spark import DataFrame, SparkSession
+from srm_spark.spark.offsets import batch_ends
+from srm_spark.spark.source import bounded
+from srm_spark.spark.write import run
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one generation of a flow's query replicates."""
+
+    starts: Mapping[TopicPartition, Position]
+    """Every partition that is read, and from where."""
+    routes: Mapping[str, Route]
+    topic_ids: Mapping[str, str]
+    syncs_topic: str
+    tasks: int
+    """Most Spark tasks per batch."""
+
+
+@dataclass
+class Replication:
+    """The batch function of one generation. Travels by pickle before its first batch, so clients are made late."""
+
+    settings: FlowSettings
+    assignment: Assignment
+    checkpoint: Path | None = None
+    """Where Spark logs the end of each batch."""
+    _positions: dict[TopicPartition, int] = field(default_factory=dict)
+    _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
+    _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
+    _progress: ProgressWriter | None = None
+    _syncs: SyncWriter | None = None
+
+    def __post_init__(self) -> None:
+        starts = self.assignment.starts
+        self._positions = {partition: start.next_offset for partition, start in starts.items()}
+        self._target_ends = {partition: start.target_end for partition, start in starts.items()}
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Replicate what Spark gives as one micro-batch."""
+        assert self.checkpoint is not None
+        ends = batch_ends(self.checkpoint, batch_id)
+        ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end > self._positions[p]}
+        self._replicate(frame, {p: r for p, r in ranges.items() if p not in self._holds})
+
+    def copy(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """Replicate bounded ranges outside of the stream."""
+        if ranges:
+            self._replicate(self._read(session, ranges), ranges)
+
+    def _replicate(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        while ranges:
+            outcome = judge(ranges, self._write(frame, ranges))
+            self._record(outcome)
+            if outcome.failures:
+                partition, reason = next(iter(outcome.failures.items()))
+                raise TargetWriteFailed(
+                    f"flow {self.settings.flow}: {len(outcome.failures)} partitions could not be written, first "
+                    f"{partition} at offset {self._positions[partition]}: {reason}"
+                )
+            ranges = outcome.remainder
+            if ranges:
+                frame = self._read(frame.sparkSession, ranges)
+
+    def _read(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> DataFrame:
+        return bounded(session, spark_kafka_options(self.settings.source, self.settings.consumer), ranges)
+
+    def _write(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> list[PartitionReport]:
+        settings, tasks = self.settings, self.assignment.tasks
+        topics = {partition.topic for partition in ranges}
+        timeout = delivery_timeout(settings.producer)
+        rendered = options(settings.target, settings.producer, f"{settings.flow}|producer")
+        task = WriteTask(
+            options=record_options(rendered, timeout),
+            routes={topic: self.assignment.routes[topic] for topic in topics},
+            held=frozenset(self._holds),
+            max_bytes=max(1, settings.batch.max_bytes // tasks),
+            timeout=timeout,
+        )
+        return [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)))]
+
+    def _record(self, outcome: Outcome) -> None:
+        if self._progress is None:
+            self._progress = ProgressWriter(self.settings)
+        if self.settings.syncs.enabled:
+            self._syncs = self._syncs or SyncWriter(self.settings, self.assignment.syncs_topic)
+            self._syncs.write({p: done.intervals for p, done in outcome.done.items()})
+        details = {}
+        for partition, done in outcome.done.items():
+            if done.intervals:
+                self._target_ends[partition] = done.intervals[-1].downstream_end
+            details[partition] = ProgressDetail(
+                source=OffsetRange(self._positions[partition], done.end),
+                target_end=self._target_ends[partition],
+                intervals=tuple(done.intervals),
+                hold=done.hold,
+                topic_id=self.assignment.topic_ids.get(partition.topic),
+                bytes=done.bytes,
+                latency_ms=done.latency_ms,
+            )
+        self._progress.commit(details)
+        for partition, done in outcome.done.items():
+            self._positions[partition] = done.end
+            if done.hold is not None:
+                self._holds[partition] = done.hold
+                log.warning(
+                    "flow=%s partition=%s held at offset %s: %s",
+                    self.settings.flow,
+                    partition,
+                    done.hold.offset,
+                    done.hold.reason,
+                )
+            if done.zero_timestamps:
+                log.warning(
+                    "flow=%s partition=%s %s records have CreateTime 0 and were written with the time of the copy",
+                    self.settings.flow,
+                    partition,
+                    done.zero_timestamps,
+                )

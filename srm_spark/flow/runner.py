@@ -1,0 +1,100 @@
+"""Keeps one flow running until it is told to stop: tries again after failures, for as often as it may.
+
+Runs in a thread of its own, so that a flow that fails or waits holds up no other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import ClaimHeld, SrmError
+from srm_spark.flow.run import FlowRun
+from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.spark import SparkSession
+
+log = logging.getLogger(__name__)
+
+_GOOD_RUN_SECONDS = 60.0
+"""A run that lasted so long was a success: only starts that fail in a row count against `flow.retry.count`."""
+
+
+class FlowRunner:
+    """One flow."""
+
+    def __init__(self, settings: FlowSettings, session: SparkSession, *, waits: bool = True) -> None:
+        """With `waits` False, a flow that another driver owns fails at once instead of waiting for it."""
+        self.settings = settings
+        self._session = session
+        self._waits = waits
+        self._stop = threading.Event()
+        self._status = FlowStatus(settings.flow)
+        self._thread = threading.Thread(target=self._run, name=f"srm {settings.flow}", daemon=True)
+
+    @property
+    def status(self) -> FlowStatus:
+        """The newest snapshot."""
+        return self._status
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end with the batch in progress."""
+        self._stop.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended; False on timeout."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            started = time.monotonic()
+            reason = self._attempt()
+            if reason is None or self._status.state is FlowState.FAILED:
+                break
+            failures = 1 if time.monotonic() - started > _GOOD_RUN_SECONDS else failures + 1
+            if 0 <= self.settings.retry_count < failures:
+                self._show(FlowState.FAILED, f"given up after {failures} failed starts: {reason}")
+                break
+            self._show(FlowState.RETRYING, reason)
+            self._stop.wait(self.settings.retry_delay_seconds)
+        if self._status.state is not FlowState.FAILED:
+            self._show(FlowState.STOPPED, None)
+
+    def _attempt(self) -> str | None:
+        """Run once; why it failed, or None if it was stopped."""
+        try:
+            with FlowRun(self.settings, self._session, self._stop, self._show, self._waits) as run:
+                run.until_stopped()
+        except ClaimHeld as error:
+            self._show(FlowState.FAILED, str(error))
+            return str(error)
+        except SrmError as error:
+            return str(error)
+        except Exception as error:  # Spark raises what it likes, and a flow must not die of it in silence
+            log.debug("flow=%s failed", self.settings.flow, exc_info=True)
+            first_line = (str(error) or repr(error)).splitlines()[0]
+            return f"flow {self.settings.flow}: {type(error).__name__}: {first_line}"
+        return None
+
+    def _show(self, state: FlowState, reason: str | None, **changes: Any) -> None:
+        """Change the status; `records` and `bytes` are added up. A change of state is logged."""
+        old = self._status
+        for total in ("records", "bytes"):
+            changes[total] = getattr(old, total) + changes.get(total, 0)
+        if changes.get("latency_ms") is None:
+            changes["latency_ms"] = old.latency_ms
+        if state is not FlowState.RUNNING:
+            changes["lag_records"] = None
+        self._status = replace(old, state=state, reason=reason, **changes)
+        if (old.state, old.reason) != (state, reason):
+            level = logging.WARNING if state in (FlowState.RETRYING, FlowState.FAILED) else logging.INFO
+            log.log(level, "flow=%s state=%s%s", self.settings.flow, state.value, f" reason={reason}" if reason else "")

@@ -1,0 +1,44 @@
+"""What can be said about a flow at one moment. Unknown is None, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from srm_spark.model import Flow
+
+
+class FlowState(Enum):
+    """Where a flow's driver stands."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    """Another driver owns the flow."""
+    RUNNING = "running"
+    RETRYING = "retrying"
+    """It failed and starts again after a delay."""
+    FAILED = "failed"
+    """It failed as often as it was allowed to."""
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class FlowStatus:
+    """A snapshot."""
+
+    flow: Flow
+    state: FlowState = FlowState.STARTING
+    reason: str | None = None
+    """Why it is not running; one sentence with the remedy."""
+    topics: int | None = None
+    partitions: int | None = None
+    records: int = 0
+    """Replicated since this driver started."""
+    bytes: int = 0
+    lag_records: int | None = None
+    """Source offsets that are not replicated yet, held partitions included."""
+    latency_ms: int | None = None
+    """Of the newest batch: acknowledgement on the target minus record timestamp."""
+    held: Mapping[str, str] = field(default_factory=dict)
+    """Topic or partition → why it stands still, with the offset."""

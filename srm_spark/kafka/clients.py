@@ -1,0 +1,109 @@
+"""Makes confluent_kafka clients from the settings of a cluster. Other packages never see a librdkafka option.
+
+A client here never creates a topic by asking for it, and remembers the last error that its background threads met:
+refused credentials show up nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+
+from srm_spark.config.render import librdkafka
+from srm_spark.config.settings import ClusterSettings
+
+ClientOptions = dict[str, str | int | float | bool]
+
+# librdkafka writes to stderr on its own otherwise; what matters comes back as errors of the calls.
+QUIET = logging.getLogger("srm_spark.librdkafka")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+
+
+class LastError:
+    """Keeps the newest error of one client, to be told when a call times out."""
+
+    def __init__(self) -> None:
+        self.error: KafkaError | None = None
+        self._followed: LastError | None = None
+
+    def follow(self, other: LastError) -> None:
+        """Show what `other` keeps: a client that is shared has one keeper of its own."""
+        self._followed = other
+
+    def __call__(self, error: KafkaError) -> None:
+        # "all brokers down" follows every real reason and says less
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or self.error is None:
+            self.error = error
+
+    def __str__(self) -> str:
+        if self._followed is not None:
+            return str(self._followed)
+        return str(self.error.str()) if self.error else "no error"
+
+
+def options(cluster: ClusterSettings, extra: Mapping[str, str], role: str) -> ClientOptions:
+    """librdkafka options of one client; `role` ends up in the client id, which quotas and broker logs show."""
+    rendered: ClientOptions = dict(librdkafka(cluster, extra))
+    mine = rendered.pop("client.id", "")
+    rendered["client.id"] = f"{mine}|{role}" if mine else role
+    return rendered
+
+
+def admin_client(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> AdminClient:
+    """An admin client."""
+    fixed: dict[str, Any] = {**options(cluster, extra, role), "error_cb": on_error}
+    return AdminClient(fixed, logger=QUIET)
+
+
+def control_producer(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> Producer:
+    """A producer for control records: few, small, each one acknowledged before it counts."""
+    fixed: dict[str, Any] = {
+        **options(cluster, extra, role),
+        "enable.idempotence": True,
+        "acks": "all",
+        "linger.ms": 0,
+        # A compacted topic keeps one value per key and partition: all clients must agree on the partition.
+        "partitioner": "murmur2_random",
+        "allow.auto.create.topics": False,
+        "error_cb": on_error,
+    }
+    return Producer(fixed, logger=QUIET)
+
+
+def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> Consumer:
+    """A consumer that is assigned by hand, commits nothing and reads committed records from the beginning."""
+    fixed: dict[str, Any] = {
+        "isolation.level": "read_committed",
+        **options(cluster, extra, role),
+        "group.id": f"srm-reader-{role}",  # librdkafka insists on one; it is never joined
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": False,
+        "allow.auto.create.topics": False,
+        "error_cb": on_error,
+    }
+    return Consumer(fixed, logger=QUIET)
+
+
+def member(cluster: ClusterSettings, group: str, session_ms: int, on_error: LastError) -> Consumer:
+    """A consumer that joins `group`, for what membership means and not for records."""
+    fixed: dict[str, Any] = {
+        **options(cluster, {}, group),
+        "group.id": group,
+        "group.protocol": "classic",
+        "session.timeout.ms": session_ms,
+        "heartbeat.interval.ms": session_ms // 3,
+        "max.poll.interval.ms": 300_000,
+        "partition.assignment.strategy": "cooperative-sticky",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "latest",
+        "fetch.message.max.bytes": 1024,
+        "allow.auto.create.topics": False,
+        "error_cb": on_error,
+    }
+    return Consumer(fixed, logger=QUIET)

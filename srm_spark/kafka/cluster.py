@@ -1,0 +1,213 @@
+"""One Kafka cluster as an administrator sees it: topics, ids, configs, offsets.
+
+A failure is raised as the error class of the cluster's side (`SourceUnavailable` or `TargetUnavailable`) and says
+which cluster, at which address, what was asked, and what the client's threads last complained about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigEntry, ConfigResource, ConfigSource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import FlowError
+from srm_spark.kafka.clients import LastError, admin_client
+from srm_spark.model import TopicPartition
+
+_T = TypeVar("_T")
+_CHUNK = 500
+"""Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """A topic to create."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TopicConfig:
+    """One config of a topic as the broker reports it."""
+
+    value: str | None
+    is_default: bool
+    """Nobody set it, neither on the topic nor on the brokers."""
+    is_static: bool
+    """Comes from the broker's own file."""
+    is_read_only: bool
+    is_sensitive: bool
+
+
+class Cluster:
+    """Admin calls on one cluster."""
+
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        error: type[FlowError],
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout: float = 60.0,
+        role: str = "srm-admin",
+    ) -> None:
+        self.settings = settings
+        self.timeout = timeout
+        self._error = error
+        self._last_error = LastError()
+        self._admin: AdminClient = admin_client(settings, properties or {}, role, self._last_error)
+
+    @property
+    def alias(self) -> str:
+        """The cluster's alias."""
+        return self.settings.alias
+
+    def topics(self) -> dict[str, int]:
+        """Every topic that we may see, with its partition count."""
+        try:
+            metadata = self._admin.list_topics(timeout=self.timeout)
+        except KafkaException as error:
+            raise self.failure("list the topics", error) from error
+        return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
+
+    def broker_count(self) -> int:
+        """How many brokers the cluster has."""
+        try:
+            return len(self._admin.list_topics(timeout=self.timeout).brokers)
+        except KafkaException as error:
+            raise self.failure("list the brokers", error) from error
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        """Ids of the topics that exist; a re-created topic has another one."""
+        found: dict[str, str] = {}
+        for chunk in _chunks(names):
+            for name, future in self._admin.describe_topics(TopicCollection(chunk), **self._limits()).items():
+                try:
+                    found[name] = str(future.result().topic_id)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise self.failure(f"describe topic {name}", error) from error
+        return found
+
+    def configs(self, names: Collection[str]) -> dict[str, dict[str, TopicConfig]]:
+        """All configs of the topics that exist."""
+        found: dict[str, dict[str, TopicConfig]] = {}
+        for chunk in _chunks(names):
+            resources = [ConfigResource(ResourceType.TOPIC, name) for name in chunk]
+            for resource, future in self._admin.describe_configs(resources, **self._limits()).items():
+                try:
+                    entries = future.result()
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise self.failure(f"read the configs of topic {resource.name}", error) from error
+                else:
+                    found[resource.name] = {key: _config(entry) for key, entry in entries.items()}
+        return found
+
+    def create(self, specs: Iterable[TopicSpec]) -> dict[str, str | None]:
+        """Create topics; per topic None, or why it was refused. One that exists already is fine."""
+        new = [NewTopic(s.name, s.partitions, s.replication_factor, config=dict(s.configs)) for s in specs]
+        if not new:
+            return {}
+        futures = self._admin.create_topics(new, **self._limits())
+        return {name: self._refusal(future, KafkaError.TOPIC_ALREADY_EXISTS) for name, future in futures.items()}
+
+    def grow(self, partitions: Mapping[str, int]) -> dict[str, str | None]:
+        """Raise partition counts; per topic None, or why it was refused."""
+        if not partitions:
+            return {}
+        new = [NewPartitions(name, count) for name, count in partitions.items()]
+        futures = self._admin.create_partitions(new, **self._limits())
+        return {name: self._refusal(future, None) for name, future in futures.items()}
+
+    def first_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offset of the oldest record still there, or of the next one; partitions that are gone are left out."""
+        return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offset of the next record; partitions that are gone are left out."""
+        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def offsets_since(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """Offset of the first record not older than `timestamp` (ms); partitions without one are left out."""
+        found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
+
+    def group_members(self, group: str) -> list[str]:
+        """Client id and host of each member of a group; empty for a group that does not exist."""
+        try:
+            description = self._admin.describe_consumer_groups([group], **self._limits())[group].result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return []
+            raise self.failure(f"describe the group {group}", error) from error
+        return [f"{member.client_id} at {member.host}" for member in description.members or ()]
+
+    def failure(self, what: str, error: KafkaException) -> FlowError:
+        """The error to raise for a failed call: cluster, address, call, reason, remedy."""
+        kafka_error: KafkaError = error.args[0]
+        reason = kafka_error.str()
+        if kafka_error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN):
+            reason = f"{reason}; last seen: {self._last_error}"
+        return self._error(
+            f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}; "
+            f"check {self.alias}.bootstrap.servers, {self.alias}.security.protocol and the credentials, "
+            "or run srm-driver doctor"
+        )
+
+    def _limits(self) -> dict[str, float]:
+        return {"request_timeout": self.timeout}
+
+    def _offsets(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
+        if not asked:
+            return {}
+        found: dict[TopicPartition, int] = {}
+        for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
+            try:
+                found[TopicPartition(kafka.topic, kafka.partition)] = future.result().offset
+            except KafkaException as error:
+                if error.args[0].code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                    raise self.failure(f"list offsets of {kafka.topic}-{kafka.partition}", error) from error
+        return found
+
+    def _refusal(self, future: Future[Any], fine: int | None) -> str | None:
+        try:
+            future.result()
+        except KafkaException as error:
+            kafka_error: KafkaError = error.args[0]
+            if kafka_error.code() == fine:
+                return None
+            if kafka_error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
+                raise self.failure("change topics", error) from error
+            return str(kafka_error.str())
+        return None
+
+
+def _config(entry: ConfigEntry) -> TopicConfig:
+    source = ConfigSource(entry.source)
+    return TopicConfig(
+        value=entry.value,
+        is_default=source == ConfigSource.DEFAULT_CONFIG,
+        is_static=source == ConfigSource.STATIC_BROKER_CONFIG,
+        is_read_only=bool(entry.is_read_only),
+        is_sensitive=bool(entry.is_sensitive),
+    )
+
+
+def _chunks(names: Collection[str]) -> Iterable[list[str]]:
+    ordered = sorted(names)
+    return (ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK))

@@ -1,0 +1,164 @@
+"""Small topics that hold the state of replication: read to their end, and written one acknowledged record at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import FlowError
+from srm_spark.kafka.clients import LastError, control_producer, reader
+
+_POLL_SECONDS = 0.5
+_Acknowledge = Callable[[KafkaError | None, Message], None]
+
+
+class ControlRecord(NamedTuple):
+    """One record of a control topic; `partition` None lets the key decide."""
+
+    topic: str
+    key: bytes
+    value: bytes
+    headers: Mapping[str, bytes] = {}
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+class ReadRecord(NamedTuple):
+    """One record as it was read."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Mapping[str, bytes | None]
+
+
+class ControlWriter:
+    """Writes control records to one cluster; `error` is raised when one of them is not acknowledged."""
+
+    def __init__(
+        self, cluster: ClusterSettings, properties: Mapping[str, str], role: str, error: type[FlowError], timeout: float
+    ) -> None:
+        self._cluster = cluster
+        self._role = role
+        self._error = error
+        self._timeout = timeout
+        self._last_error = LastError()
+        self._properties = dict(properties)
+        self._producer: Producer | None = None
+
+    def write(self, records: Iterable[ControlRecord]) -> None:
+        """Write records in order and wait until each one is acknowledged."""
+        producer = self._producer or control_producer(self._cluster, self._properties, self._role, self._last_error)
+        self._producer = producer
+        failed: list[str] = []
+
+        def acknowledge(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failed.append(f"{message.topic()}: {error.str()}")
+
+        deadline = time.monotonic() + self._timeout
+        for record in records:
+            self._produce(producer, record, acknowledge, deadline)
+        left = producer.flush(max(0.1, deadline - time.monotonic()))
+        if left or failed:
+            # A record that is late must not arrive behind the ones of the next attempt.
+            producer.purge(in_queue=True, in_flight=True)
+            self._producer = None
+            reason = failed[0] if failed else f"{left} records not acknowledged in {self._timeout:g} s"
+            raise self._failure(reason)
+
+    def _produce(
+        self,
+        producer: Producer,
+        record: ControlRecord,
+        acknowledge: Callable[[KafkaError | None, Message], None],
+        deadline: float,
+    ) -> None:
+        extra: dict[str, Any] = {}
+        if record.partition is not None:
+            extra["partition"] = record.partition
+        if record.timestamp is not None:
+            extra["timestamp"] = record.timestamp
+        while True:
+            try:
+                producer.produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    headers=list(record.headers.items()) or None,
+                    on_delivery=acknowledge,
+                    **extra,
+                )
+                return
+            except BufferError:
+                producer.poll(_POLL_SECONDS)
+                if time.monotonic() > deadline:
+                    raise self._failure(f"the queue stayed full for {self._timeout:g} s") from None
+            except KafkaException as error:
+                raise self._failure(error.args[0].str()) from error
+
+    def _failure(self, reason: str) -> FlowError:
+        return self._error(
+            f"cluster {self._cluster.alias} ({self._cluster.bootstrap_servers}): {self._role} cannot write: {reason}; "
+            f"last seen: {self._last_error}; check that the topic exists and that WRITE is allowed"
+        )
+
+
+class ControlReader:
+    """Follows one topic from its beginning; each call returns what came since the last one."""
+
+    def __init__(
+        self, cluster: ClusterSettings, topic: str, partitions: Sequence[int], role: str, error: type[FlowError]
+    ) -> None:
+        self._last_error = LastError()
+        self._error = error
+        self._where = f"cluster {cluster.alias} ({cluster.bootstrap_servers}), topic {topic}"
+        self._topic = topic
+        self._consumer: Consumer = reader(cluster, {}, role, self._last_error)
+        self._next = dict.fromkeys(partitions, 0)
+        self._consumer.assign([KafkaTopicPartition(topic, partition, 0) for partition in partitions])
+
+    def read(self, ends: Mapping[int, int], timeout: float) -> Iterator[ReadRecord]:
+        """Records up to `ends` (partition → next offset); raises when they do not come in `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while any(self._next[partition] < end for partition, end in ends.items()):
+            messages = self._consumer.consume(1000, _POLL_SECONDS)
+            for message in messages:
+                if (error := message.error()) is not None:
+                    if not error.retriable() and error.code() != KafkaError._TRANSPORT:
+                        raise self._error(f"{self._where}: cannot read: {error.str()}; check that READ is allowed")
+                    continue
+                yield self._record(message)
+            if not messages:
+                self._skip_markers(ends)
+            if time.monotonic() > deadline:
+                raise self._error(f"{self._where}: not read to its end in {timeout:g} s; last seen: {self._last_error}")
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._consumer.close()
+
+    def _record(self, message: Message) -> ReadRecord:
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        self._next[partition] = offset + 1
+        pairs: list[Any] = list(message.headers() or ())
+        headers = {name: _bytes(value) for name, value in pairs}
+        return ReadRecord(partition, offset, _bytes(message.key()), _bytes(message.value()), headers)
+
+    def _skip_markers(self, ends: Mapping[int, int]) -> None:
+        # Transaction markers and compacted ends hold no record: the consumer's position is the only sign of them.
+        asked = [KafkaTopicPartition(self._topic, partition) for partition in ends]
+        for position in self._consumer.position(asked):
+            self._next[position.partition] = max(self._next[position.partition], position.offset)
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,90 @@
+"""What a target topic accepts. Checked before a record is produced: librdkafka drops the whole batch of a refused
+record and still writes what comes behind it (engine.md section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from srm_spark.kafka.rows import Run
+
+_BATCH_OVERHEAD = 61
+"""Bytes of a record batch's header (message format 2)."""
+_RECORD_OVERHEAD = 36
+"""At most so many bytes of varints, attributes and lengths per record."""
+_HEADER_OVERHEAD = 10
+"""At most so many bytes of lengths per header."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one target topic; None is no limit."""
+
+    max_bytes: int = 1_048_588
+    """`max.message.bytes`: of a whole record batch."""
+    before_ms: int | None = None
+    """`message.timestamp.before.max.ms`; ages beyond it are refused."""
+    after_ms: int | None = None
+    """`message.timestamp.after.max.ms`; later ones are refused."""
+    needs_key: bool = False
+    """Compacted topics refuse records without a key."""
+
+    @property
+    def batch_bytes(self) -> int:
+        """Largest `batch.size` that no batch of this topic may exceed, rounded so that few producers serve all."""
+        for size in (1_000_000, 500_000, 100_000, 16_384):
+            if size + _BATCH_OVERHEAD <= self.max_bytes:
+                return size
+        return 1
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the records of one source topic go."""
+
+    remote_topic: str
+    limits: Limits
+
+
+def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, str] | None:
+    """Index in the run of the first record that the topic would refuse, with the reason; None if it takes all."""
+    found: list[tuple[int, str]] = []
+    if limits.needs_key and run.keys.null_count:
+        index = int(np.argmax(run.keys.is_null().to_numpy(zero_copy_only=False)))
+        found.append((index, "the record has no key and the target topic is compacted"))
+    found.extend(_bad_timestamps(run, limits, now_ms))
+    sizes = run.sizes()
+    suspects = np.flatnonzero(sizes + (_BATCH_OVERHEAD + _RECORD_OVERHEAD) > limits.max_bytes)
+    for index in suspects.tolist():
+        size = _exact_size(run, index)
+        if size > limits.max_bytes:
+            reason = f"the record takes {size} bytes and the target topic's max.message.bytes is {limits.max_bytes}"
+            found.append((index, reason))
+            break
+    return min(found) if found else None
+
+
+def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    if limits.before_ms is not None:
+        early = run.timestamps < now_ms - limits.before_ms
+        early &= run.timestamps >= 0  # -1 is no timestamp; the producer sends now
+        if early.any():
+            index = int(np.argmax(early))
+            key = f"message.timestamp.before.max.ms is {limits.before_ms}"
+            found.append((index, f"the timestamp {run.timestamps[index]} is too old: the target topic's {key}"))
+    if limits.after_ms is not None:
+        late = run.timestamps > now_ms + limits.after_ms
+        if late.any():
+            index = int(np.argmax(late))
+            key = f"message.timestamp.after.max.ms is {limits.after_ms}"
+            found.append((index, f"the timestamp {run.timestamps[index]} lies in the future: the target topic's {key}"))
+    return found
+
+
+def _exact_size(run: Run, index: int) -> int:
+    """Upper bound, exact to a few bytes, of the batch that holds this record alone and uncompressed."""
+    key, value, _, headers = next(run.slice(index, index + 1).records())
+    size = _BATCH_OVERHEAD + _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
+    return size + sum(len(name.encode()) + len(content or b"") + _HEADER_OVERHEAD for name, content in headers or ())

@@ -1,0 +1,73 @@
+"""The idempotent producers of one executor process, kept from batch to batch: connecting costs more than a batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from confluent_kafka import Producer
+
+from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
+
+_lock = threading.Lock()
+_producers: dict[tuple[tuple[str, str], ...], tuple[Producer, LastError]] = {}
+
+
+_TIMEOUT_SECONDS = 120.0
+_LONGEST_SECONDS = 600.0
+"""MirrorMaker 2 files set the largest number there is; a batch that waits so long would look like a hanging flow."""
+
+
+def delivery_timeout(properties: Mapping[str, str]) -> float:
+    """Seconds without an acknowledgement after which a write fails: the producer's `delivery.timeout.ms`, bounded."""
+    configured = properties.get("delivery.timeout.ms")
+    return _TIMEOUT_SECONDS if configured is None else min(int(configured) / 1000, _LONGEST_SECONDS)
+
+
+def record_options(rendered: Mapping[str, str | int | float | bool], timeout: float) -> ClientOptions:
+    """Options of the record producer: what the user set, over defaults that were measured (engine.md section 1).
+
+    Fixed, because the promises rest on them: idempotence, all acks, no gap behind a refused record, no topic made by
+    asking for it, the record's own timestamp kept.
+    """
+    return {
+        "linger.ms": 10,
+        "batch.size": 1_000_000,
+        "queue.buffering.max.kbytes": 262_144,
+        "queue.buffering.max.messages": 1_000_000,
+        # A record's size is checked against the target topic before it is produced; the client must not be stricter.
+        "message.max.bytes": 1_000_000_000,
+        "compression.type": "none",
+        **{name: value for name, value in rendered.items() if name != "delivery.timeout.ms"},
+        # A stopped process that goes on later must find its queue expired; the task itself gives up before that.
+        "message.timeout.ms": int(timeout * 1500),
+        "enable.idempotence": True,
+        "enable.gapless.guarantee": True,
+        "acks": "all",
+        "allow.auto.create.topics": False,
+    }
+
+
+def record_producer(options: Mapping[str, str | int | float | bool], on_error: LastError) -> Producer:
+    """The producer for these options; the same one for the whole life of the process unless it broke."""
+    key = _key(options)
+    with _lock:
+        if key not in _producers:
+            # The callback outlives the task that made it, so errors go to whichever task uses the producer now.
+            errors = LastError()
+            _producers[key] = Producer({**options, "error_cb": errors}, logger=QUIET), errors
+        producer, errors = _producers[key]
+    on_error.follow(errors)
+    return producer
+
+
+def discard_producer(options: Mapping[str, str | int | float | bool]) -> None:
+    """Forget a producer that failed: after a fatal error it never writes again."""
+    with _lock:
+        found = _producers.pop(_key(options), None)
+    if found is not None:
+        found[0].purge(in_queue=True, in_flight=True)
+
+
+def _key(options: Mapping[str, str | int | float | bool]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in options.items()))

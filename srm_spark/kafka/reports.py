@@ -1,0 +1,141 @@
+"""What a write task tells the driver: one row per source partition, and how they travel through Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from srm_spark.kafka.rows import Run
+from srm_spark.model import Hold, Interval, TopicPartition
+
+REPORT_SCHEMA = (
+    "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
+    "hold_offset bigint, hold_reason string, failure string, records bigint, bytes bigint, zero_timestamps bigint, "
+    "latency_ms bigint"
+)
+"""Spark's schema of the rows of `report_batch`."""
+
+FOREIGN_WRITER = "foreign writer"
+"""How a failure begins when target offsets are not contiguous."""
+
+
+@dataclass
+class PartitionReport:
+    """What one task did to one source partition."""
+
+    partition: TopicPartition
+    intervals: list[Interval] = field(default_factory=list)
+    """What was acknowledged, before any failure."""
+    next_offset: int = -1
+    """Source offset behind the last row that was taken in."""
+    is_complete: bool = True
+    """False where the task ended early, so that more rows may follow."""
+    is_cut: bool = False
+    """The task that reports ended before its rows did: partitions without a report may be untouched."""
+    hold: Hold | None = None
+    failure: str | None = None
+    records: int = 0
+    bytes: int = 0
+    """Of keys and values."""
+    zero_timestamps: int = 0
+    """Records with CreateTime 0, which the client library sends as now."""
+    latency_ms: int | None = None
+    """Acknowledgement minus record timestamp, of the last record."""
+
+    def add(self, run: Run, first: int, last: int, at: float, error: str | None) -> None:
+        """Take in the acknowledgements of the next run: target offsets of its two ends, time of the last one."""
+        if self.failure is not None:
+            return  # nothing behind a failure counts
+        if error is not None or first < 0 or last < 0:
+            self.failure = error or "no acknowledgement came in time"
+            return
+        if last - first != run.count - 1:
+            self.failure = (
+                f"{FOREIGN_WRITER}: {run.count} records lie at target offsets {first} to {last}: "
+                "somebody else writes to the remote topic, or a record was refused"
+            )
+            return
+        self._extend(run, first)
+        self.records += run.count
+        self.bytes += run.bytes
+        self.zero_timestamps += int((run.timestamps == 0).sum())
+        if run.timestamps[-1] > 0:
+            self.latency_ms = int(at * 1000) - int(run.timestamps[-1])
+
+    def _extend(self, run: Run, first: int) -> None:
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(run.offsets) != 1) + 1))
+        counts = np.diff(np.append(starts, run.count))
+        new = [
+            Interval(int(run.offsets[start]), first + int(start), int(count))
+            for start, count in zip(starts, counts, strict=True)
+        ]
+        if self.intervals:
+            before = self.intervals[-1]
+            if (before.upstream_end, before.downstream_end) == new[0][:2]:
+                self.intervals[-1] = before._replace(count=before.count + new.pop(0).count)
+        self.intervals += new
+
+
+def report_batch(reports: Iterable[PartitionReport], is_cut: bool) -> pa.RecordBatch:
+    """The reports of one task as one Arrow batch; `is_cut` says that the task ended before its rows did."""
+    found = list(reports)
+    rows = [_row(report, is_cut, is_last=report is found[-1]) for report in found]
+    schema = pa.schema(
+        [
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("intervals", pa.list_(pa.int64())),
+            ("next_offset", pa.int64()),
+            ("is_complete", pa.bool_()),
+            ("is_cut", pa.bool_()),
+            ("hold_offset", pa.int64()),
+            ("hold_reason", pa.string()),
+            ("failure", pa.string()),
+            ("records", pa.int64()),
+            ("bytes", pa.int64()),
+            ("zero_timestamps", pa.int64()),
+            ("latency_ms", pa.int64()),
+        ]
+    )
+    return pa.RecordBatch.from_pylist(rows, schema)
+
+
+def read_report(row: Mapping[str, Any]) -> PartitionReport:
+    """A report from a row that Spark collected."""
+    flat = row["intervals"]
+    hold = None if row["hold_offset"] is None else Hold(row["hold_offset"], row["hold_reason"])
+    return PartitionReport(
+        partition=TopicPartition(row["topic"], row["partition"]),
+        intervals=[Interval(*flat[at : at + 3]) for at in range(0, len(flat), 3)],
+        next_offset=row["next_offset"],
+        is_complete=row["is_complete"],
+        is_cut=row["is_cut"],
+        hold=hold,
+        failure=row["failure"],
+        records=row["records"],
+        bytes=row["bytes"],
+        zero_timestamps=row["zero_timestamps"],
+        latency_ms=row["latency_ms"],
+    )
+
+
+def _row(report: PartitionReport, is_cut: bool, is_last: bool) -> dict[str, Any]:
+    return {
+        "topic": report.partition.topic,
+        "partition": report.partition.partition,
+        "intervals": [number for interval in report.intervals for number in interval],
+        "next_offset": report.next_offset,
+        "is_complete": not (is_cut and is_last),
+        "is_cut": is_cut,
+        "hold_offset": report.hold.offset if report.hold else None,
+        "hold_reason": report.hold.reason if report.hold else None,
+        "failure": report.failure,
+        "records": report.records,
+        "bytes": report.bytes,
+        "zero_timestamps": report.zero_timestamps,
+        "latency_ms": report.latency_ms,
+    }

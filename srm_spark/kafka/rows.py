@@ -1,0 +1,110 @@
+"""Rows of Spark's Kafka source as they arrive in a Python worker: one Arrow batch, cut into runs of one partition."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from srm_spark.model import TopicPartition
+
+COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+"""In this order; `timestamp` as Spark's microseconds, `headers` as JSON text or null (see `spark.source`)."""
+
+Headers = list[tuple[str, str | bytes | None]]
+Record = tuple[bytes | None, bytes | None, int, Headers | None]
+"""Key, value, timestamp in ms (0 where the record has none), headers."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rows of one source partition, in offset order."""
+
+    partition: TopicPartition
+    offsets: npt.NDArray[np.int64]
+    timestamps: npt.NDArray[np.int64]
+    """Milliseconds since the epoch; -1 where the record has none."""
+    keys: pa.Array
+    values: pa.Array
+    headers: pa.Array
+
+    @property
+    def count(self) -> int:
+        """How many records."""
+        return len(self.offsets)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys and values."""
+        return int(self.sizes(with_headers=False).sum())
+
+    def slice(self, start: int, end: int) -> Run:
+        """The rows from `start` to before `end`."""
+        return Run(
+            self.partition,
+            self.offsets[start:end],
+            self.timestamps[start:end],
+            self.keys.slice(start, end - start),
+            self.values.slice(start, end - start),
+            self.headers.slice(start, end - start),
+        )
+
+    def head(self, count: int) -> Run:
+        """The first `count` rows."""
+        return self.slice(0, count)
+
+    def sizes(self, with_headers: bool = True) -> npt.NDArray[np.int64]:
+        """Bytes of each record; headers as their JSON text, which is longer than they are."""
+        sizes = _lengths(self.keys) + _lengths(self.values)
+        return sizes + _lengths(self.headers) if with_headers else sizes
+
+    def records(self) -> Iterator[Record]:
+        """The records as Python values."""
+        headers: Iterator[Headers | None] | list[None]
+        if self.headers.null_count == self.count:
+            headers = [None] * self.count
+        else:
+            headers = (None if text is None else parse_headers(text) for text in self.headers.to_pylist())
+        timestamps = np.maximum(self.timestamps, 0) if (self.timestamps == -1).any() else self.timestamps
+        return zip(self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers, strict=True)
+
+
+def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:
+    """Cut an Arrow batch of `COLUMNS` into runs of one partition."""
+    if not batch.num_rows:
+        return
+    topics, partitions, offsets, stamps, keys, values, headers = batch.columns
+    number = partitions.to_numpy()
+    milliseconds = stamps.cast(pa.int64()).to_numpy() // 1000
+    borders = set((np.flatnonzero(np.diff(number)) + 1).tolist())
+    borders.update(pc.run_end_encode(topics).run_ends.to_pylist())
+    start = 0
+    for end in sorted({*borders, batch.num_rows}):
+        count = end - start
+        yield Run(
+            TopicPartition(topics[start].as_py(), int(number[start])),
+            offsets.to_numpy()[start:end],
+            milliseconds[start:end],
+            keys.slice(start, count),
+            values.slice(start, count),
+            headers.slice(start, count),
+        )
+        start = end
+
+
+def parse_headers(text: str) -> Headers:
+    """Headers from Spark's JSON: `[{"key":…,"value":base64}]`, no `value` where it is null."""
+    return [
+        (header["key"], base64.b64decode(header["value"]) if "value" in header else None) for header in json.loads(text)
+    ]
+
+
+def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:
+    lengths: npt.NDArray[np.int64] = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    return lengths.astype(np.int64)

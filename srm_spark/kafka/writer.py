@@ -1,0 +1,196 @@
+"""Writes replicated records to the target, inside an executor: Arrow batches in, one report row per partition out.
+
+A record here is one row of `COLUMNS`, a run is a stretch of rows of one source partition within one Arrow batch. No
+callback per record: the first and the last record of a run are acknowledged with their target offsets, and
+`last - first == count - 1` proves that the run lies there in one piece (engine.md section 1).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from srm_spark.kafka.clients import LastError
+from srm_spark.kafka.limits import Route, first_refused
+from srm_spark.kafka.producers import discard_producer, record_producer
+from srm_spark.kafka.reports import PartitionReport, report_batch
+from srm_spark.kafka.rows import Run, runs_of
+from srm_spark.model import Hold, TopicPartition
+
+_FULL_QUEUE_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """What every task of one micro-batch does; shipped to the executors, so it holds plain values only."""
+
+    options: Mapping[str, str | int | float | bool] = field(repr=False)
+    """librdkafka options of the producer."""
+    routes: Mapping[str, Route]
+    """Source topic → where it goes."""
+    held: frozenset[TopicPartition]
+    """Partitions that stand still: their rows are passed over."""
+    max_bytes: int
+    """A task ends early, at the end of an Arrow batch, once it has written so much."""
+    timeout: float
+    """Seconds without any acknowledgement after which the task gives up."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write all rows; yields one batch of report rows."""
+        writing = _Writing(self)
+        for batch in batches:
+            for run in runs_of(batch):
+                writing.write(run)
+            if writing.bytes >= self.max_bytes:
+                writing.is_cut = True
+                break
+        yield report_batch(writing.finish(), writing.is_cut)
+
+
+class _Acks:
+    """Delivery reports of the two ends of one run."""
+
+    __slots__ = ("at", "error", "first", "last")
+
+    def __init__(self) -> None:
+        self.first = -1
+        self.last = -1
+        self.at = 0.0
+        self.error: KafkaError | None = None
+
+    def on_first(self, error: KafkaError | None, message: Message) -> None:
+        self.first = self._offset(error, message)
+
+    def on_last(self, error: KafkaError | None, message: Message) -> None:
+        self.last = self._offset(error, message)
+        self.at = time.time()
+
+    def on_only(self, error: KafkaError | None, message: Message) -> None:
+        self.on_last(error, message)
+        self.first = self.last
+
+    def _offset(self, error: KafkaError | None, message: Message) -> int:
+        if error is not None:
+            self.error = self.error or error
+            return -1
+        offset = message.offset()
+        return -1 if offset is None else offset
+
+
+class _Writing:
+    """The course of one task."""
+
+    def __init__(self, task: WriteTask) -> None:
+        self.bytes = 0
+        self.is_cut = False
+        self._task = task
+        self._reports: dict[TopicPartition, PartitionReport] = {}
+        self._runs: list[tuple[PartitionReport, Run, _Acks]] = []
+        self._last_error = LastError()
+        self._producers: dict[int, Producer] = {}
+        self._last_ack = time.monotonic()
+        self._unacknowledged = 0
+
+    def write(self, run: Run) -> None:
+        """Produce the rows of one run, up to the first one that the target would refuse."""
+        partition = run.partition
+        if partition in self._task.held:
+            return
+        report = self._reports.get(partition)
+        if report is None:
+            report = self._reports[partition] = PartitionReport(partition)
+        if report.hold is not None:
+            return
+        route = self._task.routes[partition.topic]
+        refused = first_refused(run, route.limits, int(time.time() * 1000))
+        if refused is not None:
+            index, reason = refused
+            report.hold = Hold(int(run.offsets[index]), reason)
+            run = run.head(index)
+        if run.count:
+            self._produce(route, run, report)
+        report.next_offset = report.hold.offset if report.hold else int(run.offsets[-1]) + 1
+
+    def finish(self) -> list[PartitionReport]:
+        """Wait for the acknowledgements and turn them into reports."""
+        self._drain()
+        for report, run, acks in self._runs:
+            report.add(run, acks.first, acks.last, acks.at, self._reason(acks))
+        for size in [size for size, producer in self._producers.items() if self._is_broken(producer)]:
+            discard_producer(self._options(size))
+        return list(self._reports.values())
+
+    def _produce(self, route: Route, run: Run, report: PartitionReport) -> None:
+        producer = self._producer(route.limits.batch_bytes)
+        acks = _Acks()
+        self._runs.append((report, run, acks))
+        produce, topic, number = producer.produce, route.remote_topic, run.partition.partition
+        last = run.count - 1
+        for index, (key, value, timestamp, headers) in enumerate(run.records()):
+            callback = None
+            if index == last:
+                callback = acks.on_last if last else acks.on_only
+            elif index == 0:
+                callback = acks.on_first
+            while True:
+                try:
+                    produce(topic, value, key, number, callback, None, timestamp, headers)
+                    break
+                except BufferError:
+                    self._wait(producer)
+                except KafkaException as error:
+                    acks.error = error.args[0]
+                    return
+        self.bytes += run.bytes
+        producer.poll(0)
+
+    def _wait(self, producer: Producer) -> None:
+        before = len(producer)
+        producer.poll(_FULL_QUEUE_SECONDS)
+        self._watch(before != len(producer))
+
+    def _watch(self, moved: bool) -> None:
+        """Give up, and leave nothing behind in a queue, when the target has been silent for too long.
+
+        librdkafka would drop the oldest records at their timeout and still send the ones behind them.
+        """
+        now = time.monotonic()
+        if moved:
+            self._last_ack = now
+        elif now - self._last_ack > self._task.timeout:
+            for producer in self._producers.values():
+                producer.purge(in_queue=True, in_flight=True)
+            self._last_ack = now
+
+    def _drain(self) -> None:
+        self._last_ack = time.monotonic()
+        for producer in self._producers.values():
+            left = len(producer)
+            while left:
+                now_left = producer.flush(min(1.0, self._task.timeout))
+                self._watch(now_left != left)
+                left = now_left
+
+    def _producer(self, batch_bytes: int) -> Producer:
+        producer = self._producers.get(batch_bytes)
+        if producer is None:
+            producer = record_producer(self._options(batch_bytes), self._last_error)
+            self._producers[batch_bytes] = producer
+            self._last_ack = time.monotonic()
+        return producer
+
+    def _options(self, batch_bytes: int) -> dict[str, str | int | float | bool]:
+        size = min(batch_bytes, int(self._task.options.get("batch.size", batch_bytes)))
+        return {**self._task.options, "batch.size": size}
+
+    def _is_broken(self, producer: Producer) -> bool:
+        return len(producer) > 0 or any(acks.error is not None for _, _, acks in self._runs)
+
+    def _reason(self, acks: _Acks) -> str | None:
+        if acks.error is None:
+            return None
+        return f"{acks.error.name()}: {acks.error.str()} (last seen: {self._last_error})"

@@ -1,0 +1,115 @@
+"""One streaming query: started with a name and a batch function, stopped between two batches."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+BatchFunction = Callable[[DataFrame, int], None]
+_POLL_SECONDS = 0.05
+
+
+class Gate:
+    """Open while batches may run. Closing it waits for the batch in progress; none starts afterwards.
+
+    It works inside one process. Pickled (Spark Connect runs the batch function elsewhere) it arrives open.
+    """
+
+    def __init__(self) -> None:
+        self._running = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> Gate:
+        self._running.acquire()
+        if self._closed:
+            self._running.release()
+            raise GateClosed
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.release()
+
+    def close(self, timeout: float) -> bool:
+        """Close it; False when the batch in progress took longer than `timeout` seconds."""
+        self._closed = True
+        if not self._running.acquire(timeout=timeout):
+            return False
+        self._running.release()
+        return True
+
+    def __reduce__(self) -> tuple[type[Gate], tuple[()]]:
+        return Gate, ()
+
+
+class GateClosed(Exception):
+    """A batch came after the stop; it must not write anything."""
+
+
+@dataclass(frozen=True)
+class _Gated:
+    gate: Gate
+    batch: BatchFunction
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        with self.gate:
+            self.batch(frame, batch_id)
+
+
+class Query:
+    """A running generation of a flow's query; its checkpoint directory lives as long as it does."""
+
+    def __init__(
+        self, frame: DataFrame, name: str, make_batch: Callable[[Path], BatchFunction], trigger_ms: int
+    ) -> None:
+        """`make_batch` gets the checkpoint directory, where the batch function finds the offset log."""
+        self.checkpoint = Path(tempfile.mkdtemp(prefix="srm-spark-"))
+        self._gate = Gate()
+        writer = frame.writeStream.queryName(name).foreachBatch(_Gated(self._gate, make_batch(self.checkpoint)))
+        writer = writer.option("checkpointLocation", self.checkpoint.as_uri())
+        self._query: StreamingQuery = writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it still runs."""
+        return bool(self._query.isActive)
+
+    def failure(self) -> str | None:
+        """Why it ended by itself; None while it runs."""
+        if self._query.isActive:
+            return None
+        error = self._query.exception()
+        return "the query ended" if error is None else str(error)
+
+    def progress(self) -> dict[str, Any] | None:
+        """Spark's report on the newest batch."""
+        last = self._query.lastProgress
+        return None if last is None else dict(last)
+
+    def stop(self, timeout: float) -> bool:
+        """Let the batch in progress end, then stop; False when it had to be interrupted after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        clean = self._gate.close(timeout)
+        try:
+            while self._query.isActive and self._query.status["isTriggerActive"] and self._is_writing():
+                if time.monotonic() > deadline:
+                    clean = False
+                    break
+                time.sleep(_POLL_SECONDS)
+            self._query.stop()
+        except PySparkException:
+            clean = clean and not self._query.isActive
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+        return clean
+
+    def _is_writing(self) -> bool:
+        return "Processing" in str(self._query.status["message"])

@@ -1,0 +1,116 @@
+"""The Spark session: the one that is there already, or an embedded one of our own.
+
+A session that somebody else made keeps its settings: SQL settings go into a session of the flow's own, and what only a
+restart could change (speculation) is refused with a message.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from srm_spark.errors import SetupError
+
+APP_NAME = "srm-spark"
+_OWN: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.scheduler.mode": "FAIR",  # flows share the cores instead of queueing behind each other's batches
+    "spark.speculation": "false",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.log.level": "ERROR",
+}
+_FALLBACK_TASKS = 8
+"""Tasks per batch where the session does not tell its parallelism (Spark Connect)."""
+
+
+def open_session(jars: Iterable[Path], settings: Mapping[str, str] | None = None) -> tuple[SparkSession, bool]:
+    """The session to run in, and whether it is ours to stop. Raises SetupError where it cannot be used."""
+    existing = SparkSession.getActiveSession() or _default_session()
+    if existing is not None:
+        check_session(existing)
+        return existing, False
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the same packages as the driver
+    builder = SparkSession.builder.appName(APP_NAME)
+    if "SPARK_REMOTE" not in os.environ and not _is_submitted():
+        builder = builder.master("local[*]")
+        builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
+        for key, value in {**_OWN, **(settings or {})}.items():
+            builder = builder.config(key, value)
+    try:
+        with _sparing_the_jvm():
+            session = builder.getOrCreate()
+    except Exception as error:
+        raise SetupError(f"Spark does not start: {error}; run srm-driver doctor to see what is missing") from error
+    check_session(session)
+    return session, not _is_submitted()
+
+
+@contextmanager
+def _sparing_the_jvm() -> Iterator[None]:
+    """Start the JVM deaf to SIGTERM: service managers send it to every process, and Spark must outlive the last batch.
+
+    pyspark does the same for SIGINT; the JVM ends with its parent anyway.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def flow_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session with SQL settings of its own on the same Spark application."""
+    own = session if is_connect(session) else session.newSession()
+    for key, value in settings.items():
+        own.conf.set(key, value)
+    return own
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session is a client of a Spark Connect server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def check_session(session: SparkSession) -> None:
+    """Refuse a session in which records could be written twice or not be read at all."""
+    if _conf(session, "spark.speculation", "false").lower() == "true":
+        raise SetupError(
+            "spark.speculation is on: Spark would run a task twice at the same time and write its records twice; "
+            "start the session with spark.speculation=false"
+        )
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks the application runs at a time."""
+    if is_connect(session):
+        return int(_conf(session, "spark.default.parallelism", str(_FALLBACK_TASKS)))
+    return session.sparkContext.defaultParallelism
+
+
+def _conf(session: SparkSession, key: str, default: str) -> str:
+    try:
+        return session.conf.get(key, default) or default
+    except PySparkException:
+        return default
+
+
+def _default_session() -> SparkSession | None:
+    # A notebook's session is the default one, and active only in the thread that made it.
+    return getattr(SparkSession, "_instantiatedSession", None)
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ

@@ -1,0 +1,34 @@
+"""Runs a write task over a DataFrame on the executors and brings its report rows back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+ArrowTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class _FirstAttempt:
+    """Lets a task run once: a second attempt cannot know what the first one wrote."""
+
+    task: ArrowTask
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber():
+            raise RuntimeError(
+                "this task ran before and may have written records; the flow starts again from its recorded progress"
+            )
+        return self.task(batches)
+
+
+def run(frame: DataFrame, task: ArrowTask, schema: str, tasks: int) -> list[dict[str, Any]]:
+    """Run `task` over the rows in at most `tasks` Spark tasks, each source partition whole in one of them."""
+    reports = frame.coalesce(tasks).mapInArrow(_FirstAttempt(task), schema)
+    return [row.asDict() for row in reports.collect()]
