@@ -1,0 +1,86 @@
+"""The virtual environment that executors of a cluster unpack: this package and what it needs, native code included.
+
+pyspark is left out, the cluster has its own; it would triple the size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import requires
+from pathlib import Path
+
+from srm_spark.errors import SetupError
+
+log = logging.getLogger(__name__)
+
+ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
+PYTHON_VARIABLE = "SRM_PACK_PYTHON"
+
+
+def pack(root: Path) -> Path:
+    """Build the archive of the checkout `root`, or take the one that is there when nothing has changed."""
+    archive, key_file = root / ARCHIVE, (root / ARCHIVE).with_suffix(".key")
+    python = os.environ.get(PYTHON_VARIABLE, "") or sys.executable
+    key = _key(root, python)
+    if archive.exists() and key_file.exists() and key_file.read_text() == key:
+        return archive
+    log.info("packing a virtual environment into %s", archive)
+    archive.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+        environment = Path(scratch) / "environment"
+        _run([python, "-m", "venv", "--without-pip", str(environment)])
+        install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--quiet"]
+        _run([*install, *requirements()])
+        _run([*install, "--no-deps", str(root)])
+        fresh = Path(scratch) / archive.name
+        # Compressed quickly rather than well: it travels inside one cluster.
+        with tarfile.open(fresh, "w:gz", compresslevel=1) as tar:
+            tar.add(environment, arcname=".", filter=_without_caches)
+        fresh.replace(archive)
+    key_file.write_text(key)
+    return archive
+
+
+def requirements() -> list[str]:
+    """What the package needs at run time, without pyspark and extras."""
+    return [
+        requirement
+        for requirement in requires("srm-spark") or []
+        if "extra ==" not in requirement and re.match(r"pyspark\b(?!-)", requirement) is None
+    ]
+
+
+def _key(root: Path, python: str) -> str:
+    digest = hashlib.sha256(f"{python} {sys.version} {requirements()}".encode())
+    for path in _sources(root):
+        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    yield root / "pyproject.toml"
+    for path in sorted((root / "srm_spark").rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path
+
+
+def _without_caches(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if "__pycache__" in member.name.split("/") else member
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[-1000:]
+        raise SetupError(
+            f"cannot pack the environment, {' '.join(command[:6])} … failed: {said}; "
+            f"check the network, and that {PYTHON_VARIABLE} (if set) is a Python with the venv module"
+        )

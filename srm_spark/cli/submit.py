@@ -1,0 +1,201 @@
+"""`spark-submit.sh`: turns our arguments into one spark-submit command, prints it, and becomes it.
+
+| master, deploy mode | Python of the driver | Python of the executors |
+|---|---|---|
+| `local[…]` | `.venv` | `.venv` |
+| a cluster, client | `.venv` | the packed environment |
+| a cluster, cluster | the packed environment | the packed environment |
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from srm_spark.cli.pack import ARCHIVE, pack
+from srm_spark.errors import SetupError, SrmError
+from srm_spark.jars import fetch, java_home
+
+ROOT = Path(__file__).resolve().parents[2]
+PRINT_VARIABLE = "SRM_DRY_RUN"
+
+USAGE = """\
+usage: ./spark-submit.sh --config FILE [spark-submit options] [srm-driver options] [--print]
+
+  --config FILE   the flows; may be repeated
+  --print         only print the spark-submit command (so does SRM_DRY_RUN=1)
+
+--flow, -D, --no-wait and --log-level go to srm-driver, everything else to spark-submit (--master, --conf, …).
+SPARK_HOME says whose spark-submit runs; without it that of the pyspark wheel does. The master is local[*] unless an
+option or spark-defaults.conf names another. For a cluster a virtual environment is packed with the Python of
+SRM_PACK_PYTHON (default: the one of .venv); every node needs that Python at the same path.
+"""
+
+_DRIVER_OPTIONS = {"--flow", "-D", "--log-level"}
+_DRIVER_FLAGS = {"--no-wait"}
+_SPARK_FLAGS = {"--verbose", "-v", "--supervise", "--version"}
+_PLACE = {"--master": "spark.master", "--deploy-mode": "spark.submit.deployMode"}
+_LISTS = {"--jars", "--files", "--archives"}
+"""spark-submit takes the last of each and forgets the others, so the user's and ours become one."""
+
+
+@dataclass
+class Request:
+    """The arguments, sorted by whom they are for."""
+
+    configs: list[Path] = field(default_factory=list)
+    driver: list[str] = field(default_factory=list)
+    spark: list[str] = field(default_factory=list)
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    master: str = ""
+    deploy_mode: str = "client"
+    print_only: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether driver and executors are one process on this machine."""
+        # `local-cluster[…]` has executors of its own.
+        return self.master == "local" or self.master.startswith("local[")
+
+    @property
+    def is_remote_driver(self) -> bool:
+        """Whether the driver runs where this machine's files are not."""
+        return not self.is_local and self.deploy_mode == "cluster"
+
+
+def parse(arguments: Sequence[str], defaults: Mapping[str, str] | None = None) -> Request:
+    """Sort the arguments; `defaults` are the settings of spark-defaults.conf."""
+    settings = dict(defaults or {})
+    request = Request()
+    rest = list(arguments)
+    while rest:
+        option = rest.pop(0)
+        if option == "--print":
+            request.print_only = True
+        elif option in _DRIVER_FLAGS:
+            request.driver.append(option)
+        elif option in _SPARK_FLAGS:
+            request.spark.append(option)
+        elif not option.startswith("-"):
+            raise SetupError(
+                f"unexpected argument {option!r}; the driver to run is always jobs/srm_driver.py\n\n{USAGE}"
+            )
+        else:
+            option, value = _with_value(option, rest)
+            _sort_in(request, settings, option, value)
+    if not request.configs:
+        raise SetupError(f"--config FILE is missing\n\n{USAGE}")
+    request.master = settings.get("spark.master", "local[*]")
+    request.deploy_mode = settings.get("spark.submit.deployMode", "client")
+    return request
+
+
+def build_command(
+    request: Request, spark_home: Path, python: Path, jars: Sequence[Path], root: Path = ROOT
+) -> list[str]:
+    """The whole spark-submit command. Ours comes first where the user may say otherwise: the last --conf wins."""
+    command = [str(spark_home / "bin" / "spark-submit"), "--name", "srm-driver", "--master", request.master]
+    lists = {"--jars": [str(jar) for jar in jars]}
+    configs = [str(config.resolve()) for config in request.configs]
+    if request.is_local:
+        command += ["--conf", f"spark.pyspark.python={python}"]
+    else:
+        lists["--archives"] = [f"{root / ARCHIVE}#environment"]
+        command += ["--deploy-mode", request.deploy_mode, "--conf", "spark.pyspark.python=./environment/bin/python"]
+        if not request.is_remote_driver:
+            command += ["--conf", f"spark.pyspark.driver.python={python}"]
+    if request.is_remote_driver:
+        # There the files lie in the working directory of the driver.
+        lists["--files"] = configs
+        configs = [config.name for config in request.configs]
+    command += request.spark
+    for option in sorted(_LISTS):
+        values = [*lists.get(option, []), *request.lists.get(option, [])]
+        command += [option, ",".join(values)] if values else []
+    command.append(str(root / "jobs" / "srm_driver.py"))
+    for config in configs:
+        command += ["--config", config]
+    return command + request.driver
+
+
+def render(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """The command as a shell reads it, an option a line."""
+    lines = [f"{name}={shlex.quote(value)}" for name, value in environment.items()] + [shlex.quote(command[0])]
+    for word in command[1:]:
+        previous_is_option = lines[-1].startswith("-") and " " not in lines[-1] and lines[-1] not in _SPARK_FLAGS
+        if previous_is_option and not word.startswith("-"):
+            lines[-1] += f" {shlex.quote(word)}"
+        else:
+            lines.append(shlex.quote(word))
+    return " \\\n  ".join(lines)
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
+    """Print the command; run it unless asked only to print."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        print(USAGE, end="")
+        return
+    spark_home = Path(environment["SPARK_HOME"]) if environment.get("SPARK_HOME") else _wheel_home()
+    request = parse(arguments, _spark_defaults(spark_home, environment))
+    ours = {"SPARK_HOME": str(spark_home), "JAVA_HOME": str(java_home())}
+    command = build_command(request, spark_home, Path(sys.executable), fetch("driver"))
+    if request.print_only or environment.get(PRINT_VARIABLE, "") not in {"", "0"}:
+        print(render(command, ours))
+        return
+    if not request.is_local:
+        pack(ROOT)
+    print(render(command, ours), file=sys.stderr, flush=True)
+    os.execve(command[0], command, {**environment, **ours})
+
+
+def _with_value(option: str, rest: list[str]) -> tuple[str, str]:
+    if option.startswith("--") and "=" in option:
+        name, _, value = option.partition("=")
+        return name, value
+    if not rest:
+        raise SetupError(f"{option} needs a value\n\n{USAGE}")
+    return option, rest.pop(0)
+
+
+def _sort_in(request: Request, settings: dict[str, str], option: str, value: str) -> None:
+    if option == "--config":
+        request.configs.append(Path(value))
+    elif option in _DRIVER_OPTIONS:
+        request.driver += [option, value]
+    elif option in _LISTS:
+        request.lists.setdefault(option, []).append(value)
+    elif option in _PLACE:
+        settings[_PLACE[option]] = value
+    else:
+        request.spark += [option, value]
+        if option == "--conf":
+            name, _, setting = value.partition("=")
+            settings[name] = setting
+
+
+def _wheel_home() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SetupError("no Spark found: set SPARK_HOME, or run: make setup")
+    return Path(spec.origin).parent
+
+
+def _spark_defaults(spark_home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    path = Path(environment.get("SPARK_CONF_DIR") or spark_home / "conf") / "spark-defaults.conf"
+    if not path.is_file():
+        return {}
+    lines = (line.replace("=", " ", 1).split(maxsplit=1) for line in path.read_text().splitlines())
+    return {words[0]: words[1].strip() for words in lines if len(words) == 2 and not words[0].startswith("#")}
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except SrmError as problem:
+        print(f"spark-submit.sh: {problem}", file=sys.stderr)
+        raise SystemExit(2) from None

@@ -1,0 +1,110 @@
+"""What spark-submit.sh would run; nothing is run."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from srm_spark.cli.pack import requirements
+from srm_spark.cli.submit import build_command, main, parse, render
+from srm_spark.errors import SetupError
+
+JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
+
+
+def command(*arguments: str, **defaults: str) -> list[str]:
+    settings = {name.replace("_", "."): value for name, value in defaults.items()}
+    request = parse(["--config", "/etc/flows.properties", *arguments], settings)
+    return build_command(request, Path("/spark"), Path("/venv/bin/python"), JARS, Path("/src"))
+
+
+def value_of(words: list[str], option: str) -> str:
+    return words[words.index(option) + 1]
+
+
+def test_local_runs_in_the_virtual_environment_itself() -> None:
+    assert command("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*") == [
+        *("/spark/bin/spark-submit", "--name", "srm-driver", "--master", "local[*]"),
+        *("--conf", "spark.pyspark.python=/venv/bin/python", "--jars", "/cache/a.jar,/cache/b.jar"),
+        *("/src/jobs/srm_driver.py", "--config", "/etc/flows.properties"),
+        *("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*"),
+    ]
+
+
+def test_a_client_of_a_cluster_sends_the_packed_environment_to_the_executors() -> None:
+    words = command("--master", "yarn")
+    assert value_of(words, "--archives") == "/src/build/srm-spark-env.tar.gz#environment"
+    assert "spark.pyspark.python=./environment/bin/python" in words
+    assert "spark.pyspark.driver.python=/venv/bin/python" in words
+    assert "--files" not in words
+
+
+def test_a_driver_in_the_cluster_gets_the_configuration_as_a_file() -> None:
+    words = command("--master", "k8s://x", "--deploy-mode=cluster")
+    assert value_of(words, "--files") == "/etc/flows.properties"
+    assert value_of(words, "--config") == "flows.properties"
+    assert not any(word.startswith("spark.pyspark.driver.python") for word in words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "defaults", "local"),
+    [
+        ((), {"spark_master": "yarn"}, False),
+        (("--conf", "spark.master=yarn"), {}, False),
+        (("--master", "local[2]"), {"spark_master": "yarn"}, True),
+        (("--master", "local-cluster[2,1,1024]"), {}, False),
+    ],
+)
+def test_the_master_is_found_where_spark_finds_it(
+    arguments: tuple[str, ...], defaults: dict[str, str], local: bool
+) -> None:
+    assert ("--archives" not in command(*arguments, **defaults)) == local
+
+
+def test_lists_of_the_user_are_joined_with_ours() -> None:
+    words = command("--jars", "/mine.jar", "--files", "/ca.pem", "--master", "yarn", "--archives", "/m.zip#m")
+    assert value_of(words, "--jars") == "/cache/a.jar,/cache/b.jar,/mine.jar"
+    assert value_of(words, "--files") == "/ca.pem"
+    assert value_of(words, "--archives") == "/src/build/srm-spark-env.tar.gz#environment,/m.zip#m"
+    assert words.count("--jars") == 1
+
+
+def test_options_of_spark_keep_their_values_whatever_they_look_like() -> None:
+    words = command("--driver-java-options", "--add-opens=a/b=ALL", "--verbose", "--conf", "spark.x=1")
+    at = words.index("--driver-java-options")
+    assert words[at : at + 5] == ["--driver-java-options", "--add-opens=a/b=ALL", "--verbose", "--conf", "spark.x=1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--master", "yarn"], "--config FILE is missing"),
+        (["--config"], "--config needs a value"),
+        (["--config", "f", "other.py"], "unexpected argument 'other.py'"),
+    ],
+)
+def test_wrong_arguments_are_explained(arguments: list[str], message: str) -> None:
+    with pytest.raises(SetupError, match=message):
+        parse(arguments)
+
+
+def test_the_printed_command_is_what_a_shell_would_run() -> None:
+    words = command("--flow", "A->B", "--driver-java-options", "-Da=b -Dc=d", "--verbose")
+    printed = render(words, {"JAVA_HOME": "/jdk 17"})
+    assert printed.splitlines()[:2] == ["JAVA_HOME='/jdk 17' \\", "  /spark/bin/spark-submit \\"]
+    assert shlex.split(printed.replace("\\\n", " ")) == ["JAVA_HOME=/jdk 17", *words]
+    assert "  --flow 'A->B'" in printed
+
+
+def test_without_arguments_the_usage_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    main([])
+    assert capsys.readouterr().out.startswith("usage: ./spark-submit.sh --config FILE")
+
+
+def test_the_packed_environment_has_native_clients_but_no_spark() -> None:
+    names = " ".join(requirements())
+    assert "confluent-kafka" in names
+    assert "pyarrow" in names
+    assert "pyspark" not in names
