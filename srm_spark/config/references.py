@@ -203,7 +203,12 @@ class References:
                 for key, found in sources.entries.items()
                 if key.startswith(f"{prefix}param.")
             }
-            self._providers[name] = made(parameters)
+            try:
+                self._providers[name] = made(parameters)
+            except re.error as error:
+                key = f"{prefix}param.allowlist.pattern"
+                message = f"got {parameters['allowlist.pattern']!r}: {error}"
+                self._report.problem(sources.place_of(key), key, message, "write a regular expression")
         elif self._resolver is None:
             self._report.problem(
                 entry.place,

@@ -72,9 +72,11 @@ def translate(java: Mapping[str, str]) -> Rendered:
         row = CLIENT_KEYS.get(name)
         if row is None:
             left[name] = "no such property of a Java client"
+        elif name in _SASL or name in _TLS:
+            continue
         elif not row.librdkafka:
             left[name] = row.note
-        elif name not in _SASL and name not in _TLS:
+        else:
             _simple(row, value, java, options)
     for special, names in ((tls_options, _TLS), (sasl_options, _SASL)):
         mine = {name: value for name, value in java.items() if name in names}

@@ -25,9 +25,7 @@ def check_together(
         if not settings.topics.include:
             reason = "SRM starts with an empty list" if dialect is Dialect.SRM else "the list is empty"
             place, key = _written(sources, settings.flow, "topics")
-            report.warn(
-                place, key, f"no topic of {settings.flow} will flow, for {reason}; write {settings.flow}.topics"
-            )
+            report.warn(place, key, f"no topic of {settings.flow} will flow: {reason}; write {settings.flow}.topics")
 
 
 def _written(sources: Sources, flow: Flow, name: str) -> tuple[str, str]:

@@ -4,11 +4,22 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.connector.Connector;
+import org.apache.kafka.connect.mirror.MirrorCheckpointConnector;
+import org.apache.kafka.connect.mirror.MirrorHeartbeatConnector;
 import org.apache.kafka.connect.mirror.MirrorMakerConfig;
 import org.apache.kafka.connect.mirror.MirrorSourceConnector;
 import org.apache.kafka.connect.mirror.SourceAndTarget;
@@ -43,8 +54,32 @@ public class MirrorMakerJudge {
         return found;
     }
 
+    private static String text(Object value) {
+        if (value instanceof Collection) {
+            return String.join(",", ((Collection<?>) value).stream().map(Object::toString).toList());
+        }
+        return value instanceof Class ? ((Class<?>) value).getName() : String.valueOf(value);
+    }
+
+    /** Every key of the three connectors, with its default. */
+    private static Map<String, String> known() {
+        Map<String, String> found = new TreeMap<>();
+        for (Connector connector :
+                List.of(new MirrorSourceConnector(), new MirrorCheckpointConnector(), new MirrorHeartbeatConnector())) {
+            for (ConfigDef.ConfigKey key : connector.config().configKeys().values()) {
+                found.put(key.name, key.hasDefault() && key.defaultValue != null ? text(key.defaultValue) : null);
+            }
+        }
+        return found;
+    }
+
     public static void main(String[] arguments) throws Exception {
         ObjectMapper json = new ObjectMapper();
+        System.out.println("KNOWN " + json.writeValueAsString(known()));
+        for (Set<String> names :
+                List.of(ConsumerConfig.configNames(), ProducerConfig.configNames(), AdminClientConfig.configNames())) {
+            System.out.println("CLIENT " + json.writeValueAsString(new TreeSet<>(names)));
+        }
         for (String file : Files.readAllLines(Path.of(arguments[0]))) {
             Properties properties = new Properties();
             try (FileReader reader = new FileReader(file)) {

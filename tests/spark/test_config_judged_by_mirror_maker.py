@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from srm_spark.config import levels
+from srm_spark.config import keys, keys_connector, levels
+from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
 from srm_spark.config.load import load
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import ClusterSettings
@@ -24,6 +25,12 @@ RANDOM_FILES = 120
 
 FILLED_IN = {"name", "connector.class", "source.cluster.alias", "target.cluster.alias", "enabled"}
 """What MM2 writes into every connector config where the file says nothing."""
+ADDED = {"topics.blacklist", "groups.blacklist", "config.properties.blacklist"} | {
+    key.name for key in keys_connector.OWN
+}
+"""What we take at the top level beyond MM2 4.3: its former names, and ours."""
+OTHER_DEFAULTS = {"enabled", "refresh.topics.interval.seconds", "tasks.max", "target.cluster.alias", "metric.reporters"}
+"""`enabled` is false in dedicated mode; two are ours; aliases and reporters have no meaning here."""
 NOT_OURS = ("client.id", "poll.timeout.ms", "enable.auto.commit")
 """Client properties that each side sets itself, or that only look like one."""
 WORKER_FILLED_IN = {
@@ -91,22 +98,57 @@ def _random_file(dice: random.Random) -> str:
 
 
 @pytest.fixture(scope="module")
-def judged(
-    tmp_path_factory: pytest.TempPathFactory, java_judge: Callable[..., subprocess.CompletedProcess[str]]
-) -> list[tuple[Path, Judgement]]:
-    """Every file with MM2's view of it; one JVM for all, because starting one takes longer than all the files."""
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Hand-written files and random ones."""
     folder = tmp_path_factory.mktemp("mm2")
     dice = random.Random(7)
-    files = list(SAMPLES)
+    found = list(SAMPLES)
     for number in range(RANDOM_FILES):
-        files.append(folder / f"random-{number}.properties")
-        files[-1].write_text(_random_file(dice))
-    listing = folder / "files.txt"
+        found.append(folder / f"random-{number}.properties")
+        found[-1].write_text(_random_file(dice))
+    return found
+
+
+@pytest.fixture(scope="module")
+def judge(
+    files: list[Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    java_judge: Callable[..., subprocess.CompletedProcess[str]],
+) -> dict[str, list[Any]]:
+    """What the judge says, by the first word of its lines; one JVM for all files, as starting one takes longest."""
+    listing = tmp_path_factory.mktemp("listing") / "files.txt"
     listing.write_text("".join(f"{file}\n" for file in files))
-    answer = java_judge(JUDGE, str(listing))
-    lines = [line.removeprefix("JUDGE ") for line in answer.stdout.splitlines() if line.startswith("JUDGE ")]
-    assert len(lines) == len(files)
-    return [(file, json.loads(line)) for file, line in zip(files, lines, strict=True)]
+    said: dict[str, list[Any]] = {"JUDGE": [], "KNOWN": [], "CLIENT": []}
+    for line in java_judge(JUDGE, str(listing)).stdout.splitlines():
+        word, _, rest = line.partition(" ")
+        if word in said:
+            said[word].append(json.loads(rest))
+    return said
+
+
+@pytest.fixture(scope="module")
+def judged(files: list[Path], judge: dict[str, list[Any]]) -> list[tuple[Path, Judgement]]:
+    """Every file with MM2's view of it."""
+    return list(zip(files, judge["JUDGE"], strict=True))
+
+
+def test_the_key_table_has_every_key_of_the_connectors_with_its_default(judge: dict[str, list[Any]]) -> None:
+    (known,) = judge["KNOWN"]
+    ours = {name: key for name, key in keys.BY_NAME.items() if name in known}
+    assert set(known) - set(ours) == set()
+    assert set(keys.connector_names(Dialect.MM2)) - set(known) == ADDED
+    differing = {
+        name
+        for name, default in known.items()
+        if name not in SECURITY_KEYS and default not in (ours[name].default, "", None)
+    }
+    assert differing == OTHER_DEFAULTS
+
+
+def test_the_client_table_has_every_property_of_the_java_clients(judge: dict[str, list[Any]]) -> None:
+    known = {name for names in judge["CLIENT"] for name in names}
+    assert known - set(CLIENT_KEYS) == set()
+    assert set(CLIENT_KEYS) - known == set()
 
 
 def _pairs(judged: list[tuple[Path, Judgement]]) -> Iterator[tuple[Path, Flow, Judgement]]:

@@ -1,0 +1,57 @@
+"""The reference page, the template and the JSON schema come from the key table."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from srm_spark.config import keys
+from srm_spark.config.document import json_schema, template, with_generated_part
+from srm_spark.config.keys_client import CLIENT_KEYS
+from srm_spark.config.schema import Effect
+from tests.unit.config.conftest import Loader, problems
+
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+SRM_KEYS = (Path(__file__).parent / "samples" / "srm-keys.txt").read_text().split()
+
+
+def test_the_page_is_up_to_date() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert with_generated_part(text) == text, "run: python -m srm_spark.config.document docs/configuration.md"
+
+
+def test_every_key_has_one_row_that_says_something() -> None:
+    names = [key.name for key in keys.TABLE]
+    assert len(names) == len(set(names))
+    text = PAGE.read_text(encoding="utf-8")
+    for name in (*names, *CLIENT_KEYS):
+        assert f"| `{name}` |" in text
+    assert all(key.does for key in keys.TABLE)
+
+
+def test_every_key_of_srm_is_in_the_table() -> None:
+    assert [name for name in SRM_KEYS if name not in keys.BY_NAME] == []
+
+
+def test_ignored_keys_say_why() -> None:
+    assert all(len(key.does) > 10 for key in keys.TABLE if key.effect in (Effect.IGNORED, Effect.REFUSED))
+
+
+def test_the_template_loads_as_it_is_and_with_every_line_switched_on(loaded: Loader) -> None:
+    assert problems(loaded(template(), base="")) == []
+    uncommented = re.sub(r"^# ([\w>.-]+ = )", r"\1", template(), flags=re.MULTILINE)
+    on = re.sub(r"^A\.(security|sasl|ssl).*\n", "", uncommented, flags=re.MULTILINE)
+    found = loaded(on.replace("A->B.enabled = false", ""), base="")
+    assert problems(found) == []
+    assert found.settings.warnings == ()
+
+
+@pytest.mark.parametrize("name", ["topics", "offset.lag.max", "emit.heartbeats.enabled", "flow.retry.count"])
+def test_the_schema_knows_the_keys(name: str) -> None:
+    schema = json.loads(json.dumps(json_schema()))
+    (flow, _) = schema["patternProperties"].values()
+    assert schema["properties"][name]["description"]
+    assert flow["properties"][name] == schema["properties"][name]

@@ -1,0 +1,270 @@
+"""What a file means, and every mistake with its line, all at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from srm_spark.config import load_settings
+from srm_spark.config.load import load
+from srm_spark.errors import ConfigError
+from srm_spark.model import Flow
+from tests.unit.config.conftest import Loader, problems
+
+SAMPLES = Path(__file__).parent / "samples"
+CONF = Path(__file__).parents[3] / "conf"
+MIRROR = "org.apache.kafka.connect.mirror."
+
+
+def test_defaults_are_those_of_mirror_maker_except_ours(loaded: Loader) -> None:
+    found = loaded()
+    assert problems(found) == []
+    assert found.settings.warnings == ()
+    (flow,) = found.settings.flows
+    assert flow.flow == Flow("A", "B")
+    assert flow.topics.include == (".*",)
+    assert flow.topics.exclude == (r"mm2.*\.internal", r".*\.replica", "__.*")
+    assert (flow.topics.replication_factor, flow.topics.refresh_seconds) == (2, 5.0)
+    assert (flow.syncs.enabled, flow.syncs.on_target, flow.syncs.lag_max) == (True, False, 100)
+    assert flow.batch.tasks_max is None
+    assert (flow.progress_topic, flow.progress_partitions) == ("mm2-offsets.A.internal", 25)
+    assert (flow.retry_count, flow.retry_delay_seconds) == (-1, 10.0)
+    assert flow.consumer == {"isolation.level": "read_uncommitted", "auto.offset.reset": "earliest"}
+    assert flow.producer == {}
+    assert [(str(beat.flow), beat.enabled, beat.interval_seconds) for beat in found.settings.heartbeats] == [
+        ("A->B", True, 1.0),
+        ("B->A", False, 1.0),
+    ]
+
+
+def test_everything_wrong_is_said_at_once_with_its_line(loaded: Loader) -> None:
+    text = """clusters = A, B, A, x.y
+A.bootstrap.servers = a
+A->B.enabled = yes
+A->C.enabled = true
+B->A.enabled = true
+B->A.topics = a(, b,,c
+offset.lag.max = -1
+replication.factor = 0
+topic.filter.class = com.example.MyFilter
+replication.policy.class = com.example.MyPolicy
+A.security.protocol = TLS
+A.consumer.fetch.min.bytes = many
+offset-syncs.topic.location = middle
+"""
+    found = problems(loaded(text, base=""))
+    text = "\n".join(found)
+    for expected in (
+        "srm.properties:1|clusters|got alias A twice",
+        "srm.properties:2|A.bootstrap.servers|got 'a'; allowed host:port",
+        "srm.properties:1|B.bootstrap.servers|is missing",
+        "srm.properties:1|x.y.bootstrap.servers|is missing",
+        "srm.properties:3|A->B.enabled|got 'yes'; allowed true, false|did you mean true?",
+        "srm.properties:4|A->C.enabled|got unknown alias C; allowed A, B, x.y",
+        "srm.properties:6|B->A.topics|got an empty entry",
+        "srm.properties:6|B->A.topics|got 'a('",
+        "srm.properties:7|offset.lag.max|got '-1'; allowed a whole number from 0",
+        "srm.properties:8|replication.factor|got 0",
+        "srm.properties:9|topic.filter.class|got com.example.MyFilter",
+        "write the rule as regular expressions in `topics`",
+        "srm.properties:10|replication.policy.class|got com.example.MyPolicy: a Java class cannot be loaded here",
+        "srm.properties:11|A.security.protocol|got 'TLS'; allowed PLAINTEXT, SSL",
+        "srm.properties:13|offset-syncs.topic.location|got 'middle'; allowed source, target",
+    ):
+        assert expected in text, expected
+
+
+def test_load_settings_raises_one_error_with_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "x.properties").write_text("clusters = A, B\n")
+    with pytest.raises(ConfigError) as raised:
+        load_settings([tmp_path / "x.properties"])
+    assert len(raised.value.problems) == 3
+    assert "x.properties:1: A.bootstrap.servers: is missing" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("clusters = \n", "clusters|got ''; allowed"),
+        ("cluster = A, B\n", "clusters|is missing; allowed a comma-separated list of aliases|did you mean cluster?"),
+        ("clusters = A\nA.bootstrap.servers = a:1\n", "got one cluster, A; a flow needs two"),
+        ("clusters = A, B->C\n", "got alias 'B->C'"),
+        ("clusters = A, B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:70000\n", "got 'b:70000'"),
+        (
+            "clusters = A, B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\n",
+            "no flow is enabled|write A->B.enabled",
+        ),
+    ],
+)
+def test_files_without_clusters_or_flows(loaded: Loader, text: str, expected: str) -> None:
+    assert expected in "\n".join(problems(loaded(text, base="")))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A->A.enabled = true\n", "got a flow from a cluster to itself"),
+        ("A->Bb.enabled = true\n", "got unknown alias Bb; allowed A, B|did you mean B?"),
+        ("A->B = true\n", "got a flow without a property|did you mean A->B.enabled?"),
+        ("replication.policy.separator =\n", "srm.properties:5|replication.policy.separator|"),
+        ("replication.policy.class = no.such_module:Policy\n", "cannot be imported"),
+        ("replication.policy.class = json:JSONDecoder\n", "subclass srm_spark.policy.DefaultReplicationPolicy"),
+        ("topics = (?<=a)b{1,3}\n", "srm.properties:5|topics|got"),
+        ("A->B.topics = \\\\p{IsGreek}+\n", "srm.properties:5|A->B.topics|got"),
+        ("group.filter.class = x.Y\n", "in `groups`"),
+        ("A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n", "PLAIN needs username in sasl.jaas.config"),
+        ("A.security.protocol = SASL_SSL\nA.sasl.mechanism = AWS_MSK_IAM\n", "got AWS_MSK_IAM; allowed PLAIN"),
+        ("B.producer.compression.type = brotli\n", "got 'brotli'; allowed none, gzip"),
+        ("A->B.consumer.isolation.level = dirty\n", "got 'dirty'; allowed read_committed"),
+        ("sync.group.offsets.enabled = true\nemit.checkpoints.enabled = false\n", "writes no checkpoints"),
+        ("dialect = mm3\n", "got 'mm3'; allowed mm2, srm"),
+        ("batch.max.bytes = 1\n", "got '1'; allowed a whole number from 1024"),
+        ("emit.heartbeats.interval.seconds = 0\n", "allowed a whole number from 1 to 1000000000, or -1 for off"),
+    ],
+)
+def test_each_mistake_is_explained(loaded: Loader, text: str, expected: str) -> None:
+    assert expected in "\n".join(problems(loaded(text)))
+
+
+def test_an_alias_with_the_separator_is_refused(loaded: Loader) -> None:
+    base = (
+        "clusters = us.east, B\nus.east.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nus.east->B.enabled = true\n"
+    )
+    assert "contains the separator '.'" in "\n".join(problems(loaded(base=base)))
+    assert problems(loaded("replication.policy.separator = _\n", base=base)) == []
+
+
+FAN_IN = """clusters = A, B, C
+A.bootstrap.servers = a:1
+B.bootstrap.servers = b:1
+C.bootstrap.servers = c:1
+A->C.enabled = true
+B->C.enabled = true
+"""
+IDENTITY = f"replication.policy.class = {MIRROR}IdentityReplicationPolicy\n"
+
+
+@pytest.mark.parametrize(
+    ("topics_of_a", "topics_of_b", "collides"),
+    [
+        (".*", ".*", True),
+        ("orders", "orders", True),
+        ("orders", "o.*", True),
+        ("a\\\\..*", "[a-c]\\\\.x", True),
+        ("orders", "payments", False),
+        ("a-.*", "b-.*", False),
+    ],
+)
+def test_two_flows_into_one_topic_are_found(loaded: Loader, topics_of_a: str, topics_of_b: str, collides: bool) -> None:
+    text = f"A->C.topics = {topics_of_a}\nB->C.topics = {topics_of_b}\n"
+    found = "\n".join(problems(loaded(text + IDENTITY, base=FAN_IN)))
+    assert ("that would both write to" in found) is collides
+    assert problems(loaded(text, base=FAN_IN)) == []
+
+
+def test_identity_in_a_ring_is_found_unless_the_topics_differ(loaded: Loader) -> None:
+    both = "B->A.enabled = true\n" + IDENTITY
+    assert "got a ring A->B->A that keeps names" in "\n".join(problems(loaded(both)))
+    assert problems(loaded(both + "A->B.topics = a-.*\nB->A.topics = b-.*\n")) == []
+    assert problems(loaded("B->A.enabled = true\n")) == []
+
+
+def test_flows_can_be_picked(loaded: Loader) -> None:
+    two = "B->A.enabled = true\n"
+    assert [str(flow.flow) for flow in loaded(two, flows=["B->A"]).settings.flows] == ["B->A"]
+    assert "|is not an enabled flow; allowed A->B, B->A" in "\n".join(problems(loaded(two, flows=["A->C"])))
+
+
+def test_only_flows_into_the_drivers_targets_run(loaded: Loader) -> None:
+    text = "B->A.enabled = true\nstreams.replication.manager.driver.target.cluster = A\n"
+    assert [str(flow.flow) for flow in loaded(text).settings.flows] == ["B->A"]
+
+
+def test_heartbeats_can_be_switched_off_for_all_or_one(loaded: Loader) -> None:
+    assert loaded("emit.heartbeats.enabled = false\n").settings.heartbeats == ()
+    one = loaded("B->A.emit.heartbeats.enabled = false\nemit.heartbeats.interval.seconds = 7\n").settings.heartbeats
+    assert [(str(beat.flow), beat.interval_seconds) for beat in one] == [("A->B", 7.0)]
+
+
+def test_misplaced_keys_are_named_with_the_place_that_works(loaded: Loader) -> None:
+    text = """use.defaults.from = source
+consumer.fetch.min.bytes = 1
+A.request.timeout.ms = 1
+A.topics = x
+A->B.producer.linger.ms = 1
+A->B.offset.storage.topic = x
+offset.flush.interval.ms = 1
+tpoics = x
+A.consumer.fetch.min.byte = 1
+workers.x = 1
+dialect = mm2
+A->B.source.cluster.request.timeout.ms = 1
+"""
+    found = "\n".join(loaded(text).settings.warnings)
+    for expected in (
+        "use.defaults.from: has no effect here (top level); write `A->B.use.defaults.from`",
+        "consumer.fetch.min.bytes: has no effect at the top level; write `A.consumer.fetch.min.bytes`",
+        "A.request.timeout.ms: has no effect here; write `A.consumer.request.timeout.ms`",
+        "A.topics: has no effect here (cluster); write `topics` or `A->B.topics`",
+        "A->B.producer.linger.ms: reaches only the offset-syncs producer",
+        "A->B.offset.storage.topic: has no effect here (replication); write `offset.storage.topic` or `B.",
+        "offset.flush.interval.ms: has no effect here (top level); write `B.offset.flush.interval.ms`",
+        "tpoics: unknown key (top level), ignored — did you mean topics?",
+        "A.consumer.fetch.min.byte: is not a property of a Kafka client, ignored — did you mean fetch.min.bytes?",
+        "workers.x: ignored: MirrorMaker 2 has no level `workers.`",
+        "only bootstrap and security keys count behind `source.cluster.`",
+    ):
+        assert expected in found, expected
+
+
+def test_strict_makes_unknown_keys_problems(loaded: Loader) -> None:
+    assert problems(loaded("tpoics = x\n", strict=True)) == [
+        "srm.properties:5|tpoics|unknown key (top level)|did you mean topics?"
+    ]
+
+
+def test_srms_levels_count_in_its_dialect() -> None:
+    found = load([SAMPLES / "srm-levels.properties"])
+    assert problems(found) == []
+    assert found.settings.dialect == "srm"
+    (flow,) = found.settings.flows
+    assert flow.progress_partitions == 9
+    assert flow.producer == {"buffer.memory": "33554432"}
+    assert (flow.consumer["max.poll.records"], flow.consumer["fetch.min.bytes"]) == ("500", "2")
+    assert flow.syncs.lag_max == 5
+    assert flow.topics.config_exclude == ("retention.ms",)
+    assert {beat.interval_seconds for beat in found.settings.heartbeats} == {5.0}
+
+
+def test_srm_starts_with_nothing_and_says_so(loaded: Loader) -> None:
+    found = loaded("mm.rest.protocol = http\n")
+    assert found.settings.flows[0].topics.include == ()
+    assert "no topic of A->B will flow: SRM starts with an empty list" in "\n".join(found.settings.warnings)
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.properties")), ids=lambda path: path.name)
+def test_files_of_others_run_or_say_what_they_lose(path: Path) -> None:
+    found = load([path])
+    assert problems(found) == []
+    assert found.settings.flows
+    assert all(path.name in warning for warning in found.settings.warnings)
+
+
+def test_a_managed_cloud_gets_another_login_than_the_source() -> None:
+    (flow,) = load([SAMPLES / "mm2-managed-cloud.properties"]).settings.flows
+    assert flow.source.properties == {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}
+    assert flow.target.properties["sasl.mechanism"] == "SCRAM-SHA-512"
+
+
+def test_the_demo_runs_without_a_warning() -> None:
+    settings = load_settings([CONF / "demo.properties"], {"primary.bootstrap.servers": "localhost:1"})
+    assert settings.warnings == ()
+    assert settings.clusters["primary"].bootstrap_servers == "localhost:1"
+
+
+def test_the_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EAST_JAAS", 'x.ScramLoginModule required username="u" password="p";')
+    settings = load_settings([CONF / "example.yaml"])
+    assert [str(flow.flow) for flow in settings.flows] == ["east->west", "west->east"]
+    assert settings.flows[0].topics.include == ("orders", r"payments\..*")

@@ -1,0 +1,208 @@
+"""Keystores and truststores of Java become PEM in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates as serialize
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srm_spark.config.stores import StoreError, open_store, tidy_pem
+from srm_spark.config.tls import TlsError, openssl_suites, tls_options
+from tests.unit.config.conftest import Loader, problems
+
+
+class Identity(NamedTuple):
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+
+    @property
+    def pem(self) -> str:
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    @property
+    def key_pem(self) -> str:
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _identity(name: str, issuer: Identity | None = None) -> Identity:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer.certificate.subject if issuer else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+    )
+    return Identity(key, builder.sign(issuer.key if issuer else key, hashes.SHA256()))
+
+
+CA = _identity("ca")
+CLIENT = _identity("client", CA)
+STORE_KEY = b"store-pass"
+
+
+@pytest.fixture
+def truststore(tmp_path: Path) -> Path:
+    path = tmp_path / "trust.p12"
+    entries = [PKCS12Certificate(CA.certificate, b"ca"), PKCS12Certificate(CLIENT.certificate, b"other")]
+    path.write_bytes(serialize_java_truststore(entries, BestAvailableEncryption(STORE_KEY)))
+    return path
+
+
+@pytest.fixture
+def keystore(tmp_path: Path) -> Path:
+    path = tmp_path / "key.p12"
+    encryption = BestAvailableEncryption(STORE_KEY)
+    path.write_bytes(serialize(b"me", CLIENT.key, CLIENT.certificate, [CA.certificate], encryption))
+    return path
+
+
+def _java(truststore: Path, keystore: Path, **more: str) -> dict[str, str]:
+    return {
+        "ssl.truststore.location": str(truststore),
+        "ssl.truststore.password": "store-pass",
+        "ssl.keystore.location": str(keystore),
+        "ssl.keystore.password": "store-pass",
+        **more,
+    }
+
+
+def test_pkcs12_becomes_pem_and_nothing_is_written(truststore: Path, keystore: Path) -> None:
+    before = sorted(truststore.parent.iterdir())
+    options, left = tls_options("SSL", _java(truststore, keystore))
+    assert left == {}
+    assert options["ssl.ca.pem"] == CA.pem + CLIENT.pem
+    assert options["ssl.certificate.pem"] == CLIENT.pem + CA.pem
+    key = load_pem_private_key(options["ssl.key.pem"].encode(), None)
+    assert key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode() == CLIENT.key_pem
+    assert sorted(truststore.parent.iterdir()) == before
+
+
+def test_jks_becomes_pem_also_with_a_password_for_the_key_alone(tmp_path: Path) -> None:
+    jks = pytest.importorskip("jks")
+    der = CLIENT.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    chain = [each.certificate.public_bytes(Encoding.DER) for each in (CLIENT, CA)]
+    entry = jks.PrivateKeyEntry.new("me", chain, der, "pkcs8")
+    entry.encrypt("key-pass")
+    trusted = jks.TrustedCertEntry.new("ca", chain[1])
+    jks.KeyStore.new("jks", [entry]).save(str(tmp_path / "key.jks"), "store-pass")
+    jks.KeyStore.new("jks", [trusted]).save(str(tmp_path / "trust.jks"), "store-pass")
+    java = _java(tmp_path / "trust.jks", tmp_path / "key.jks")
+    options, _ = tls_options("SSL", {**java, "ssl.key.password": "key-pass"})
+    assert (options["ssl.ca.pem"], options["ssl.certificate.pem"]) == (CA.pem, CLIENT.pem + CA.pem)
+    assert options["ssl.key.pem"] == CLIENT.key_pem
+    with pytest.raises(TlsError, match="the password is wrong or the file is damaged"):
+        tls_options("SSL", java)
+    assert open_store(str(tmp_path / "trust.jks"), None).certificates == (CA.pem,)
+
+
+def test_pem_files_are_handed_over_by_name(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(CA.pem)
+    (tmp_path / "me.pem").write_text(CLIENT.key_pem + CLIENT.pem + CA.pem)
+    java = _java(tmp_path / "ca.pem", tmp_path / "me.pem", **{"ssl.keystore.type": "PEM", "ssl.key.password": "k"})
+    assert tls_options("SASL_SSL", java)[0] == {
+        "ssl.ca.location": str(tmp_path / "ca.pem"),
+        "ssl.key.location": str(tmp_path / "me.pem"),
+        "ssl.certificate.location": str(tmp_path / "me.pem"),
+        "ssl.key.password": "k",
+    }
+
+
+def test_pem_texts_in_one_line_get_their_line_breaks_back() -> None:
+    java = {
+        "ssl.truststore.certificates": " ".join(CA.pem.split("\n")),
+        "ssl.keystore.key": " ".join(CLIENT.key_pem.split("\n")),
+        "ssl.keystore.certificate.chain": (CLIENT.pem + CA.pem).replace("\n", " "),
+    }
+    options, _ = tls_options("SSL", java)
+    assert options == {
+        "ssl.ca.pem": CA.pem,
+        "ssl.key.pem": CLIENT.key_pem,
+        "ssl.certificate.pem": CLIENT.pem + CA.pem,
+    }
+
+
+def test_what_a_file_says_wrong_about_its_stores(
+    loaded: Loader, truststore: Path, keystore: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "junk").write_bytes(b"junk")
+    for text, expected in (
+        (f"A.ssl.truststore.location = {truststore}\n", "cannot be opened as PKCS12: the password is missing"),
+        (f"A.ssl.keystore.location = {keystore}\nA.ssl.keystore.password = hunter2\n", "the password is wrong"),
+        ("A.ssl.truststore.location = /no/such\n", "|A.ssl.truststore.location|/no/such cannot be read: No such file"),
+        (f"A.ssl.truststore.location = {tmp_path}/junk\nA.ssl.truststore.password = hunter2\n", "file is damaged"),
+        (
+            f"A.ssl.truststore.location = {truststore}\nA.ssl.truststore.type = BCFKS\n",
+            "got BCFKS; allowed JKS, PKCS12",
+        ),
+        (f"A.ssl.keystore.location = {truststore}\nA.ssl.keystore.password = store-pass\n", "holds no private key"),
+        ("A.ssl.keystore.key = x\n", "ssl.keystore.certificate.chain is missing"),
+        ("A.ssl.truststore.certificates = x\n", "no block -----BEGIN"),
+    ):
+        found = "\n".join(problems(loaded("A.security.protocol = SSL\n" + text)))
+        assert expected in found, text
+        assert "hunter2" not in found
+
+
+def test_cipher_suites_get_openssls_names() -> None:
+    assert openssl_suites(
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,TLS_RSA_WITH_AES_128_CBC_SHA,"
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,TLS_DHE_RSA_WITH_AES_256_CBC_SHA256,"
+        "TLS_AES_256_GCM_SHA384,ECDHE-RSA-AES128-SHA"
+    ) == (
+        [
+            "ECDHE-RSA-AES256-GCM-SHA384",
+            "AES128-SHA",
+            "ECDHE-ECDSA-CHACHA20-POLY1305",
+            "DHE-RSA-AES256-SHA256",
+            "ECDHE-RSA-AES128-SHA",
+        ],
+        ["TLS_AES_256_GCM_SHA384"],
+    )
+
+
+def test_host_names_are_checked_unless_switched_off() -> None:
+    assert tls_options("SSL", {"ssl.endpoint.identification.algorithm": ""})[0] == {
+        "ssl.endpoint.identification.algorithm": "none"
+    }
+    assert tls_options("SSL", {"ssl.endpoint.identification.algorithm": "HTTPS"})[0] == {
+        "ssl.endpoint.identification.algorithm": "https"
+    }
+
+
+@given(st.binary(max_size=200), st.none() | st.text(max_size=5))
+def test_any_bytes_open_or_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes, password: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed-store"
+    for magic in (b"", b"\xfe\xed\xfe\xed\x00\x00\x00\x02", b"\x30\x82"):
+        path.write_bytes(magic + content)
+        try:
+            open_store(str(path), password)
+        except StoreError:
+            continue
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_pem_or_refused(text: str) -> None:
+    with contextlib.suppress(StoreError):
+        assert "-----BEGIN" in tidy_pem(text)
