@@ -38,6 +38,10 @@ def _text(name: str, default: str | None, does: str, effect: Effect = _I, kind: 
     return Key(name, kind, default, _CON, effect, does)
 
 
+_OWN_POLICY = "Names remote topics; one of your own is a Python class, `package.module:Class`."
+_OWN_FILTER = (
+    "A filter of your own is a Python class: `package.module:Class`, a subclass of `srm_spark.filters.NameFilter`."
+)
 _SMT = "Connect's transforms are Java classes; records are copied unchanged"
 _CONVERTER = "records are copied as bytes, whatever the converter"
 
@@ -46,7 +50,7 @@ SOURCE = (
     Key("topics", Kind.REGEXES, ".*", _CON, _H, "Topics that flow; each expression must match the whole name.", ""),
     Key("topics.exclude", Kind.REGEXES, r"mm2.*\.internal,.*\.replica,__.*", _CON, _H, "Topics that never flow."),
     _text("topics.blacklist", None, "Old name of `topics.exclude`, used where that is not set.", _T, Kind.REGEXES),
-    _text("topic.filter.class", f"{_MIRROR}DefaultTopicFilter", "Only Kafka's own filter runs here.", _R, Kind.CLASS),
+    _text("topic.filter.class", f"{_MIRROR}DefaultTopicFilter", _OWN_FILTER, _T, Kind.CLASS),
     Key("config.properties.exclude", Kind.REGEXES, CONFIG_EXCLUDE, _CON, _H, "Topic configs that are not copied."),
     _text("config.properties.blacklist", None, "Old name of `config.properties.exclude`.", _T, Kind.REGEXES),
     _text(
@@ -90,7 +94,7 @@ SOURCE = (
     Key("tasks.max", Kind.INT, None, _CON, _H, "Most tasks of one batch; unset takes the session's.", low=1),
     _flag("tasks.max.enforce", "true", "`tasks.max` is always an upper bound here.", _I),
     _number("admin.timeout.ms", "60000", 1, "Longest wait for one administrative call.", high=2**31 - 1),
-    _text("replication.policy.class", f"{_MIRROR}DefaultReplicationPolicy", "Names remote topics.", _H, Kind.CLASS),
+    _text("replication.policy.class", f"{_MIRROR}DefaultReplicationPolicy", _OWN_POLICY, _H, Kind.CLASS),
     _text("replication.policy.separator", ".", "Stands between alias and topic in a remote name.", _H),
     _flag("replication.policy.internal.topic.separator.enabled", "true", "Uses the separator in internal names too."),
     _text(

@@ -7,7 +7,6 @@ from srm_spark.config.values import Values
 
 _FILTER = "write the rule as regular expressions in `{0}` and `{0}.exclude`"
 _HINTS = {
-    "topic.filter.class": _FILTER.format("topics"),
     "group.filter.class": _FILTER.format("groups"),
     "config.property.filter.class": "write the rule as regular expressions in `config.properties.exclude`",
     "forwarding.admin.class": "remove the line, and let the user of srm-spark create topics on the target",

@@ -20,6 +20,7 @@ from srm_spark.config.settings import (
 )
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
+from srm_spark.filter_plugins import JAVA_DEFAULTS
 from srm_spark.model import Flow
 
 CONSUMER_DEFAULTS = {
@@ -150,7 +151,13 @@ def _topics(values: Values) -> TopicSettings:
         refresh_seconds=float(seconds),
         refresh_enabled=values.flag("refresh.topics.enabled") and seconds > 0,
         heartbeats_replicated=values.flag("heartbeats.replication.enabled"),
+        filter_class=_filter_class(values),
     )
+
+
+def _filter_class(values: Values) -> str:
+    name = values.text("topic.filter.class").strip()
+    return "" if name in JAVA_DEFAULTS else name
 
 
 def _old_name(values: Values, name: str, old: str) -> str:

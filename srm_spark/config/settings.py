@@ -33,6 +33,8 @@ class TopicSettings:
     refresh_seconds: float
     refresh_enabled: bool
     heartbeats_replicated: bool
+    filter_class: str = ""
+    """`package.module:Class` of a filter of the user's own; empty for the usual one."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
 from srm_spark.errors import PatternError, PolicyError
+from srm_spark.filter_plugins import FilterError, load_topic_filter
 from srm_spark.filters import NameFilter
 from srm_spark.model import Flow
 from srm_spark.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle, load_policy
@@ -75,22 +76,34 @@ class Topology:
         return self._sources.name, name
 
     def _route(self, settings: FlowSettings) -> _Route | None:
+        policy, takes = self._policy(settings), self._filter(settings)
+        return _Route(settings, policy, takes) if policy is not None and takes is not None else None
+
+    def _policy(self, settings: FlowSettings) -> ReplicationPolicy | None:
         topics = settings.topics
         try:
-            policy = load_policy(
+            return load_policy(
                 topics.policy_class,
                 source_alias=settings.flow.source,
                 separator=topics.separator,
                 internal_separator=topics.internal_separator,
             )
-            return _Route(settings, policy, NameFilter(topics.include, topics.exclude))
         except PolicyError as error:
-            place, key = self._place(settings.flow, "replication.policy.class")
             text = str(error).removeprefix(f"replication.policy.class = {topics.policy_class}: ")
             message, _, hint = text.partition("; ")
-            if "separator" in message:
-                place, key = self._place(settings.flow, "replication.policy.separator")
+            name = "separator" if "separator" in message else "class"
+            place, key = self._place(settings.flow, f"replication.policy.{name}")
             self._report.problem(place, key, f"got {topics.policy_class}: {message}", hint)
+            return None
+
+    def _filter(self, settings: FlowSettings) -> NameFilter | None:
+        topics = settings.topics
+        try:
+            return load_topic_filter(topics.filter_class, topics.include, topics.exclude)
+        except FilterError as error:
+            message, _, hint = str(error).partition("; ")
+            place, key = self._place(settings.flow, "topic.filter.class")
+            self._report.problem(place, key, f"got {topics.filter_class}: {message}", hint)
         except PatternError:
             pass  # reported where the pattern is written
         return None

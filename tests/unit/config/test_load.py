@@ -9,6 +9,8 @@ import pytest
 from srm_spark.config import load_settings
 from srm_spark.config.load import load
 from srm_spark.errors import ConfigError
+from srm_spark.filter_plugins import load_topic_filter
+from srm_spark.filters import NameFilter
 from srm_spark.model import Flow
 from tests.unit.config.conftest import Loader, problems
 
@@ -67,7 +69,7 @@ offset-syncs.topic.location = middle
         "srm.properties:7|offset.lag.max|got '-1'; allowed a whole number from 0",
         "srm.properties:8|replication.factor|got 0",
         "srm.properties:9|topic.filter.class|got com.example.MyFilter",
-        "write the rule as regular expressions in `topics`",
+        "write the rule as regular expressions in `topics` and `topics.exclude`, or topic.filter.class = your_package",
         "srm.properties:10|replication.policy.class|got com.example.MyPolicy: a Java class cannot be loaded here",
         "srm.properties:11|A.security.protocol|got 'TLS'; allowed PLAINTEXT, SSL",
         "srm.properties:13|offset-syncs.topic.location|got 'middle'; allowed source, target",
@@ -185,6 +187,30 @@ def test_heartbeats_can_be_switched_off_for_all_or_one(loaded: Loader) -> None:
     assert loaded("emit.heartbeats.enabled = false\n").settings.heartbeats == ()
     one = loaded("B->A.emit.heartbeats.enabled = false\nemit.heartbeats.interval.seconds = 7\n").settings.heartbeats
     assert [(str(beat.flow), beat.interval_seconds) for beat in one] == [("A->B", 7.0)]
+
+
+class OnlyShort(NameFilter):
+    """A filter of the user's own."""
+
+    def matches(self, name: str) -> bool:
+        """Takes names of at most six letters."""
+        return super().matches(name) and len(name) <= 6
+
+
+def test_a_topic_filter_of_ones_own(loaded: Loader) -> None:
+    found = loaded(f"topic.filter.class = {__name__}:OnlyShort\n")
+    assert problems(found) == []
+    topics = found.settings.flows[0].topics
+    own = load_topic_filter(topics.filter_class, topics.include, topics.exclude)
+    assert (own.matches("orders"), own.matches("payments")) == (True, False)
+    for path, expected in (
+        (f"{__name__}:Loader", "is no subclass of srm_spark.filters.NameFilter"),
+        ("no.such:X", "cannot be imported"),
+        ("com.example.F", "a Java class cannot be loaded here"),
+    ):
+        assert f"topic.filter.class|got {path}: {expected}" in "\n".join(
+            problems(loaded(f"topic.filter.class = {path}\n"))
+        )
 
 
 def test_misplaced_keys_are_named_with_the_place_that_works(loaded: Loader) -> None:
