@@ -58,8 +58,7 @@ class Driver:
     def start(self) -> None:
         """Start every flow and the heartbeats."""
         for heartbeat in self.settings.heartbeats:
-            if heartbeat.enabled:
-                self._schedule(heartbeat)
+            self._schedule(heartbeat)
         self._scheduler.start()
         for runner in self._runners:
             runner.start()
