@@ -25,8 +25,8 @@ def load_topic_filter(class_name: str, include: tuple[str, ...], exclude: tuple[
     if ":" not in path:
         raise FilterError(
             "a Java class cannot be loaded here; write the rule as regular expressions in `topics` and"
-            " `topics.exclude`, or topic.filter.class = your_package.module:YourFilter, a subclass of srm_spark.filters.NameFilter with"
-            " its own matches(name)"
+            " `topics.exclude`, or topic.filter.class = your_package.module:YourFilter, a subclass of"
+            " srm_spark.filters.NameFilter with its own matches(name)"
         )
     module, _, name = path.partition(":")
     try:
