@@ -59,9 +59,15 @@ def _check_login(sources: Sources, report: Report, alias: str, cluster: ClusterS
     try:
         missing = sasl_problem(protocol, cluster.properties)
         if missing is None:
-            unmapped(cluster, {})
+            for name, reason in unmapped(cluster, {}).items():
+                if CLIENT_KEYS[name].librdkafka and place(name)[1].startswith(f"{alias}."):
+                    report.warn(*place(name), reason)
         elif not any((problem.location, problem.key) == place(missing[0]) for problem in report.problems):
             report.problem(*place(missing[0]), missing[1])
+        if protocol.startswith("SASL") and cluster.properties.get("sasl.mechanism", "GSSAPI").upper() == "GSSAPI":
+            report.warn(
+                *place("sasl.mechanism"), "GSSAPI needs a confluent-kafka built with Kerberos; its wheels are not"
+            )
     except JaasError as error:
         report.problem(*place("sasl.jaas.config"), f"cannot be read: {error}")
     except TlsError as error:

@@ -141,13 +141,24 @@ SASL = (
     ClientKey("sasl.kerberos.kinit.cmd", ALL, "sasl.kerberos.kinit.cmd"),
     ClientKey("sasl.kerberos.min.time.before.relogin", ALL, "sasl.kerberos.min.time.before.relogin", low=0),
     *_none("sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor", ALL, _LOGIN),
+    ClientKey(
+        "sasl.login.callback.handler.class",
+        ALL,
+        "sasl.oauthbearer.method",
+        "Kafka's own OAuth handler is `oidc`; no other Java class can run.",
+    ),
+    ClientKey(
+        "sasl.oauthbearer.jwt.retriever.class",
+        ALL,
+        "sasl.oauthbearer.grant.type",
+        "`JwtBearerJwtRetriever` is the signed assertion; no other Java class can run.",
+    ),
     ClientKey("sasl.oauthbearer.token.endpoint.url", ALL, "sasl.oauthbearer.token.endpoint.url"),
     ClientKey("sasl.oauthbearer.scope", ALL, "sasl.oauthbearer.scope"),
     ClientKey("sasl.oauthbearer.client.credentials.client.id", ALL, "sasl.oauthbearer.client.id"),
     ClientKey("sasl.oauthbearer.client.credentials.client.secret", ALL, "sasl.oauthbearer.client.secret"),
     *_none(
-        "sasl.login.callback.handler.class sasl.login.class sasl.client.callback.handler.class "
-        "sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class",
+        "sasl.login.class sasl.client.callback.handler.class sasl.oauthbearer.jwt.validator.class",
         ALL,
         _JVM,
     ),

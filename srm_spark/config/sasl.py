@@ -44,7 +44,9 @@ def _mechanism(java: Mapping[str, str]) -> str:
 
 
 def _left_out(mechanism: str, java: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
-    known = {"sasl.mechanism", "sasl.jaas.config", "sasl.login.callback.handler.class"}
+    known = {"sasl.mechanism", "sasl.jaas.config"}
+    if mechanism == "OAUTHBEARER":
+        known |= {"sasl.login.callback.handler.class", f"{_OAUTH}jwt.retriever.class"}
     left = {}
     for name in java:
         row = CLIENT_KEYS[name]
@@ -52,11 +54,6 @@ def _left_out(mechanism: str, java: Mapping[str, str], options: Mapping[str, str
             left[name] = row.note
         elif name not in known and row.librdkafka not in options:
             left[name] = f"counts only with another sasl.mechanism than {mechanism}"
-    handler = java.get("sasl.login.callback.handler.class", "").strip()
-    if mechanism == "OAUTHBEARER" and handler in _OIDC_HANDLERS:
-        left.pop("sasl.login.callback.handler.class", None)
-    if options.get(f"{_OAUTH}grant.type") == _JWT_BEARER:
-        left.pop(f"{_OAUTH}jwt.retriever.class", None)
     return left
 
 

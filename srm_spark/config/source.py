@@ -13,6 +13,7 @@ import javaproperties
 import yaml
 from javaproperties.reading import KeyValue
 
+from srm_spark.config import strimzi
 from srm_spark.config.secrets import mask
 from srm_spark.errors import Problem
 
@@ -71,7 +72,7 @@ def read_sources(paths: Sequence[Path], overrides: Mapping[str, str]) -> Sources
     lost: list[Entry] = []
     for path in paths:
         seen: dict[str, Entry] = {}
-        for entry in _read_file(path, problems):
+        for entry in _read_file(path, problems, warnings):
             if (twin := seen.get(entry.key)) is not None and twin.value != entry.value:
                 warnings.append(f"{entry.place}: {entry.key}: written before at {twin.place}; this later one counts")
             seen[entry.key] = entry
@@ -87,7 +88,7 @@ def _merge(entries: dict[str, Entry], lost: list[Entry], entry: Entry) -> None:
     entries[entry.key] = entry
 
 
-def _read_file(path: Path, problems: list[Problem]) -> list[Entry]:
+def _read_file(path: Path, problems: list[Problem], warnings: list[str]) -> list[Entry]:
     """The entries of one file; whatever is wrong with it becomes a problem."""
     try:
         size = path.stat().st_size
@@ -101,8 +102,9 @@ def _read_file(path: Path, problems: list[Problem]) -> list[Entry]:
     except UnicodeDecodeError as error:
         problems.append(Problem(str(path), "(file)", f"is not UTF-8: byte {error.start}", "save the file as UTF-8"))
         return []
-    reader = _read_yaml if path.suffix.lower() in YAML_SUFFIXES else _read_properties
-    return list(reader(str(path), text, problems))
+    if path.suffix.lower() in YAML_SUFFIXES:
+        return list(_read_yaml(str(path), text, problems, warnings))
+    return list(_read_properties(str(path), text, problems))
 
 
 def _read_properties(name: str, text: str, problems: list[Problem]) -> Iterator[Entry]:
@@ -118,7 +120,7 @@ def _read_properties(name: str, text: str, problems: list[Problem]) -> Iterator[
         )
 
 
-def _read_yaml(name: str, text: str, problems: list[Problem]) -> Iterable[Entry]:
+def _read_yaml(name: str, text: str, problems: list[Problem], warnings: list[str]) -> Iterable[Entry]:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -134,7 +136,8 @@ def _read_yaml(name: str, text: str, problems: list[Problem]) -> Iterable[Entry]
     if not isinstance(root, yaml.MappingNode):
         problems.append(Problem(f"{name}:{_line(root)}", "(yaml)", "got no mapping; allowed `key: value` at the top"))
         return []
-    return _YamlWalk(name, problems).entries(root)
+    walk = _YamlWalk(name, problems, warnings)
+    return walk.resource(root) if strimzi.is_resource(root) else walk.entries(root)
 
 
 def _line(node: yaml.Node) -> int:
@@ -144,15 +147,28 @@ def _line(node: yaml.Node) -> int:
 class _YamlWalk:
     """Flattens a YAML tree: nested keys are joined by dots, lists by commas."""
 
-    def __init__(self, name: str, problems: list[Problem]) -> None:
+    def __init__(self, name: str, problems: list[Problem], warnings: list[str]) -> None:
         self._name = name
         self._problems = problems
+        self._warnings = warnings
         self._found: list[Entry] = []
 
     def entries(self, root: yaml.MappingNode) -> list[Entry]:
         """All leaves below `root`."""
         self._mapping("", root, 0)
         return self._found
+
+    def resource(self, root: yaml.MappingNode) -> list[Entry]:
+        """The keys that a resource of Strimzi stands for."""
+        strimzi.Resource(self._add, self._flatten, self._warn).read(root)
+        return self._found
+
+    def _flatten(self, prefix: str, node: yaml.Node) -> None:
+        if isinstance(node, yaml.MappingNode):
+            self._mapping(prefix, node, 0)
+
+    def _warn(self, node: yaml.Node, key: str, message: str) -> None:
+        self._warnings.append(f"{self._name}:{_line(node)}: {key}: {message}")
 
     def _problem(self, node: yaml.Node, key: str, message: str, hint: str = "") -> None:
         self._problems.append(Problem(f"{self._name}:{_line(node)}", key or "(yaml)", message, hint))

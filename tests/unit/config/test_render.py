@@ -10,6 +10,7 @@ from srm_spark.config.keys_client import CLIENT_KEYS
 from srm_spark.config.render import translate
 from srm_spark.config.sasl import sasl_problem
 from srm_spark.config.settings import ClusterSettings
+from tests.unit.config.conftest import Loader
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="us er" password="p;=\\"w";'
 
@@ -209,3 +210,13 @@ def test_spark_gets_java_properties_and_never_creates_topics() -> None:
 
 def test_no_options_are_shown() -> None:
     assert "us er" not in repr(translate({"security.protocol": "SASL_SSL", "sasl.jaas.config": PLAIN}))
+
+
+def test_a_file_is_told_what_its_clusters_cannot_use(loaded: Loader) -> None:
+    text = "A.ssl.key.password = x\nssl.truststore.type = PEM\nA.ssl.protocol = TLSv1.2\n"
+    warnings = "\n".join(loaded(text).settings.warnings)
+    assert "srm.properties:5: A.ssl.key.password: counts only with TLS; security.protocol is PLAINTEXT" in warnings
+    assert "A.ssl.protocol: ignored: OpenSSL takes the newest version" in warnings
+    assert "ssl.truststore.type" not in warnings
+    kerberos = "B.security.protocol = SASL_PLAINTEXT\nB.sasl.kerberos.service.name = kafka\n"
+    assert "GSSAPI needs a confluent-kafka built with Kerberos" in "\n".join(loaded(kerberos).settings.warnings)

@@ -1,0 +1,125 @@
+"""Reads Strimzi's `KafkaMirrorMaker2` resource: its clusters and mirrors become the keys of a dedicated-mode file.
+
+What lives in Kubernetes (secrets, replicas, resources) cannot be read from here; each such part is named in a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import yaml
+
+KIND = "KafkaMirrorMaker2"
+_CONNECTORS = ("sourceConnector", "checkpointConnector", "heartbeatConnector")
+_PATTERNS = {
+    "topicsPattern": "topics",
+    "topicsExcludePattern": "topics.exclude",
+    "groupsPattern": "groups",
+    "groupsExcludePattern": "groups.exclude",
+}
+_ALIASES = ("sourceCluster", "targetCluster", "source", "target")
+
+Add = Callable[[str, yaml.Node, str], None]
+"""Takes a key, the node that gives the line, and the value."""
+Flatten = Callable[[str, yaml.Node], None]
+"""Takes a prefix and a mapping whose leaves become keys."""
+Warn = Callable[[yaml.Node, str, str], None]
+"""Takes the node that gives the line, a key and a message."""
+
+
+def is_resource(root: yaml.MappingNode) -> bool:
+    """Whether a YAML file is such a resource."""
+    kind = child(root, "kind")
+    return isinstance(kind, yaml.ScalarNode) and kind.value == KIND
+
+
+def child(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    """The value of a key of a mapping."""
+    return next((value for key, value in _pairs(node) if key == name), None)
+
+
+def _pairs(node: yaml.Node | None) -> Iterator[tuple[str, yaml.Node]]:
+    if isinstance(node, yaml.MappingNode):
+        yield from ((str(key.value), value) for key, value in node.value if isinstance(key, yaml.ScalarNode))
+
+
+def _items(node: yaml.Node | None) -> list[yaml.Node]:
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _text(node: yaml.Node | None) -> str:
+    return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+
+
+class Resource:
+    """One walk over a resource."""
+
+    def __init__(self, add: Add, flatten: Flatten, warn: Warn) -> None:
+        self._add = add
+        self._flatten = flatten
+        self._warn = warn
+        self._aliases: list[str] = []
+
+    def read(self, root: yaml.MappingNode) -> None:
+        """Adds an entry for everything that has a meaning here."""
+        spec = child(root, "spec") or root
+        for cluster in _items(child(spec, "clusters")):
+            self._cluster(cluster)
+        if (target := child(spec, "target")) is not None:
+            self._cluster(target)
+        for mirror in _items(child(spec, "mirrors")):
+            self._mirror(mirror, _text(child(target, "alias")))
+        for key, value in _pairs(spec):
+            if key not in ("clusters", "mirrors", "target", "connectCluster"):
+                self._warn(value, f"spec.{key}", "ignored: it describes pods, and srm-spark runs on Spark")
+        self._add("clusters", child(spec, "clusters") or child(spec, "mirrors") or spec, ",".join(self._aliases))
+
+    def _cluster(self, node: yaml.Node) -> None:
+        alias = _text(child(node, "alias"))
+        if alias in self._aliases:
+            return
+        self._aliases.append(alias)
+        servers, config = child(node, "bootstrapServers"), child(node, "config")
+        tls, login = child(node, "tls"), child(node, "authentication")
+        if servers is not None:
+            self._add(f"{alias}.bootstrap.servers", servers, _text(servers))
+        if tls is not None or login is not None:
+            kind = _text(child(login, "type"))
+            has_sasl = login is not None and kind != "tls"
+            protocol = ("SASL_" if has_sasl else "") + ("SSL" if tls is not None else "PLAINTEXT")
+            self._add(f"{alias}.security.protocol", tls or login or node, protocol)
+            if has_sasl and login is not None:
+                self._add(f"{alias}.sasl.mechanism", login, kind.upper())
+        if config is not None:
+            self._flatten(alias, config)
+        for part, right in ((tls, "ssl.truststore.location"), (login, "sasl.jaas.config or ssl.keystore.location")):
+            if part is not None and part.value:
+                self._warn(
+                    part,
+                    f"{alias}.{right}",
+                    "is a secret of Kubernetes; mount it, name it in a second file, and give both files",
+                )
+
+    def _mirror(self, node: yaml.Node, target: str) -> None:
+        inline = child(node, "source")
+        if inline is not None:
+            self._cluster(inline)
+        source = _text(child(node, "sourceCluster")) or _text(child(inline, "alias"))
+        flow = f"{source}->{_text(child(node, 'targetCluster')) or target}"
+        self._add(f"{flow}.enabled", node, "true")
+        for key, value in _pairs(node):
+            if key in _PATTERNS:
+                self._add(f"{flow}.{_PATTERNS[key]}", value, _text(value))
+            elif key in _CONNECTORS:
+                self._connector(flow, key, value)
+            elif key not in _ALIASES:
+                self._warn(value, f"{flow}.{key}", "ignored: unknown in a mirror")
+
+    def _connector(self, flow: str, name: str, node: yaml.Node) -> None:
+        for key, value in _pairs(node):
+            if key == "config":
+                self._flatten(flow, value)
+            elif key == "tasksMax" and name == "sourceConnector":
+                self._add(f"{flow}.tasks.max", value, _text(value))
+            else:
+                self._warn(value, f"{flow}.{name}.{key}", "ignored: srm-spark runs no Connect tasks")

@@ -1,0 +1,63 @@
+"""A resource of Strimzi runs as it is, or says what it loses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from srm_spark.config.load import load
+from tests.unit.config.conftest import Loader, problems
+
+RESOURCE = Path(__file__).parent / "samples" / "strimzi.yaml"
+
+
+def test_clusters_and_mirrors_become_flows() -> None:
+    found = load([RESOURCE])
+    assert problems(found) == []
+    (flow,) = found.settings.flows
+    assert str(flow.flow) == "east->west"
+    assert flow.topics.include == ("orders|payments",)
+    assert (flow.topics.replication_factor, flow.syncs.replication_factor) == (1, -1)
+    assert flow.source.properties == {"security.protocol": "SSL"}
+    assert flow.batch.tasks_max == 5
+    assert flow.producer == {"compression.type": "zstd"}
+    assert flow.progress_replication_factor == 1
+    assert flow.checkpoints.sync_enabled
+
+
+def test_what_belongs_to_kubernetes_is_named() -> None:
+    warnings = "\n".join(load([RESOURCE]).settings.warnings)
+    for expected in (
+        "strimzi.yaml:7: spec.replicas: ignored",
+        "strimzi.yaml:13: east.ssl.truststore.location: is a secret of Kubernetes; mount it",
+        "east->west.sourceConnector.autoRestart: ignored",
+        "spec.resources: ignored",
+    ):
+        assert expected in warnings
+
+
+def test_a_second_file_brings_the_secrets(tmp_path: Path) -> None:
+    (tmp_path / "more.properties").write_text("east.ssl.truststore.certificates = ${env:HOME}\n")
+    found = problems(load([RESOURCE, tmp_path / "more.properties"]))
+    assert "east.ssl.truststore.certificates|no block -----BEGIN" in "\n".join(found)
+
+
+def test_the_newer_form_names_the_target_once(loaded: Loader) -> None:
+    text = """kind: KafkaMirrorMaker2
+spec:
+  target: {alias: west, bootstrapServers: "w:1", authentication: {type: scram-sha-512, username: u}}
+  mirrors:
+    - source: {alias: east, bootstrapServers: "e:1"}
+      topicsPattern: x
+"""
+    found = loaded(text, base="", name="x.yaml")
+    assert [str(flow.flow) for flow in found.settings.flows] == ["east->west"]
+    assert found.settings.clusters["west"].properties == {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+    }
+    assert "SCRAM-SHA-512 needs username in sasl.jaas.config" in "\n".join(problems(found))
+
+
+def test_an_empty_resource_is_a_problem_not_a_crash(loaded: Loader) -> None:
+    for spec in ("", "spec: {clusters: [1], mirrors: [x, {}], target: 3}\n"):
+        assert problems(loaded(f"kind: KafkaMirrorMaker2\n{spec}", base="", name="x.yaml"))
