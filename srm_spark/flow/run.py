@@ -14,10 +14,12 @@ from types import TracebackType
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ClaimHeld, ClaimLost, FlowError
 from srm_spark.flow.clusters import connect
-from srm_spark.flow.generation import Generation, find_starts, record_new, task_count, unreadable
+from srm_spark.flow.generation import Generation, task_count
 from srm_spark.flow.holds import Holds
 from srm_spark.flow.progress import ProgressTopic, ensure_topic
 from srm_spark.flow.replicate import Assignment
+from srm_spark.flow.resume import take_in_tails
+from srm_spark.flow.starts import find_starts, record_new, unreadable
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.kafka.claim import Claim
@@ -44,13 +46,16 @@ class FlowRun:
         session: SparkSession,
         stop: threading.Event,
         show: Callable[..., None],
+        *,
         waits: bool,
+        after_failure: bool,
     ) -> None:
         self._settings = settings
         self._session = session
         self._stop = stop
         self._show = show
         self._waits = waits
+        self._is_unclean = after_failure
         self._ends = connect(settings)
         self._remote = RemoteTopics(self._ends)
         self._holds = Holds(self._ends, self._remote)
@@ -136,7 +141,10 @@ class FlowRun:
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
         self._topic_ids = self._ends.source.topic_ids(flowing)
         starts = find_starts(self._ends, self._progress, flowing, self._topic_ids)
-        record_new(self._ends, starts, prepared, self._topic_ids)
+        routes, ids = prepared.routes, self._topic_ids
+        starts = take_in_tails(self._ends, starts, routes, ids, is_unclean=self._is_unclean)
+        self._is_unclean = False
+        record_new(self._ends, starts, routes, ids)
         self._holds.topics = dict(prepared.held)
         self._holds.partitions.update(starts.held)
         positions = {p: start for p, start in starts.positions.items() if p not in self._holds.partitions}
@@ -145,8 +153,8 @@ class FlowRun:
         self._holds.begin(self._progress.positions)
         assignment = Assignment(
             starts=positions,
-            routes=prepared.routes,
-            topic_ids=self._topic_ids,
+            routes=routes,
+            topic_ids=ids,
             syncs_topic=self._ends.syncs_topic,
             tasks=task_count(self._session, self._ends),
         )
@@ -158,6 +166,7 @@ class FlowRun:
         if self._generation is not None:
             if not self._generation.stop(STOP_SECONDS):
                 log.warning("flow=%s the batch in progress was interrupted", self._settings.flow)
+                self._is_unclean = True
             self._generation = None
 
     def _go_on_without_unreadable(self, failure: str) -> None:
@@ -171,6 +180,7 @@ class FlowRun:
                 "flow=%s partition=%s held at offset %s: %s", self._settings.flow, partition, hold.offset, hold.reason
             )
         self._holds.suspects.update(found)
+        self._is_unclean = True  # the failure cut off the other tasks of the batch
         self._start_generation()
 
     def _has_changed(self) -> bool:

@@ -57,7 +57,7 @@ class FlowRunner:
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
-            reason = self._attempt()
+            reason = self._attempt(failures > 0)
             if reason is None or self._status.state is FlowState.FAILED:
                 break
             failures = 1 if time.monotonic() - started > _GOOD_RUN_SECONDS else failures + 1
@@ -69,10 +69,12 @@ class FlowRunner:
         if self._status.state is not FlowState.FAILED:
             self._show(FlowState.STOPPED, None)
 
-    def _attempt(self) -> str | None:
+    def _attempt(self, after_failure: bool) -> str | None:
         """Run once; why it failed, or None if it was stopped."""
         try:
-            with FlowRun(self.settings, self._session, self._stop, self._show, self._waits) as run:
+            with FlowRun(
+                self.settings, self._session, self._stop, self._show, waits=self._waits, after_failure=after_failure
+            ) as run:
                 run.until_stopped()
         except ClaimHeld as error:
             self._show(FlowState.FAILED, str(error))

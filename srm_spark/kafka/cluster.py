@@ -6,10 +6,11 @@ which cluster, at which address, what was asked, and what the client's threads l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -24,9 +25,18 @@ from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.model import TopicPartition
 
-_T = TypeVar("_T")
+_MOVING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE)
+"""A partition that was just created or moves to another broker answers so for a moment."""
+_RETRY_SECONDS = 0.2
 _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
+_COORDINATOR_COMING = (
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+)
+"""A new cluster makes its offsets topic when the first group is asked for, and answers so meanwhile."""
+_COORDINATOR_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -148,13 +158,19 @@ class Cluster:
 
     def group_members(self, group: str) -> list[str]:
         """Client id and host of each member of a group; empty for a group that does not exist."""
-        try:
-            description = self._admin.describe_consumer_groups([group], **self._limits())[group].result()
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                return []
-            raise self.failure(f"describe the group {group}", error) from error
-        return [f"{member.client_id} at {member.host}" for member in description.members or ()]
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                description = self._admin.describe_consumer_groups([group], **self._limits())[group].result()
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code == KafkaError.GROUP_ID_NOT_FOUND:
+                    return []
+                if code not in _COORDINATOR_COMING or time.monotonic() > deadline:
+                    raise self.failure(f"describe the group {group}", error) from error
+                time.sleep(_COORDINATOR_POLL_SECONDS)
+            else:
+                return [f"{member.client_id} at {member.host}" for member in description.members or ()]
 
     def failure(self, what: str, error: KafkaException) -> FlowError:
         """The error to raise for a failed call: cluster, address, call, reason, remedy."""
@@ -173,15 +189,22 @@ class Cluster:
 
     def _offsets(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
-        if not asked:
-            return {}
         found: dict[TopicPartition, int] = {}
-        for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
-            try:
-                found[TopicPartition(kafka.topic, kafka.partition)] = future.result().offset
-            except KafkaException as error:
-                if error.args[0].code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
-                    raise self.failure(f"list offsets of {kafka.topic}-{kafka.partition}", error) from error
+        deadline = time.monotonic() + self.timeout
+        while asked:
+            late: dict[KafkaTopicPartition, OffsetSpec] = {}
+            for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
+                try:
+                    found[TopicPartition(kafka.topic, kafka.partition)] = future.result().offset
+                except KafkaException as error:
+                    code = error.args[0].code()
+                    if code in _MOVING and time.monotonic() < deadline:
+                        late[kafka] = spec
+                    elif code not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                        raise self.failure(f"list offsets of {kafka.topic}-{kafka.partition}", error) from error
+            asked = late
+            if asked:
+                time.sleep(_RETRY_SECONDS)
         return found
 
     def _refusal(self, future: Future[Any], fine: int | None) -> str | None:

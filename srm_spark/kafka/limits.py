@@ -13,8 +13,8 @@ _BATCH_OVERHEAD = 61
 """Bytes of a record batch's header (message format 2)."""
 _RECORD_OVERHEAD = 36
 """At most so many bytes of varints, attributes and lengths per record."""
-_HEADER_OVERHEAD = 10
-"""At most so many bytes of lengths per header."""
+_FIXED_IN_RECORD = 3
+"""Attributes, and the deltas of timestamp and offset of a batch's first record."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,9 @@ class Limits:
     """`message.timestamp.after.max.ms`; later ones are refused."""
     needs_key: bool = False
     """Compacted topics refuse records without a key."""
+
+    keeps_timestamps: bool = True
+    """False with LogAppendTime: the broker writes its own."""
 
     @property
     def batch_bytes(self) -> int:
@@ -84,7 +87,18 @@ def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, st
 
 
 def _exact_size(run: Run, index: int) -> int:
-    """Upper bound, exact to a few bytes, of the batch that holds this record alone and uncompressed."""
+    """Bytes of the batch that holds this record alone and uncompressed, as the broker counts them."""
     key, value, _, headers = next(run.slice(index, index + 1).records())
-    size = _BATCH_OVERHEAD + _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
-    return size + sum(len(name.encode()) + len(content or b"") + _HEADER_OVERHEAD for name, content in headers or ())
+    pairs = [(name.encode(), content) for name, content in headers or ()]
+    fields = [key, value, *(field for pair in pairs for field in pair)]
+    body = _FIXED_IN_RECORD + _varint(len(pairs)) + sum(_field(field) for field in fields)
+    return _BATCH_OVERHEAD + _varint(body) + body
+
+
+def _field(content: str | bytes | None) -> int:
+    return 1 if content is None else _varint(len(content)) + len(content)
+
+
+def _varint(number: int) -> int:
+    """Bytes of a length in Kafka's format: zigzag, seven bits a byte."""
+    return max(1, ((2 * number).bit_length() + 6) // 7)

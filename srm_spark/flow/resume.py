@@ -1,0 +1,198 @@
+"""Resume by truth: before a generation starts, records that lie on the target unrecorded are recognised and recorded.
+
+A batch that died leaves them behind the recorded end of the remote partition; so does MirrorMaker 2 between two flushes
+of its offsets, and a progress topic that was lost. What has landed is not copied again, and its exact map is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from srm_spark.codec import decode_offset_sync
+from srm_spark.errors import CodecError, SourceUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.progress import Position, ProgressWriter
+from srm_spark.flow.starts import Starts
+from srm_spark.kafka.control import ControlReader
+from srm_spark.kafka.limits import Route
+from srm_spark.kafka.records import read_range
+from srm_spark.kafka.reports import FOREIGN_WRITER
+from srm_spark.model import Hold, OffsetRange, OffsetSync, ProgressDetail, TopicPartition
+from srm_spark.tail import TailMatch, match_tail
+
+log = logging.getLogger(__name__)
+
+_STILL_SECONDS = 2.0
+"""An old writer that is still alive moves the end within this time."""
+_SETTLE_SECONDS = 180.0
+"""The record producer's longest life with a full queue (`message.timeout.ms`)."""
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Target offsets to be matched with source records, and the pair of offsets where both logs are known to meet."""
+
+    partition: TopicPartition
+    remote: TopicPartition
+    source_start: int
+    target: OffsetRange
+    is_ours: bool
+    """The anchor is our own progress record, not a guess from offset syncs or from the beginning."""
+
+
+def take_in_tails(
+    ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], *, is_unclean: bool
+) -> Starts:
+    """Start positions behind what has landed. After an unclean end the target must stand still first."""
+    remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
+    tails = _tails(ends, starts, remotes, ends.target.end_offsets(remotes.values()))
+    if tails or is_unclean:
+        tails = _tails(ends, starts, remotes, _settled(ends, remotes))
+    if not tails:
+        return starts
+    source_ends = ends.source.end_offsets([tail.partition for tail in tails])
+    positions, held, details = dict(starts.positions), dict(starts.held), {}
+    for tail in tails:
+        start = positions[tail.partition]
+        match = _match(ends, tail, source_ends.get(tail.partition, 0), routes[tail.partition.topic])
+        verdict = _verdict(ends, tail, start, match)
+        if isinstance(verdict, Hold):
+            held[tail.partition] = verdict
+            del positions[tail.partition]
+            continue
+        positions[tail.partition] = verdict
+        details[tail.partition] = ProgressDetail(
+            source=OffsetRange(tail.source_start, verdict.next_offset),
+            target_end=verdict.target_end,
+            intervals=tuple(match.intervals) if match.foreign is None else (),
+            topic_id=ids.get(tail.partition.topic),
+        )
+    ProgressWriter(ends.settings).commit(details)
+    return replace(starts, positions=positions, held=held, new=[p for p in starts.new if p not in details])
+
+
+def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Position | Hold:
+    flow, found = ends.settings.flow, sum(interval.count for interval in match.intervals)
+    if match.foreign is None:
+        next_offset = max(match.next_offset, start.next_offset)
+        log.info(
+            "flow=%s partition=%s %s records were on %s unrecorded: going on at offset %s",
+            *(flow, tail.partition, found, tail.remote, next_offset),
+        )
+        return replace(start, next_offset=next_offset, target_end=tail.target.end)
+    if tail.is_ours:
+        return Hold(
+            max(match.next_offset, start.next_offset),
+            f"{FOREIGN_WRITER}: {match.foreign} ({tail.remote}): somebody else writes to the remote topic; stop "
+            "that writer, then reset this partition's progress in "
+            f"{ends.settings.progress_topic} or delete the remote topic",
+        )
+    log.warning(
+        "flow=%s partition=%s %s could not be matched (%s): going on at offset %s, records may be there twice",
+        *(flow, tail.partition, tail.remote, match.foreign, start.next_offset),
+    )
+    return replace(start, target_end=tail.target.end)
+
+
+def _tails(
+    ends: Ends,
+    starts: Starts,
+    remotes: Mapping[TopicPartition, TopicPartition],
+    target_ends: Mapping[TopicPartition, int],
+) -> list[_Tail]:
+    tails: list[_Tail] = []
+    guesses: list[TopicPartition] = []
+    for partition, start in starts.positions.items():
+        remote, end = remotes[partition], target_ends.get(remotes[partition], 0)
+        if start.target_end is None:
+            if end > 0:
+                guesses.append(partition)
+        elif end > start.target_end:
+            tails.append(_Tail(partition, remote, start.next_offset, OffsetRange(start.target_end, end), is_ours=True))
+        elif end < start.target_end:
+            log.error(
+                "flow=%s %s ends at offset %s, recorded was %s: it was truncated or created anew, what is gone is not "
+                "copied again",
+                *(ends.settings.flow, remote, end, start.target_end),
+            )
+    return tails + _guessed(ends, starts, guesses, remotes, target_ends)
+
+
+def _guessed(
+    ends: Ends,
+    starts: Starts,
+    partitions: list[TopicPartition],
+    remotes: Mapping[TopicPartition, TopicPartition],
+    target_ends: Mapping[TopicPartition, int],
+) -> list[_Tail]:
+    """Tails of partitions whose target end was never recorded: from the newest offset sync, else from both starts."""
+    if not partitions:
+        return []
+    syncs = read_syncs(ends)
+    source_first = ends.source.first_offsets(partitions)
+    target_first = ends.target.first_offsets([remotes[partition] for partition in partitions])
+    tails = []
+    for partition in partitions:
+        remote = remotes[partition]
+        sync, end = syncs.get(partition), target_ends[remote]
+        first = source_first.get(partition, 0)
+        if sync is not None and first <= sync.upstream and sync.downstream < end:
+            tails.append(_Tail(partition, remote, sync.upstream, OffsetRange(sync.downstream, end), is_ours=False))
+        elif partition in starts.new and target_first.get(remote, 0) < end:
+            log.info(
+                "flow=%s partition=%s no progress is recorded: comparing %s", ends.settings.flow, partition, remote
+            )
+            tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
+    return tails
+
+
+def read_syncs(ends: Ends) -> dict[TopicPartition, OffsetSync]:
+    """The newest offset sync of each source partition, ours or MirrorMaker 2's; empty where there is no such topic."""
+    cluster, topic = ends.syncs_cluster, TopicPartition(ends.syncs_topic, 0)
+    end = cluster.end_offsets([topic]) if topic.topic in cluster.topics() else {}
+    if not end:
+        return {}
+    error = TargetUnavailable if ends.settings.syncs.on_target else SourceUnavailable
+    reader = ControlReader(cluster.settings, topic.topic, [0], f"{ends.settings.flow}|read-syncs", error)
+    found: dict[TopicPartition, OffsetSync] = {}
+    try:
+        for record in reader.read({0: end[topic]}, ends.settings.admin_timeout_seconds):
+            try:
+                sync = decode_offset_sync(record.key, record.value)
+            except CodecError:
+                continue
+            found[sync.partition] = sync
+    finally:
+        reader.close()
+    return found
+
+
+def _match(ends: Ends, tail: _Tail, source_end: int, route: Route) -> TailMatch:
+    settings = ends.settings
+    source_range = OffsetRange(tail.source_start, source_end)
+    return match_tail(
+        read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable),
+        read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable),
+        tail.source_start,
+        tail.target.start,
+        keeps_timestamps=route.limits.keeps_timestamps,
+    )
+
+
+def _settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
+    """The target's ends once they stand still, so that no old writer is left."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    found = ends.target.end_offsets(remotes.values())
+    while time.monotonic() < deadline:
+        time.sleep(_STILL_SECONDS)
+        now = ends.target.end_offsets(remotes.values())
+        if now == found:
+            return now
+        found = now
+    raise TargetUnavailable(
+        f"cluster {ends.target.alias}: the ends of the remote topics still move after {_SETTLE_SECONDS:g} s: an old "
+        "writer of this flow is alive, or somebody else writes to them; stop it"
+    )

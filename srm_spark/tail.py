@@ -1,0 +1,115 @@
+"""Which source records lie in a stretch of the target that nobody recorded: what a batch wrote before it died.
+
+A record here is everything that is copied, with its offset. Pure: readers of any kind hand the records in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from srm_spark.model import Interval
+
+
+class TailRecord(NamedTuple):
+    """One record as a plain consumer reads it."""
+
+    offset: int
+    timestamp: int
+    """Milliseconds since the epoch; -1 where there is none."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass
+class TailMatch:
+    """What was found on the target from the recorded end on."""
+
+    next_offset: int
+    """First source offset that has not landed."""
+    intervals: list[Interval] = field(default_factory=list)
+    foreign: str | None = None
+    """The first record that is not ours, if there is one; what comes before it is matched."""
+
+
+def match_tail(
+    source: Iterable[TailRecord],
+    target: Iterable[TailRecord],
+    source_start: int,
+    target_start: int,
+    *,
+    keeps_timestamps: bool = True,
+) -> TailMatch:
+    """Match target records from `target_start` on with source records from `source_start` on, by position.
+
+    ```
+    source   40 41 42 ·  44 45 …       recorded: up to 39, next target offset 7
+    target   7  8  9  10               42 → 9, 44 → 10: next source offset 45
+    ```
+
+    - Offsets missing on the target (compacted there, or markers of a transaction) may stand for as many source records.
+    - Source offsets missing (compacted since) may have been as many target records.
+    - With `keeps_timestamps` False (LogAppendTime on the target) timestamps say nothing.
+    """
+    match = TailMatch(source_start)
+    candidates = _Candidates(source, source_start)
+    expected = target_start
+    for record in target:
+        found = candidates.take(record, record.offset - expected, keeps_timestamps)
+        expected = record.offset + 1
+        if found is None:
+            match.foreign = f"target offset {record.offset} holds a record that is not the next one of the source"
+            break
+        if found >= 0:
+            _add(match.intervals, found, record.offset)
+    match.next_offset = candidates.next_offset
+    return match
+
+
+class _Candidates:
+    """Source records in order; the next one may be looked at before it is taken."""
+
+    def __init__(self, records: Iterable[TailRecord], start: int) -> None:
+        self._records: Iterator[TailRecord] = iter(records)
+        self._waiting: TailRecord | None = None
+        self.next_offset = start
+
+    def take(self, wanted: TailRecord, skippable: int, keeps_timestamps: bool) -> int | None:
+        """Source offset of `wanted`; -1 if it must have been compacted away there; None if it is not the source's."""
+        while (candidate := self._peek()) is not None:
+            if _is_copy(candidate, wanted, keeps_timestamps):
+                self._waiting = None
+                self.next_offset = candidate.offset + 1
+                return candidate.offset
+            if skippable:
+                skippable -= 1  # it landed and was compacted away on the target
+                self._waiting = None
+                self.next_offset = candidate.offset + 1
+            elif candidate.offset > self.next_offset:
+                self.next_offset += 1  # one of the missing source offsets was this record
+                return -1
+            else:
+                return None
+        return None
+
+    def _peek(self) -> TailRecord | None:
+        if self._waiting is None:
+            self._waiting = next(self._records, None)
+        return self._waiting
+
+
+def _is_copy(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
+    if source[2:] != target[2:]:
+        return False
+    # The client library sends 0, and -1 is none: both were written with the time of the copy.
+    return not keeps_timestamps or source.timestamp in (0, -1) or source.timestamp == target.timestamp
+
+
+def _add(intervals: list[Interval], upstream: int, downstream: int) -> None:
+    last = intervals[-1] if intervals else None
+    if last is not None and (last.upstream_end, last.downstream_end) == (upstream, downstream):
+        intervals[-1] = last._replace(count=last.count + 1)
+    else:
+        intervals.append(Interval(upstream, downstream, 1))

@@ -1,0 +1,90 @@
+"""The match of an unrecorded tail, against logs made up record by record."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srm_spark.model import Interval
+from srm_spark.tail import TailRecord, match_tail
+
+
+def record(offset: int, value: str | None, timestamp: int = 1000) -> TailRecord:
+    return TailRecord(offset, timestamp, b"k", None if value is None else value.encode())
+
+
+def test_what_landed_is_skipped_and_mapped() -> None:
+    source = [record(40, "a"), record(41, "b"), record(44, "c"), record(45, "d")]
+    target = [record(7, "a"), record(8, "b"), record(9, "c")]
+    match = match_tail(source, target, 40, 7)
+    assert match.foreign is None
+    assert match.next_offset == 45
+    assert match.intervals == [Interval(40, 7, 2), Interval(44, 9, 1)]
+
+
+def test_an_empty_tail_changes_nothing() -> None:
+    match = match_tail([record(40, "a")], [], 40, 7)
+    assert (match.next_offset, match.intervals, match.foreign) == (40, [], None)
+
+
+def test_a_foreign_record_is_told_and_nothing_behind_it_counts() -> None:
+    source = [record(40, "a"), record(41, "b")]
+    match = match_tail(source, [record(7, "a"), record(8, "x"), record(9, "b")], 40, 7)
+    assert match.foreign is not None
+    assert "8" in match.foreign
+    assert match.next_offset == 41
+    assert match.intervals == [Interval(40, 7, 1)]
+
+
+def test_more_on_the_target_than_on_the_source_is_foreign() -> None:
+    assert match_tail([record(40, "a")], [record(7, "a"), record(8, "a")], 40, 7).foreign is not None
+
+
+def test_timestamps_count_unless_the_target_writes_its_own() -> None:
+    source, target = [record(0, "a", 5)], [record(0, "a", 6)]
+    assert match_tail(source, target, 0, 0).foreign is not None
+    assert match_tail(source, target, 0, 0, keeps_timestamps=False).foreign is None
+
+
+def test_timestamps_that_the_copy_cannot_keep_do_not_count() -> None:
+    source = [record(0, "a", 0), record(1, "b", -1)]
+    assert match_tail(source, [record(0, "a", 777), record(1, "b", 778)], 0, 0).foreign is None
+
+
+def test_a_header_or_a_null_that_differs_is_foreign() -> None:
+    header = record(0, "a")._replace(headers=(("h", None),))
+    assert match_tail([header], [header._replace(headers=(("h", b""),))], 0, 0).foreign is not None
+    assert match_tail([record(0, None)], [record(0, "")], 0, 0).foreign is not None
+
+
+def test_records_compacted_on_the_target_are_not_copied_again() -> None:
+    source = [record(n, str(n)) for n in range(40, 46)]
+    match = match_tail(source, [record(7, "40"), record(10, "43")], 40, 7)
+    assert match.foreign is None
+    assert match.next_offset == 44
+    assert match.intervals == [Interval(40, 7, 1), Interval(43, 10, 1)]
+
+
+def test_records_compacted_on_the_source_since_are_passed_over() -> None:
+    source = [record(40, "a"), record(43, "d"), record(44, "e")]
+    target = [record(7, "a"), record(8, "b"), record(9, "c"), record(10, "d")]
+    match = match_tail(source, target, 40, 7)
+    assert match.foreign is None
+    assert match.next_offset == 44
+    assert match.intervals == [Interval(40, 7, 1), Interval(43, 10, 1)]
+
+
+@given(
+    offsets=st.lists(st.integers(0, 200), min_size=1, max_size=40, unique=True).map(sorted),
+    landed=st.integers(0, 40),
+    values=st.integers(1, 3),
+)
+def test_every_prefix_is_recognised(offsets: list[int], landed: int, values: int) -> None:
+    """With few distinct values neighbours often look alike; position decides."""
+    source = [record(offset, str(index % values)) for index, offset in enumerate(offsets)]
+    target = [entry._replace(offset=100 + index) for index, entry in enumerate(source[:landed])]
+    match = match_tail(source, target, offsets[0], 100)
+    assert match.foreign is None
+    assert match.next_offset == (offsets[min(landed, len(offsets)) - 1] + 1 if landed else offsets[0])
+    mapped = [(i.upstream + n, i.downstream + n) for i in match.intervals for n in range(i.count)]
+    assert mapped == [(entry.offset, 100 + index) for index, entry in enumerate(source[:landed])]
