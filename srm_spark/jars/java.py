@@ -79,10 +79,9 @@ def ensure_java() -> JavaRuntime:
         return find_java()
     except SetupError as error:
         log.info("%s", error)
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        _install_by_apt()
-    else:
-        _install_by_cjdk()
+    if os.geteuid() == 0 and shutil.which("apt-get") and _install_by_apt():
+        return find_java()
+    _install_by_cjdk()
     return find_java()
 
 
@@ -131,7 +130,7 @@ def _ask(command: Path) -> JavaRuntime | None:
     return JavaRuntime(path.parent if path.name == "jre" else path, version)
 
 
-def _install_by_apt() -> None:
+def _install_by_apt() -> bool:
     """A JDK rather than a JRE: the tests run Java sources against our clusters."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     _run(["apt-get", "update", "-q"], environment)
@@ -139,8 +138,9 @@ def _install_by_apt() -> None:
         package = f"openjdk-{version}-jdk-headless"
         log.info("installing %s", package)
         if _run(["apt-get", "install", "-y", "-q", "--no-install-recommends", package], environment):
-            break
-    _ask.cache_clear()
+            _ask.cache_clear()
+            return True
+    return False
 
 
 def _install_by_cjdk() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
 from srm_spark.errors import SetupError
-from srm_spark.jars import JAR_SETS, Dependency, cache, fetch, find_java, ivy, java
+from srm_spark.jars import JAR_SETS, Dependency, cache, ensure_java, fetch, find_java, ivy, java
 from srm_spark.jars.cache import CACHE_VARIABLE, cache_dir
 from srm_spark.jars.lock import read_lock, write_lock
 
@@ -70,6 +71,24 @@ def test_unsuitable_javas_are_named_with_the_remedy(
 def test_a_machine_without_java_is_told_what_to_install(no_java: Path) -> None:
     with pytest.raises(SetupError, match=r"no Java found.*apt-get install openjdk-17"):
         find_java()
+
+
+def test_root_gets_java_from_the_system_and_cjdk_comes_second(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def fail(command: list[str], environment: dict[str, str] | None = None) -> bool:
+        tried.append(command[-1])
+        return False
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(java, "_run", fail)
+    monkeypatch.setattr(java, "_install_by_cjdk", lambda: tried.append("cjdk"))
+    no_java.mkdir()
+    (no_java / "apt-get").write_text("#!/bin/sh\n")
+    (no_java / "apt-get").chmod(0o755)
+    with pytest.raises(SetupError, match="no Java found"):
+        ensure_java()
+    assert tried == ["-q", "openjdk-17-jdk-headless", "openjdk-21-jdk-headless", "cjdk"]
 
 
 def test_every_set_is_pinned() -> None:
