@@ -122,7 +122,7 @@ def _read_properties(name: str, text: str, problems: list[Problem]) -> Iterator[
 
 def _read_yaml(name: str, text: str, problems: list[Problem], warnings: list[str]) -> Iterable[Entry]:
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        roots = [root for root in yaml.compose_all(text, Loader=yaml.SafeLoader) if root is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{name}:{mark.line + 1}" if mark else name
@@ -131,13 +131,10 @@ def _read_yaml(name: str, text: str, problems: list[Problem], warnings: list[str
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         problems.append(Problem(name, "(yaml)", f"cannot be parsed: {str(error) or type(error).__name__}".strip()))
         return []
-    if root is None:
-        return []
-    if not isinstance(root, yaml.MappingNode):
-        problems.append(Problem(f"{name}:{_line(root)}", "(yaml)", "got no mapping; allowed `key: value` at the top"))
-        return []
     walk = _YamlWalk(name, problems, warnings)
-    return walk.resource(root) if strimzi.is_resource(root) else walk.entries(root)
+    for root in roots:
+        walk.document(root)
+    return walk.found
 
 
 def _line(node: yaml.Node) -> int:
@@ -151,17 +148,17 @@ class _YamlWalk:
         self._name = name
         self._problems = problems
         self._warnings = warnings
-        self._found: list[Entry] = []
+        self.found: list[Entry] = []
+        self._resources = strimzi.Resources(self._add, self._flatten, self._warn)
 
-    def entries(self, root: yaml.MappingNode) -> list[Entry]:
-        """All leaves below `root`."""
-        self._mapping("", root, 0)
-        return self._found
-
-    def resource(self, root: yaml.MappingNode) -> list[Entry]:
-        """The keys that a resource of Strimzi stands for."""
-        strimzi.Resource(self._add, self._flatten, self._warn).read(root)
-        return self._found
+    def document(self, root: yaml.Node) -> None:
+        """Adds all leaves of a document, or the keys that a resource of Kubernetes stands for."""
+        if not isinstance(root, yaml.MappingNode):
+            self._problem(root, "", "got no mapping; allowed `key: value` at the top")
+        elif strimzi.is_resource(root):
+            self._resources.read(root)
+        else:
+            self._mapping("", root, 0)
 
     def _flatten(self, prefix: str, node: yaml.Node) -> None:
         if isinstance(node, yaml.MappingNode):
@@ -184,7 +181,7 @@ class _YamlWalk:
                 if isinstance(part, yaml.MappingNode):
                     self._mapping(prefix, part, depth + 1)
         for key, value in pairs:
-            if len(self._found) > _MAX_ENTRIES:
+            if len(self.found) > _MAX_ENTRIES:
                 return
             if key.tag != "tag:yaml.org,2002:merge":
                 self._pair(prefix, key, value, depth)
@@ -212,4 +209,4 @@ class _YamlWalk:
         self._add(name, key, ",".join(str(item.value) for item in items))
 
     def _add(self, name: str, key: yaml.Node, value: str) -> None:
-        self._found.append(Entry(name, value, f"{self._name}:{_line(key)}"))
+        self.found.append(Entry(name, value, f"{self._name}:{_line(key)}"))

@@ -1,6 +1,7 @@
-"""Reads Strimzi's `KafkaMirrorMaker2` resource: its clusters and mirrors become the keys of a dedicated-mode file.
+"""Reads Kubernetes resources of Strimzi and of CSM Operator: `KafkaMirrorMaker2`, and `KafkaConnector` of a mirror.
 
-What lives in Kubernetes (secrets, replicas, resources) cannot be read from here; each such part is named in a warning.
+Their clusters, mirrors and connectors become the keys of a dedicated-mode file. What lives in Kubernetes (secrets,
+replicas, resources) cannot be read from here; each such part is named in a warning.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import yaml
 
-KIND = "KafkaMirrorMaker2"
+KINDS = ("KafkaMirrorMaker2", "KafkaConnector")
 _CONNECTORS = ("sourceConnector", "checkpointConnector", "heartbeatConnector")
 _PATTERNS = {
     "topicsPattern": "topics",
@@ -17,6 +18,7 @@ _PATTERNS = {
     "groupsPattern": "groups",
     "groupsExcludePattern": "groups.exclude",
 }
+_HEARTBEATS = ("emit.heartbeats.", "heartbeats.topic.")
 _ALIASES = ("sourceCluster", "targetCluster", "source", "target")
 
 Add = Callable[[str, yaml.Node, str], None]
@@ -30,7 +32,7 @@ Warn = Callable[[yaml.Node, str, str], None]
 def is_resource(root: yaml.MappingNode) -> bool:
     """Whether a YAML file is such a resource."""
     kind = child(root, "kind")
-    return isinstance(kind, yaml.ScalarNode) and kind.value == KIND
+    return isinstance(kind, yaml.ScalarNode) and kind.value in KINDS
 
 
 def child(node: yaml.Node | None, name: str) -> yaml.Node | None:
@@ -51,8 +53,8 @@ def _text(node: yaml.Node | None) -> str:
     return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
 
-class Resource:
-    """One walk over a resource."""
+class Resources:
+    """One walk over the resources of a file."""
 
     def __init__(self, add: Add, flatten: Flatten, warn: Warn) -> None:
         self._add = add
@@ -63,6 +65,13 @@ class Resource:
     def read(self, root: yaml.MappingNode) -> None:
         """Adds an entry for everything that has a meaning here."""
         spec = child(root, "spec") or root
+        if _text(child(root, "kind")) == "KafkaConnector":
+            self._one_connector(spec)
+        else:
+            self._mirrors(spec)
+        self._add("clusters", spec, ",".join(self._aliases))
+
+    def _mirrors(self, spec: yaml.Node) -> None:
         for cluster in _items(child(spec, "clusters")):
             self._cluster(cluster)
         if (target := child(spec, "target")) is not None:
@@ -72,7 +81,26 @@ class Resource:
         for key, value in _pairs(spec):
             if key not in ("clusters", "mirrors", "target", "connectCluster"):
                 self._warn(value, f"spec.{key}", "ignored: it describes pods, and srm-spark runs on Spark")
-        self._add("clusters", child(spec, "clusters") or child(spec, "mirrors") or spec, ",".join(self._aliases))
+
+    def _one_connector(self, spec: yaml.Node) -> None:
+        """A connector of Connect: its `source.cluster.` and `target.cluster.` settings are those of the clusters."""
+        config, kind = child(spec, "config"), _text(child(spec, "class")).rpartition(".")[2]
+        ends = {side: _text(child(config, f"{side}.cluster.alias")) for side in ("source", "target")}
+        flow = f"{ends['source']}->{ends['target']}"
+        self._aliases += [alias for alias in ends.values() if alias and alias not in self._aliases]
+        if kind == "MirrorSourceConnector":
+            self._add(f"{flow}.enabled", spec, "true")
+            if (tasks := child(spec, "tasksMax")) is not None:
+                self._add(f"{flow}.tasks.max", tasks, _text(tasks))
+        for key, value in _pairs(config):
+            side, _, rest = key.partition(".cluster.")
+            if rest == "alias":
+                continue
+            if kind == "MirrorHeartbeatConnector" and not key.startswith(_HEARTBEATS):
+                # CSM Operator points this connector's target at the source, which must not become the flow's target.
+                self._warn(value, f"{flow}.{key}", "ignored: heartbeats use the clusters of the source connector")
+            else:
+                self._add(f"{ends[side]}.{rest}" if side in ends and rest else f"{flow}.{key}", value, _text(value))
 
     def _cluster(self, node: yaml.Node) -> None:
         alias = _text(child(node, "alias"))

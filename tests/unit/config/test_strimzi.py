@@ -61,3 +61,16 @@ spec:
 def test_an_empty_resource_is_a_problem_not_a_crash(loaded: Loader) -> None:
     for spec in ("", "spec: {clusters: [1], mirrors: [x, {}], target: 3}\n"):
         assert problems(loaded(f"kind: KafkaMirrorMaker2\n{spec}", base="", name="x.yaml"))
+
+
+def test_connectors_of_csm_operator() -> None:
+    found = load([RESOURCE.with_name("csm-operator.yaml")])
+    assert problems(found) == []
+    (flow,) = found.settings.flows
+    assert str(flow.flow) == "us-west->us-east"
+    assert (flow.source.bootstrap_servers, flow.target.bootstrap_servers) == ("source:9092", "target:9092")
+    assert (flow.topics.include, flow.batch.tasks_max) == (("orders", "payments"), 10)
+    assert flow.consumer["fetch.min.bytes"] == "2"
+    assert flow.checkpoints.emit_seconds == 10
+    assert {beat.interval_seconds for beat in found.settings.heartbeats if beat.enabled} == {3.0}
+    assert "us-west->us-east.target.cluster.bootstrap.servers: ignored" in "\n".join(found.settings.warnings)
