@@ -124,7 +124,8 @@ class Resolver:
 
     def _expanded(self, props: Layered, names: Iterable[str]) -> dict[str, str]:
         settings = {name: setting for name in names if (setting := props.get(name)) is not None}
-        return {name: self.expand(setting) for name, setting in settings.items()}
+        # Kafka trims texts and passwords, too; a secret from a file often ends in a line break.
+        return {name: self.expand(setting).strip() for name, setting in settings.items()}
 
 
 def _beyond(cluster: ClusterSettings, props: Mapping[str, str]) -> dict[str, str]:

@@ -65,7 +65,7 @@ class Values:
         if found is None:
             return row.default_for(self._dialect) or ""
         if not row.allowed:
-            return found
+            return found.strip()
         for choice in row.allowed:
             if found.strip().lower() == choice.lower():
                 return choice

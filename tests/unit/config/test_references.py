@@ -35,6 +35,9 @@ def test_environment_files_and_directories(loaded: Loader, tmp_path: Path, monke
     monkeypatch.setenv("SRM_TEST_SECRET", "from env")
     (tmp_path / "s.properties").write_text("key = from file\n")
     (tmp_path / "name").write_text("from dir")
+    (tmp_path / "password").write_text("with a line break\n")
+    text = f"A.security.protocol = SSL\nA.ssl.key.password = ${{dir:{tmp_path}:password}}\n"
+    assert loaded(text).settings.clusters["A"].properties["ssl.key.password"] == "with a line break"
     for reference, value in (
         ("${env:SRM_TEST_SECRET}", "from env"),
         (f"${{file:{tmp_path}/s.properties:key}}", "from file"),
