@@ -38,11 +38,15 @@ def check_clusters(sources: Sources, report: Report, resolver: Resolver, aliases
         for server in filter(None, cluster.bootstrap_servers.split(",")):
             match = _SERVER.match(server.strip())
             if match is None or not 0 < int(match["port"]) < 65536:
-                # What a reference brought may be a secret.
-                written = sources.entries.get(key)
-                shown = written.value if written and "${" in written.value else mask(key, server.strip())
+                shown = _shown(sources, key, server.strip())
                 report.problem(place, key, f"got {shown!r}; allowed host:port with a port from 1 to 65535")
         _check_login(sources, report, alias, cluster)
+
+
+def _shown(sources: Sources, key: str, value: str) -> str:
+    """What a message may say of a value: what a reference brought may be a secret."""
+    written = sources.entries.get(key)
+    return written.value if written and "${" in written.value else mask(key, value)
 
 
 def _check_login(sources: Sources, report: Report, alias: str, cluster: ClusterSettings) -> None:
@@ -94,8 +98,8 @@ def _check_values(sources: Sources, report: Report, prefixes: Sequence[str], pro
         place = sources.place_of(key)
         allowed = _CHOICES.get(name)
         if allowed and value.strip().lower() not in allowed:
-            report.problem(place, key, f"got {value!r}; allowed {', '.join(allowed)}")
+            report.problem(place, key, f"got {_shown(sources, key, value)!r}; allowed {', '.join(allowed)}")
         elif (row.low is not None or row.divisor > 1) and not re.fullmatch(r"[+-]?\d{1,19}", value.strip()):
-            report.problem(place, key, f"got {mask(name, value)!r}; allowed a whole number")
+            report.problem(place, key, f"got {_shown(sources, key, value)!r}; allowed a whole number")
         elif not row.librdkafka and row.clients == "producer":
             report.warn(place, key, f"ignored: {row.note}")

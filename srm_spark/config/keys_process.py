@@ -150,7 +150,7 @@ IGNORED_PREFIXES = {
     "metrics.context.": "See the metrics page.",
     "topic.creation.": "Remote topics are made like their source topics.",
     "streams.replication.manager.service.": _SERVICE,
-    "task": f"{_CONNECT}.",
-    "worker": f"{_CONNECT}.",
+    "task.": f"{_CONNECT}.",
+    "worker.": f"{_CONNECT}.",
 }
 """Whole families of keys, behind any prefix a worker or connector property may have."""

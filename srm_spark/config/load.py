@@ -13,7 +13,7 @@ from srm_spark.config.plugins import check_plugins
 from srm_spark.config.references import References
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
-from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
+from srm_spark.config.settings import HeartbeatSettings, Settings
 from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.config.together import check_together
@@ -153,8 +153,3 @@ def _picked(
     # The reverse pair's heartbeats are what the flow itself replicates.
     wanted = {flow for flow, _ in chosen} | {flow.reverse for flow, _ in chosen}
     return chosen, tuple(heartbeat for heartbeat in heartbeats if heartbeat.flow in wanted)
-
-
-def flows_of(settings: Settings) -> Mapping[Flow, FlowSettings]:
-    """The enabled flows by name."""
-    return {flow.flow: flow for flow in settings.flows}

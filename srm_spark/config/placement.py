@@ -91,16 +91,12 @@ class Placement:
 
     def _family(self, entry: Entry, written: Written) -> bool:
         """Families of keys with free names in them."""
-        name = written.rest
-        if name.startswith("config.providers."):
+        if written.rest.startswith("config.providers."):
             return True
-        for prefix, reason in IGNORED_PREFIXES.items():
-            if name.startswith(prefix) and (prefix.endswith(".") or written.where is Where.TOP) and prefix != name:
-                if not prefix.endswith(".") and not name.startswith(("task.", "worker.")):
-                    continue
-                self._warn(entry, f"ignored: {reason}")
-                return True
-        return False
+        reason = next((why for prefix, why in IGNORED_PREFIXES.items() if written.rest.startswith(prefix)), None)
+        if reason is not None:
+            self._warn(entry, f"ignored: {reason}")
+        return reason is not None
 
     def _misplaced(self, entry: Entry, written: Written, row: Key) -> None:
         right = {

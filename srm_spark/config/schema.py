@@ -15,12 +15,10 @@ class Kind(Enum):
 
     BOOL = "true or false"
     INT = "a whole number"
-    FLOAT = "a number"
     TEXT = "text"
     LIST = "a comma-separated list"
     REGEXES = "a comma-separated list of regular expressions"
     CLASS = "a class name"
-    SECRET = "text or a reference such as ${env:NAME}"
 
 
 class Effect(Enum):

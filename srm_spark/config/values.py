@@ -108,7 +108,8 @@ class Values:
             )
         twins = sorted({entry for entry in entries if entries.count(entry) > 1 and entry})
         if twins and setting is not None:
-            self._report.warn(setting.place, setting.key, f"{', '.join(twins)} is listed more than once")
+            twin = self._shown(name, ", ".join(twins))
+            self._report.warn(setting.place, setting.key, f"{twin} is listed more than once")
         return tuple(dict.fromkeys(entry for entry in entries if entry))
 
     def patterns(self, name: str) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ class Values:
             try:
                 compile_java([entry])
             except PatternError as error:
-                self.refuse(name, f"got {error.pattern!r}: {error.construct}", error.rewrite)
+                self.refuse(name, f"got {self._shown(name, error.pattern)!r}: {error.construct}", error.rewrite)
         return entries
 
     def refuse(self, name: str, message: str, hint: str = "") -> None:
@@ -135,10 +136,12 @@ class Values:
         hint = "" if found.strip() else "give a value or remove the line"
         if row.kind is Kind.BOOL and found.strip().lower() in ("yes", "on", "1", "no", "off", "0"):
             hint = f"did you mean {'true' if found.strip().lower() in ('yes', 'on', '1') else 'false'}?"
-        setting = self._props.get(row.name)
-        # What a reference brought may be a secret.
-        shown = setting.value if setting is not None and "${" in setting.value else mask(row.name, found)
-        self.refuse(row.name, f"got {shown!r}; allowed {row.allows}", hint)
+        self.refuse(row.name, f"got {self._shown(row.name, found)!r}; allowed {row.allows}", hint)
+
+    def _shown(self, name: str, found: str) -> str:
+        """What a message may say of a value: what a reference brought may be a secret."""
+        setting = self._props.get(name)
+        return setting.value if setting is not None and "${" in setting.value else mask(name, found)
 
 
 def _whole(text: str) -> int:

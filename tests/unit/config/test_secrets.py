@@ -77,3 +77,18 @@ def _printed(found: Loaded) -> str:
         ["show", file, "--explain", "producer.ssl.key.password"],
     )
     return "".join(runner.invoke(main, ["config", *command]).output for command in commands)
+
+
+def test_what_a_reference_brought_is_never_shown(loaded: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SRM_TEST_SECRET", "hunter2(,hunter2(")
+    for key in (
+        "topics",
+        "offset.lag.max",
+        "emit.heartbeats.enabled",
+        "A.bootstrap.servers",
+        "A.consumer.isolation.level",
+    ):
+        found = loaded(f"{key} = ${{env:SRM_TEST_SECRET}}\n")
+        assert found.report.problems
+        told = str(ConfigError(found.report.problems)) + "".join(found.settings.warnings) + _printed(found)
+        assert "hunter2" not in told, key
