@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from srm_spark.errors import SetupError
+from srm_spark.jars import java_home
 
 APP_NAME = "srm-spark"
 _OWN: Mapping[str, str] = {
@@ -42,6 +43,7 @@ def open_session(jars: Iterable[Path], settings: Mapping[str, str] | None = None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the same packages as the driver
     builder = SparkSession.builder.appName(APP_NAME)
     if "SPARK_REMOTE" not in os.environ and not _is_submitted():
+        os.environ["JAVA_HOME"] = str(java_home())  # Spark's scripts look nowhere else but on the PATH
         builder = builder.master("local[*]")
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
         for key, value in {**_OWN, **(settings or {})}.items():
