@@ -175,7 +175,7 @@ OWN = (
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
     _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
-    _number("batch.max.bytes", "268435456", 1024, "Bytes that one pass writes before progress is committed."),
+    _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
     _number("arrow.max.bytes", "67108864", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),

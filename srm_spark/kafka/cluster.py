@@ -25,8 +25,15 @@ from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.model import TopicPartition
 
-_MOVING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE)
-"""A partition that was just created or moves to another broker answers so for a moment."""
+_MOVING = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError._NOENT,
+)
+"""A partition that was just created or moves to another broker answers so for a moment; `_NOENT` is no leader known."""
+_MOVING_SECONDS = 10.0
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT)
 _RETRY_SECONDS = 0.2
 _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
@@ -190,7 +197,7 @@ class Cluster:
     def _offsets(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
         found: dict[TopicPartition, int] = {}
-        deadline = time.monotonic() + self.timeout
+        deadline = time.monotonic() + min(self.timeout, _MOVING_SECONDS)
         while asked:
             late: dict[KafkaTopicPartition, OffsetSpec] = {}
             for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
@@ -200,7 +207,7 @@ class Cluster:
                     code = error.args[0].code()
                     if code in _MOVING and time.monotonic() < deadline:
                         late[kafka] = spec
-                    elif code not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                    elif code not in _GONE:
                         raise self.failure(f"list offsets of {kafka.topic}-{kafka.partition}", error) from error
             asked = late
             if asked:

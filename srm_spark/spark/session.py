@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from srm_spark.config.secrets import SPARK_REDACTION_REGEX
 from srm_spark.errors import SetupError
 from srm_spark.jars import java_home
 
@@ -29,6 +30,7 @@ _OWN: Mapping[str, str] = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
+    "spark.redaction.regex": SPARK_REDACTION_REGEX,
 }
 _FALLBACK_TASKS = 8
 """Tasks per batch where the session does not tell its parallelism (Spark Connect)."""

@@ -1,0 +1,49 @@
+"""The benchmark as a Markdown page: medians with their spread, and the ratios that count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+OURS, THEIRS = "srm-spark", "MirrorMaker 2"
+_FIGURES = {
+    "backlog_rate": "records/s from a backlog",
+    "backlog_cpu": "CPU µs/record from a backlog",
+    "steady_rate": "records/s, second half",
+    "steady_cpu": "CPU µs/record, second half",
+    "start_seconds": "seconds to the first record",
+}
+
+
+def render(result: Mapping[str, Any]) -> str:
+    """The page."""
+    return "\n".join(_lines(result)) + "\n"
+
+
+def _lines(result: Mapping[str, Any]) -> Iterator[str]:
+    yield "# Benchmarks"
+    yield ""
+    yield "Made by `make bench`: both programs in turn on the same two single-node brokers, with their own defaults"
+    yield "(`tasks.max=2`), one topic of 6 partitions, uncompressed. After each run every record of both sides is"
+    yield "compared. Medians, with the smallest and largest value; read the ratios, the machine is small and shared by"
+    yield "brokers and replicator. A ratio of rates above 1 and a ratio of CPU below 1 mean that srm-spark is ahead."
+    yield ""
+    yield ", ".join(f"{key} {value}" for key, value in result["machine"].items()) + "."
+    for workload, contenders in result["workloads"].items():
+        yield ""
+        yield f"## Records of {workload}"
+        yield ""
+        yield f"| | {OURS} | {THEIRS} | ratio |"
+        yield "|---|---|---|---|"
+        for figure, title in _FIGURES.items():
+            ours, theirs = contenders[OURS][figure], contenders[THEIRS][figure]
+            ratio = ours["median"] / theirs["median"]
+            yield f"| {title} | {_spread(ours)} | {_spread(theirs)} | {ratio:.2f} |"
+
+
+def _spread(figure: Mapping[str, float]) -> str:
+    return f"{_number(figure['median'])} ({_number(figure['min'])} to {_number(figure['max'])})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
