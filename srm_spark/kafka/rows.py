@@ -71,7 +71,7 @@ class Run:
             headers = [None] * self.count
         else:
             headers = (None if text is None else parse_headers(text) for text in self.headers.to_pylist())
-        timestamps = np.maximum(self.timestamps, 0) if (self.timestamps == -1).any() else self.timestamps
+        timestamps = np.where(self.timestamps == -1, 0, self.timestamps)
         return zip(self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers, strict=True)
 
 

@@ -1,0 +1,55 @@
+"""Arrow batches as Spark's Kafka source sends them to a Python worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from srm_spark.kafka.rows import COLUMNS, Run, runs_of
+
+Row = tuple[str, int, int, int, bytes | None, bytes | None, str | None]
+"""Topic, partition, offset, timestamp in ms, key, value, headers as JSON."""
+
+
+def arrow_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """One batch of `COLUMNS`."""
+    types: list[Any] = [
+        pa.string(),
+        pa.int32(),
+        pa.int64(),
+        pa.timestamp("us", "UTC"),
+        pa.binary(),
+        pa.binary(),
+        pa.string(),
+    ]
+    columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in COLUMNS]
+    columns[3] = [stamp * 1000 for stamp in columns[3]]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, list(COLUMNS))
+
+
+def run_of(
+    offsets: Sequence[int],
+    *,
+    timestamps: Sequence[int] | None = None,
+    keys: Sequence[bytes | None] | None = None,
+    values: Sequence[bytes | None] | None = None,
+    headers: Sequence[str | None] | None = None,
+) -> Run:
+    """The only run of a batch of one partition."""
+    count = len(offsets)
+    rows: list[Row] = [
+        ("t", 0, offset, stamp, key, value, header)
+        for offset, stamp, key, value, header in zip(
+            offsets,
+            timestamps or [1] * count,
+            keys or [b"k"] * count,
+            values or [b"v"] * count,
+            headers or [None] * count,
+            strict=True,
+        )
+    ]
+    (run,) = runs_of(arrow_batch(rows))
+    return run
