@@ -1,0 +1,77 @@
+"""What a pass over a batch came to: done, to be done again, held or failed, for every shape of report."""
+
+from __future__ import annotations
+
+from srm_spark.flow.outcome import judge
+from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport
+from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
+
+T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
+
+
+def test_a_whole_report_is_done_to_the_end_of_its_range_behind_markers() -> None:
+    report = PartitionReport(T0, [Interval(10, 3, 5)], next_offset=15, bytes=7, zero_timestamps=2, latency_ms=9)
+    outcome = judge({T0: OffsetRange(10, 17)}, [report])
+    done = outcome.done[T0]
+    assert (done.end, done.intervals, done.hold) == (17, [Interval(10, 3, 5)], None)
+    assert (done.bytes, done.zero_timestamps, done.latency_ms) == (7, 2, 9)
+    assert not outcome.remainder
+    assert not outcome.failures
+
+
+def test_a_range_without_rows_is_done() -> None:
+    outcome = judge({T0: OffsetRange(4, 6)}, [])
+    assert outcome.done[T0].end == 6
+    assert not outcome.remainder
+
+
+def test_a_cut_task_leaves_its_own_rest_and_what_nobody_reported() -> None:
+    """The one that was cut knows how far it came; of the third partition nobody knows whether it has rows."""
+    complete = PartitionReport(T0, [Interval(0, 0, 5)], next_offset=5, is_cut=True)
+    cut = PartitionReport(T1, [Interval(0, 0, 3)], next_offset=3, is_complete=False, is_cut=True)
+    outcome = judge({T0: OffsetRange(0, 9), T1: OffsetRange(0, 9), T2: OffsetRange(2, 4)}, [complete, cut])
+    assert outcome.done[T0].end == 9
+    assert outcome.done[T1].end == 3
+    assert T2 not in outcome.done
+    assert outcome.remainder == {T1: OffsetRange(3, 9), T2: OffsetRange(2, 4)}
+
+
+def test_a_task_cut_behind_its_last_row_leaves_nothing() -> None:
+    cut = PartitionReport(T0, [Interval(0, 0, 9)], next_offset=9, is_complete=False, is_cut=True)
+    assert not judge({T0: OffsetRange(0, 9)}, [cut]).remainder
+
+
+def test_a_hold_ends_the_range_and_leaves_no_remainder() -> None:
+    hold = Hold(3, "too large")
+    report = PartitionReport(T0, [Interval(0, 0, 3)], next_offset=3, hold=hold, is_complete=False, is_cut=True)
+    outcome = judge({T0: OffsetRange(0, 9)}, [report])
+    assert (outcome.done[T0].end, outcome.done[T0].hold) == (3, hold)
+    assert not outcome.remainder
+
+
+def test_a_failure_keeps_what_was_acknowledged_before_it() -> None:
+    some = PartitionReport(T0, [Interval(5, 0, 2), Interval(8, 2, 1)], next_offset=12, failure="_TIMED_OUT: slow")
+    none = PartitionReport(T1, next_offset=12, failure="_TIMED_OUT: slow")
+    outcome = judge({T0: OffsetRange(5, 12), T1: OffsetRange(5, 12)}, [some, none])
+    assert outcome.done[T0].end == 9
+    assert outcome.done[T1].end == 5
+    assert outcome.failures == {T0: "_TIMED_OUT: slow", T1: "_TIMED_OUT: slow"}
+    assert not outcome.remainder
+
+
+def test_failures_that_would_come_again_hold_their_partition() -> None:
+    refused = PartitionReport(T0, [Interval(0, 0, 2)], next_offset=9, failure="TOPIC_AUTHORIZATION_FAILED: no")
+    foreign = PartitionReport(T1, next_offset=9, failure=f"{FOREIGN_WRITER}: 3 records lie at 0 to 5")
+    outcome = judge({T0: OffsetRange(0, 9), T1: OffsetRange(0, 9)}, [refused, foreign])
+    assert outcome.done[T0].hold == Hold(2, "TOPIC_AUTHORIZATION_FAILED: no")
+    assert outcome.done[T1].hold == Hold(0, f"{FOREIGN_WRITER}: 3 records lie at 0 to 5")
+    assert not outcome.failures
+    assert not outcome.remainder
+
+
+def test_a_failure_before_a_hold_wins() -> None:
+    """What lies before the held record did not arrive, so the hold has not been reached."""
+    report = PartitionReport(T0, [Interval(0, 0, 1)], next_offset=5, hold=Hold(5, "large"), failure="_MSG_TIMED_OUT: x")
+    outcome = judge({T0: OffsetRange(0, 9)}, [report])
+    assert (outcome.done[T0].end, outcome.done[T0].hold) == (1, None)
+    assert outcome.failures == {T0: "_MSG_TIMED_OUT: x"}
