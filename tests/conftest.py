@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from srm_spark.jars import fetch, find_java
 from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
@@ -63,6 +65,26 @@ def secondary(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
 def tertiary(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     """The third of a ring or chain."""
     yield from _cluster(pytestconfig, 2, "tertiary")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one embedded session of the run, small, as a user's notebook would have made it."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("srm-spark tests").master("local[2]")
+    settings = {
+        "spark.jars": ",".join(str(jar) for jar in fetch("driver")),
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.log.level": "ERROR",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
 
 
 @pytest.fixture

@@ -193,6 +193,8 @@ _SETTINGS = {
     "broker.heartbeat.interval.ms": "500",
     # After a kill the new process may not register before the controller has given up the old one.
     "broker.session.timeout.ms": "3000",
+    # Compaction is seen in tests within seconds.
+    "log.cleaner.backoff.ms": "1000",
     # Two cores and small heaps; the cleaner's buffer alone is 128 MB by default.
     "num.network.threads": "2",
     "num.io.threads": "4",

@@ -1,0 +1,23 @@
+"""Waiting in tests: for a condition, never for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_POLL_SECONDS = 0.1
+
+
+def await_until(condition: Callable[[], _T], timeout: float, what: str | Callable[[], str]) -> _T:
+    """The first true value of `condition`; fails with `what` when there is none in `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            text = what if isinstance(what, str) else what()
+            raise AssertionError(f"not within {timeout:g} s: {text}; last seen: {value!r}")
+        time.sleep(_POLL_SECONDS)

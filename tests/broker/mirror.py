@@ -1,0 +1,87 @@
+"""Configuration files of the broker tests, and what is awaited of a running driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from srm_spark.driver import Driver
+from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.testing import KafkaCluster
+from tests.awaiting import await_until
+from tests.kafka_io import Kafka, records
+
+SOON = 90.0
+"""Seconds that a thing may take on a loaded machine with two cores."""
+
+_KEYS = {
+    # Single brokers.
+    "replication.factor": "1",
+    "offset-syncs.topic.replication.factor": "1",
+    "heartbeats.topic.replication.factor": "1",
+    "offset.storage.replication.factor": "1",
+    "offset.storage.partitions": "3",
+    # The brokers serve all tests: what is not asked for would be seen by others.
+    "emit.heartbeats.enabled": "false",
+    "heartbeats.replication.enabled": "false",
+    "refresh.topics.interval.seconds": "1",
+}
+
+
+def write_config(
+    path: Path, clusters: Mapping[str, KafkaCluster], flows: Sequence[str], keys: Mapping[str, str]
+) -> Path:
+    """A configuration file: aliases with their clusters, the enabled flows, more keys."""
+    lines = {
+        "clusters": ", ".join(clusters),
+        **{f"{alias}.bootstrap.servers": cluster.bootstrap_servers for alias, cluster in clusters.items()},
+        **{f"{flow}.enabled": "true" for flow in flows},
+        **_KEYS,
+        **keys,
+    }
+    path.write_text("".join(f"{key} = {value}\n".replace("\\", "\\\\") for key, value in lines.items()))
+    return path
+
+
+def status_of(driver: Driver, flow: str) -> FlowStatus:
+    """The status of one flow."""
+    return next(status for status in driver.status() if str(status.flow) == flow)
+
+
+def await_state(driver: Driver, flow: str, state: FlowState, timeout: float = SOON) -> FlowStatus:
+    """Wait until a flow is in a state."""
+    await_until(
+        lambda: status_of(driver, flow).state is state,
+        timeout,
+        lambda: f"{state.value}, but it is {status_of(driver, flow)}",
+    )
+    return status_of(driver, flow)
+
+
+def await_lag_zero(driver: Driver, timeout: float = SOON) -> None:
+    """Wait until every flow runs and says that nothing is left to replicate."""
+    await_until(
+        lambda: all(s.state is FlowState.RUNNING and s.lag_records == 0 for s in driver.status()),
+        timeout,
+        lambda: f"lag 0 of {driver.status()}",
+    )
+
+
+def await_held(driver: Driver, names: Sequence[str], timeout: float = SOON) -> Mapping[str, str]:
+    """Wait until exactly these topics or partitions stand still; their reasons."""
+    await_until(
+        lambda: set(driver.status()[0].held) == set(names), timeout, lambda: f"held {names}, but {driver.status()}"
+    )
+    return driver.status()[0].held
+
+
+def await_count(cluster: Kafka, topic: str, count: int, timeout: float = SOON) -> None:
+    """Wait until a topic has got so many records."""
+    await_until(lambda: cluster.count(topic) >= count, timeout, lambda: f"{count} in {topic}: {cluster.ends(topic)}")
+
+
+def assert_copied(source: Kafka, topic: str, target: Kafka, remote: str, timeout: float = SOON) -> None:
+    """Wait for as many records as the source has, then compare all of them, partition by partition, in order."""
+    log = source.read(topic)
+    await_count(target, remote, sum(map(len, log.values())), timeout)
+    assert records(target.read(remote)) == records(log)

@@ -1,0 +1,30 @@
+"""srm-driver as a process of its own, as service managers run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from srm_spark.testing import KafkaCluster
+from tests.broker.mirror import write_config
+
+SRM_DRIVER = Path(sys.executable).parent / "srm-driver"
+END_SECONDS = 60
+
+
+@contextmanager
+def srm_driver(
+    folder: Path, clusters: Mapping[str, KafkaCluster], flows: Sequence[str], keys: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A running srm-driver, killed at the end of the block if it still lives; its log is `folder`/driver.log."""
+    path = write_config(folder / "driver.properties", clusters, flows, keys)
+    with (folder / "driver.log").open("wb") as log:
+        process = subprocess.Popen([str(SRM_DRIVER), "--config", str(path)], stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(END_SECONDS)

@@ -1,0 +1,223 @@
+"""The independent reader and writer of the broker tests: plain confluent_kafka clients, nothing of the product.
+
+A record here is what must be equal on both sides; where it lies (offset) is kept beside it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from srm_spark.testing import KafkaCluster
+
+TIMEOUT = 30.0
+_QUIET = logging.getLogger("tests.librdkafka")
+_QUIET.propagate = False
+_QUIET.addHandler(logging.NullHandler())
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """What a replicated record keeps. `timestamp` in ms; None lets the producer take the time of day."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int = 0
+    timestamp: int | None = None
+    headers: Headers = ()
+
+
+class Stored(NamedTuple):
+    """A record and where it lies."""
+
+    offset: int
+    record: Record
+    timestamp_type: int
+
+
+Log = dict[int, list[Stored]]
+"""Partition → records in order."""
+
+
+def records(log: Log) -> dict[int, list[Record]]:
+    """What must be the same on both sides."""
+    return {partition: [stored.record for stored in found] for partition, found in log.items()}
+
+
+def numbered(count: int, partitions: int = 1, prefix: str = "v") -> list[Record]:
+    """`count` records, spread over the partitions in turn; the values tell them apart."""
+    return [Record(f"k{i}".encode(), f"{prefix}{i}".encode(), i % partitions) for i in range(count)]
+
+
+class Kafka:
+    """One cluster, as a test sees it."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self.bootstrap_servers = cluster.bootstrap_servers
+        self._base: dict[str, Any] = {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "allow.auto.create.topics": False,
+            "topic.metadata.refresh.interval.ms": 1000,
+        }
+        self._admin_client: AdminClient | None = None
+
+    @property
+    def _admin(self) -> AdminClient:
+        self._admin_client = self._admin_client or AdminClient(
+            {"bootstrap.servers": self.bootstrap_servers}, logger=_QUIET
+        )
+        return self._admin_client
+
+    def create(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """Make a topic and wait until the broker knows it."""
+        _results(self._admin.create_topics([NewTopic(topic, partitions, 1, config=dict(configs or {}))]))
+        self._await_partitions(topic, partitions)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add partitions."""
+        _results(self._admin.create_partitions([NewPartitions(topic, partitions)]))
+        self._await_partitions(topic, partitions)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic and wait until it is gone."""
+        _results(self._admin.delete_topics([topic]))
+        self._await_partitions(topic, 0)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Let the log start at offset `before`."""
+        _results(self._admin.delete_records([TopicPartition(topic, partition, before)]))
+
+    def configure(self, topic: str, **configs: str) -> None:
+        """Set configs of a topic; `_` stands for `.`."""
+        entries = [
+            ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        _results(self._admin.incremental_alter_configs([resource]))
+
+    def configs(self, topic: str) -> dict[str, str]:
+        """The configs that were set on the topic itself."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        entries: Mapping[str, ConfigEntry] = self._admin.describe_configs([resource])[resource].result(TIMEOUT)
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG
+        return {key: str(entry.value) for key, entry in entries.items() if ConfigSource(entry.source) == own}
+
+    def topics(self) -> dict[str, int]:
+        """Topic → partitions."""
+        found = self._admin.list_topics(timeout=TIMEOUT).topics
+        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def write(self, topic: str, found: Iterable[Record], **options: Any) -> None:
+        """Write records and wait until each one is acknowledged; `_` in options stands for `.`."""
+        producer = self.producer(**options)
+        produce(producer, topic, found)
+        assert producer.flush(TIMEOUT) == 0
+
+    def producer(self, **options: Any) -> Producer:
+        """A producer for more than `write`; `_` in options stands for `.`."""
+        dotted = {key.replace("_", "."): value for key, value in options.items()}
+        return Producer({**self._base, "linger.ms": 5, **dotted}, logger=_QUIET)
+
+    def read(self, topic: str, committed: bool = False) -> Log:
+        """Every record of a topic, up to the end of each partition."""
+        log: Log = {partition: [] for partition in range(self.topics()[topic])}
+        level = "read_committed" if committed else "read_uncommitted"
+        consumer = Consumer(
+            {
+                **self._base,
+                "group.id": "reader-of-the-tests",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "isolation.level": level,
+                "fetch.message.max.bytes": 10_000_000,
+            },
+            logger=_QUIET,
+        )
+        try:
+            consumer.assign([TopicPartition(topic, partition, 0) for partition in log])
+            _read_to_the_end(consumer, log)
+        finally:
+            consumer.close()
+        return log
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Offset behind the last record or marker of each partition; nothing for a topic that is not there."""
+        consumer = Consumer({**self._base, "group.id": "ends-of-the-tests"}, logger=_QUIET)
+        try:
+            return {
+                partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT)[1]
+                for partition in range(self.topics().get(topic, 0))
+            }
+        finally:
+            consumer.close()
+
+    def count(self, topic: str) -> int:
+        """Offsets given so far: for a topic without markers and deletions, the number of records."""
+        return sum(self.ends(topic).values())
+
+    def _await_partitions(self, topic: str, count: int) -> None:
+        deadline = time.monotonic() + TIMEOUT
+        while self.topics().get(topic, 0) != count:
+            assert time.monotonic() < deadline, f"{topic} has not got {count} partitions"
+            time.sleep(0.05)
+
+
+def produce(producer: Producer, topic: str, found: Iterable[Record]) -> None:
+    """Hand records to a producer; a refused one fails the test at the next poll or flush."""
+    for record in found:
+        extra: dict[str, Any] = {} if record.timestamp is None else {"timestamp": record.timestamp}
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            partition=record.partition,
+            headers=list(record.headers) or None,
+            on_delivery=_acknowledged,
+            **extra,
+        )
+        producer.poll(0)
+
+
+def _acknowledged(error: KafkaError | None, _: Any) -> None:
+    assert error is None, error
+
+
+def _read_to_the_end(consumer: Consumer, log: Log) -> None:
+    waiting = set(log)
+    deadline = time.monotonic() + TIMEOUT
+    while waiting:
+        assert time.monotonic() < deadline, f"partitions {sorted(waiting)} were not read to their end"
+        for message in consumer.consume(500, 0.2):
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            error = message.error()
+            if error is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                waiting.discard(partition)
+                continue
+            kind, timestamp = message.timestamp()
+            pairs: list[Any] = list(message.headers() or ())
+            headers = tuple((name, _bytes(value)) for name, value in pairs)
+            record = Record(_bytes(message.key()), _bytes(message.value()), partition, timestamp, headers)
+            log[partition].append(Stored(offset, record, kind))
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _results(futures: Mapping[Any, Future[Any]]) -> None:
+    for future in futures.values():
+        future.result(TIMEOUT)
