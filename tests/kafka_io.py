@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 from confluent_kafka.admin._resource import ResourceType
@@ -61,12 +61,14 @@ def numbered(count: int, partitions: int = 1, prefix: str = "v") -> list[Record]
 class Kafka:
     """One cluster, as a test sees it."""
 
-    def __init__(self, cluster: KafkaCluster) -> None:
+    def __init__(self, cluster: KafkaCluster, **security: str) -> None:
+        """`security`: librdkafka options of every client, `_` stands for `.`."""
         self.bootstrap_servers = cluster.bootstrap_servers
         self._base: dict[str, Any] = {
             "bootstrap.servers": cluster.bootstrap_servers,
             "allow.auto.create.topics": False,
             "topic.metadata.refresh.interval.ms": 1000,
+            **_dotted(security),
         }
         self._admin_client: AdminClient | None = None
 
@@ -125,8 +127,7 @@ class Kafka:
 
     def producer(self, **options: Any) -> Producer:
         """A producer for more than `write`; `_` in options stands for `.`."""
-        dotted = {key.replace("_", "."): value for key, value in options.items()}
-        return Producer({**self._base, "linger.ms": 5, **dotted}, logger=_QUIET)
+        return Producer({**self._base, "linger.ms": 5, **_dotted(options)}, logger=_QUIET)
 
     def read(self, topic: str, committed: bool = False) -> Log:
         """Every record of a topic, up to the end of each partition."""
@@ -154,11 +155,18 @@ class Kafka:
     def ends(self, topic: str) -> dict[int, int]:
         """Offset behind the last record or marker of each partition; nothing for a topic that is not there."""
         consumer = Consumer({**self._base, "group.id": "ends-of-the-tests"}, logger=_QUIET)
+        deadline = time.monotonic() + TIMEOUT
         try:
-            return {
-                partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT)[1]
-                for partition in range(self.topics().get(topic, 0))
-            }
+            while True:
+                try:
+                    return {
+                        partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT)[1]
+                        for partition in range(self.topics().get(topic, 0))
+                    }
+                except KafkaException:
+                    # A topic that was just made or deleted has no leader, or none that everybody knows.
+                    assert time.monotonic() < deadline, f"no offsets of {topic}"
+                    time.sleep(0.1)
         finally:
             consumer.close()
 
@@ -212,6 +220,10 @@ def _read_to_the_end(consumer: Consumer, log: Log) -> None:
             headers = tuple((name, _bytes(value)) for name, value in pairs)
             record = Record(_bytes(message.key()), _bytes(message.value()), partition, timestamp, headers)
             log[partition].append(Stored(offset, record, kind))
+
+
+def _dotted(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("_", "."): value for key, value in options.items()}
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

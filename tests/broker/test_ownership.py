@@ -1,0 +1,80 @@
+"""Ownership: one driver writes a flow; another one waits and goes on when the first is gone, however it went."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from srm_spark.flow.status import FlowState
+from tests.broker.conftest import Pair
+from tests.broker.mirror import assert_copied, await_count, await_state, status_of
+from tests.broker.process import END_SECONDS, srm_driver
+from tests.kafka_io import numbered, produce, records
+
+FREE_AFTER_CRASH = 15.0
+"""Seconds."""
+
+
+def test_a_second_driver_waits_says_for_whom_and_takes_over(pair: Pair) -> None:
+    pair.source.create(pair.topic(), 2)
+    pair.source.write(pair.topic(), numbered(10, 2))
+    first = pair.replicate()
+    await_state(first, pair.flow, FlowState.RUNNING)
+    second = pair.replicate()
+    reason = await_state(second, pair.flow, FlowState.WAITING).reason
+    assert reason is not None
+    assert reason.startswith("another driver owns the flow: ")
+    assert "127.0.0.1" in reason
+    impatient = pair.replicate(waits=False)
+    reason = await_state(impatient, pair.flow, FlowState.FAILED).reason
+    assert reason is not None
+    assert "--no-wait" in reason
+    assert impatient.wait(5)
+    pair.source.write(pair.topic(), numbered(10, 2, "more"))
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+    assert status_of(first, pair.flow).state is FlowState.RUNNING
+    assert status_of(second, pair.flow).records == 0
+    first.stop()
+    await_state(second, pair.flow, FlowState.RUNNING)
+    pair.source.write(pair.topic(), numbered(10, 2, "of the second"))
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+
+
+def test_the_claim_of_a_killed_driver_is_free_within_15_seconds(pair: Pair, tmp_path: Path) -> None:
+    pair.source.create(pair.topic(), 2)
+    producer = pair.source.producer()
+    produce(producer, pair.topic(), numbered(2000, 2))
+    with srm_driver(tmp_path, pair.clusters, [pair.flow], pair.keys) as killed:
+        await_count(pair.target, pair.remote(), 1)
+        heir = pair.replicate()
+        await_state(heir, pair.flow, FlowState.WAITING)
+        produce(producer, pair.topic(), numbered(2000, 2, "w"))
+        killed.send_signal(signal.SIGKILL)
+        at = time.monotonic()
+    await_state(heir, pair.flow, FlowState.RUNNING)
+    assert time.monotonic() - at < FREE_AFTER_CRASH
+    produce(producer, pair.topic(), numbered(100, 2, "x"))
+    assert producer.flush(30) == 0
+    wanted = records(pair.source.read(pair.topic()))
+    await_count(pair.target, pair.remote(), 4100)
+    found = records(pair.target.read(pair.remote()))
+    # What the killed one had written but not recorded may be there twice; nothing is missing, and the order holds.
+    assert {p: list(dict.fromkeys(log)) for p, log in found.items()} == wanted
+
+
+def test_sigterm_ends_the_batch_records_progress_and_exits_with_0(pair: Pair, tmp_path: Path) -> None:
+    pair.source.create(pair.topic(), 2)
+    producer = pair.source.producer()
+    produce(producer, pair.topic(), numbered(20_000, 2))
+    with srm_driver(tmp_path, pair.clusters, [pair.flow], {**pair.keys, "batch.max.records": "3000"}) as process:
+        await_count(pair.target, pair.remote(), 1)
+        produce(producer, pair.topic(), numbered(1000, 2, "w"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(END_SECONDS) == 0, (tmp_path / "driver.log").read_text()
+    assert producer.flush(30) == 0
+    log = (tmp_path / "driver.log").read_text()
+    assert "state=stopped" in log
+    assert "interrupted" not in log
+    pair.replicate()
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
