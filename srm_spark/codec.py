@@ -154,6 +154,7 @@ def encode_progress_detail(detail: ProgressDetail) -> bytes:
         "topic_id": detail.topic_id,
         "bytes": detail.bytes,
         "latency_ms": detail.latency_ms,
+        "zero_timestamps": detail.zero_timestamps,
     }
     return _utf8(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
 
@@ -173,6 +174,7 @@ def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:
             topic_id=None if document["topic_id"] is None else _text(document["topic_id"]),
             bytes=_offset(document["bytes"]),
             latency_ms=None if document["latency_ms"] is None else int(document["latency_ms"]),
+            zero_timestamps=_offset(document["zero_timestamps"]),
         )
     except (KeyError, TypeError, ValueError):
         return None

@@ -117,3 +117,5 @@ class ProgressDetail:
     """Bytes of keys and values that were written."""
     latency_ms: int | None = None
     """Acknowledgement minus record timestamp, of the last record; None where no record was written."""
+    zero_timestamps: int = 0
+    """Records with CreateTime 0, which the client library cannot send: they got the time of the copy."""

@@ -15,7 +15,7 @@ from srm_spark.flow.replicate import Assignment, Replication
 from srm_spark.model import Hold, OffsetRange, TopicPartition
 from srm_spark.spark import SparkSession
 from srm_spark.spark.query import Query
-from srm_spark.spark.session import flow_session, parallelism
+from srm_spark.spark.session import configure, parallelism
 from srm_spark.spark.source import stream
 
 log = logging.getLogger(__name__)
@@ -29,17 +29,17 @@ class Generation:
     def __init__(
         self, session: SparkSession, ends: Ends, assignment: Assignment, blocked: Mapping[TopicPartition, Hold]
     ):
-        """`blocked` partitions are copied up to their hold and are not part of the stream."""
+        """`session` belongs to the flow. `blocked` partitions are copied up to their hold and are not part of the stream."""
         settings = ends.settings
         self.assignment = assignment
-        own = flow_session(session, _sql_settings(ends, len(assignment.starts)))
+        configure(session, _sql_settings(ends, len(assignment.starts)))
         options = spark_kafka_options(settings.source, settings.consumer)
         before = {p: OffsetRange(assignment.starts[p].next_offset, hold.offset) for p, hold in blocked.items()}
-        Replication(settings, assignment).copy(own, {p: r for p, r in before.items() if r.end > r.start})
+        Replication(settings, assignment).copy(session, {p: r for p, r in before.items() if r.end > r.start})
         flowing = {p: start.next_offset for p, start in assignment.starts.items() if p not in blocked}
         self._query: Query | None = None
         if flowing:
-            frame = stream(own, options, flowing, settings.batch.max_records)
+            frame = stream(session, options, flowing, settings.batch.max_records)
             name = f"srm {settings.flow} records"
             self._query = Query(
                 frame,

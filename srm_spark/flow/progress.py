@@ -46,6 +46,7 @@ class Totals:
 
     records: int = 0
     bytes: int = 0
+    zero_timestamps: int = 0
     latency_ms: int | None = None
 
 
@@ -115,6 +116,7 @@ class ProgressTopic:
             self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.topic_id, detail.hold)
             self._totals.records += sum(interval.count for interval in detail.intervals)
             self._totals.bytes += detail.bytes
+            self._totals.zero_timestamps += detail.zero_timestamps
             self._totals.latency_ms = self._totals.latency_ms if detail.latency_ms is None else detail.latency_ms
         elif last is not None:
             self.positions[key.partition] = Position(last + 1)  # MirrorMaker 2 wrote it

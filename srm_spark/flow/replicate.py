@@ -133,6 +133,7 @@ class Replication:
                 topic_id=self.assignment.topic_ids.get(partition.topic),
                 bytes=done.bytes,
                 latency_ms=done.latency_ms,
+                zero_timestamps=done.zero_timestamps,
             )
         self._progress.commit(details)
         for partition, done in outcome.done.items():

@@ -162,9 +162,9 @@ class FlowRun:
         self._holds.partitions.update(blocked)
         self._show_lag()
 
-    def _stop_generation(self) -> None:
+    def _stop_generation(self, seconds: float = STOP_SECONDS) -> None:
         if self._generation is not None:
-            if not self._generation.stop(STOP_SECONDS):
+            if not self._generation.stop(seconds):
                 log.warning("flow=%s the batch in progress was interrupted", self._settings.flow)
                 self._is_unclean = True
             self._generation = None
@@ -199,7 +199,14 @@ class FlowRun:
         self._progress.refresh()
         new = self._progress.take_totals()
         if new.records:
-            self._show(FlowState.RUNNING, None, records=new.records, bytes=new.bytes, latency_ms=new.latency_ms)
+            self._show(
+                FlowState.RUNNING,
+                None,
+                records=new.records,
+                bytes=new.bytes,
+                zero_timestamps=new.zero_timestamps,
+                latency_ms=new.latency_ms,
+            )
 
     def _show_lag(self) -> None:
         positions = self._progress.positions

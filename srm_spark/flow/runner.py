@@ -16,6 +16,7 @@ from srm_spark.errors import ClaimHeld, SrmError
 from srm_spark.flow.run import FlowRun
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.spark import SparkSession
+from srm_spark.spark.session import own_session
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class FlowRunner:
     def __init__(self, settings: FlowSettings, session: SparkSession, *, waits: bool = True) -> None:
         """With `waits` False, a flow that another driver owns fails at once instead of waiting for it."""
         self.settings = settings
-        self._session = session
+        self._session = own_session(session)
         self._waits = waits
         self._stop = threading.Event()
         self._status = FlowStatus(settings.flow)
@@ -88,9 +89,9 @@ class FlowRunner:
         return None
 
     def _show(self, state: FlowState, reason: str | None, **changes: Any) -> None:
-        """Change the status; `records` and `bytes` are added up. A change of state is logged."""
+        """Change the status; totals are added up. A change of state is logged."""
         old = self._status
-        for total in ("records", "bytes"):
+        for total in ("records", "bytes", "zero_timestamps"):
             changes[total] = getattr(old, total) + changes.get(total, 0)
         if changes.get("latency_ms") is None:
             changes["latency_ms"] = old.latency_ms

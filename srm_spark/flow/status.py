@@ -36,6 +36,9 @@ class FlowStatus:
     records: int = 0
     """Replicated since this driver started."""
     bytes: int = 0
+    """Of their keys and values."""
+    zero_timestamps: int = 0
+    """Of these records, those with CreateTime 0, which were written with the time of the copy."""
     lag_records: int | None = None
     """Source offsets that are not replicated yet, held partitions included."""
     latency_ms: int | None = None

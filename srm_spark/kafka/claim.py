@@ -19,12 +19,14 @@ from srm_spark.model import Flow
 SESSION_MS = 10_000
 """A dead owner's claim is free after this; with the poll of the one that waits it stays below 15 s."""
 _JOIN_SECONDS = 30.0
+_HAND_OVER_SECONDS = 60.0
+"""For the batch in progress; the coordinator waits for five minutes (`max.poll.interval.ms`)."""
 
 
 class Claim:
     """The right to write one flow."""
 
-    def __init__(self, flow: Flow, target: Cluster, topic: str, stop_writing: Callable[[], None]) -> None:
+    def __init__(self, flow: Flow, target: Cluster, topic: str, stop_writing: Callable[[float], None]) -> None:
         self._stop_writing = stop_writing
         self.group = f"srm-{flow}"
         self._target = target
@@ -43,7 +45,7 @@ class Claim:
     def acquire(self) -> bool:
         """Join the group; False when somebody else was faster, and then nothing is left behind."""
         self._consumer = member(self._target.settings, self.group, SESSION_MS, self._last_error)
-        self._consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._gone, on_lost=self._gone)
+        self._consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         deadline = time.monotonic() + _JOIN_SECONDS
         try:
             while not self._held and time.monotonic() < deadline:
@@ -74,8 +76,14 @@ class Claim:
         consumer.pause(partitions)  # membership is all we want; no record is fetched
         self._held = self._held or any(partition.partition == 0 for partition in partitions)
 
-    def _gone(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+    def _revoked(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+        # The next owner gets the partition only when this returns: until then nobody else writes.
+        self._give_up(partitions, _HAND_OVER_SECONDS)
+
+    def _lost(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+        self._give_up(partitions, 0)  # the session is over, somebody else may own it by now
+
+    def _give_up(self, partitions: list[KafkaTopicPartition], seconds: float) -> None:
         if any(partition.partition == 0 for partition in partitions):
             self._held = False
-            # The next owner gets the partition only when this returns: until then nobody else writes.
-            self._stop_writing()
+            self._stop_writing(seconds)
