@@ -71,6 +71,7 @@ def tertiary(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
 def spark() -> Iterator[SparkSession]:
     """The one embedded session of the run, small, as a user's notebook would have made it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = str(find_java().home)
     builder = SparkSession.builder.appName("srm-spark tests").master("local[2]")
     settings = {
         "spark.jars": ",".join(str(jar) for jar in fetch("driver")),

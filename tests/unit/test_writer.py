@@ -1,0 +1,84 @@
+"""The write task where nothing reaches a producer, and the options that the promises rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from srm_spark.kafka import writer
+from srm_spark.kafka.limits import Limits, Route
+from srm_spark.kafka.producers import delivery_timeout, record_options
+from srm_spark.kafka.reports import PartitionReport, read_report
+from srm_spark.kafka.writer import WriteTask
+from srm_spark.model import Hold, TopicPartition
+from tests.unit.arrow_rows import Row, arrow_batch
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def write(rows: list[list[Row]], *, held: frozenset[TopicPartition] = frozenset()) -> list[PartitionReport]:
+    """What a task reports on batches of rows; its target takes nothing without a key."""
+    route = Route("A.t", Limits(needs_key=True))
+    task = WriteTask({}, {"t": route}, held, max_bytes=100, timeout=1.0)
+    (reports,) = task(iter([arrow_batch(batch) for batch in rows]))
+    return [read_report(row) for row in reports.to_pylist()]
+
+
+def keyless(partition: int, offset: int) -> Row:
+    return "t", partition, offset, 5, None, b"v", None
+
+
+@pytest.fixture(autouse=True)
+def no_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwanted(*_: Any) -> None:
+        raise AssertionError("there is nothing to produce")
+
+    monkeypatch.setattr(writer, "record_producer", unwanted)
+
+
+def test_no_rows_no_reports() -> None:
+    assert write([[]]) == []
+
+
+def test_rows_of_held_partitions_are_passed_over() -> None:
+    assert write([[keyless(0, 3), keyless(0, 4)]], held=frozenset({T0})) == []
+
+
+def test_a_refused_first_row_holds_its_partition_there_for_the_whole_task() -> None:
+    reports = write([[keyless(0, 3), keyless(0, 4), keyless(1, 8)], [keyless(0, 5)]])
+    assert {report.partition: report.hold for report in reports} == {
+        T0: Hold(3, "the record has no key and the target topic is compacted"),
+        T1: Hold(8, "the record has no key and the target topic is compacted"),
+    }
+    assert [report.next_offset for report in reports] == [3, 8]
+    assert all(report.is_complete and not report.intervals and report.failure is None for report in reports)
+
+
+def test_a_task_does_not_show_its_options() -> None:
+    task = WriteTask({"sasl.password": "secret"}, {}, frozenset(), 1, 1.0)
+    assert "secret" not in repr(task)
+
+
+def test_what_the_promises_rest_on_cannot_be_set() -> None:
+    wanted: dict[str, str | int | float | bool] = {
+        "acks": "1",
+        "enable.idempotence": False,
+        "enable.gapless.guarantee": False,
+        "allow.auto.create.topics": True,
+        "delivery.timeout.ms": "1",
+        "linger.ms": 77,
+        "compression.type": "zstd",
+    }
+    found = record_options(wanted, timeout=2.0)
+    assert found["acks"] == "all"
+    assert found["enable.idempotence"] is found["enable.gapless.guarantee"] is True
+    assert found["allow.auto.create.topics"] is False
+    assert found["message.timeout.ms"] == 3000
+    assert "delivery.timeout.ms" not in found
+    assert (found["linger.ms"], found["compression.type"]) == (77, "zstd")
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(None, 120.0), ("5000", 5.0), (str(2**31 - 1), 600.0)])
+def test_the_timeout_of_a_write_is_bounded(given: str | None, seconds: float) -> None:
+    assert delivery_timeout({} if given is None else {"delivery.timeout.ms": given}) == seconds
