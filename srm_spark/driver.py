@@ -13,12 +13,12 @@ from types import TracebackType
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from srm_spark.config.settings import HeartbeatSettings, Settings
-from srm_spark.errors import FlowError
+from srm_spark.errors import FlowError, SessionEnded
 from srm_spark.flow.heartbeat import Heartbeats
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.spark import SparkSession
-from srm_spark.spark.session import open_session
+from srm_spark.spark.session import check_session, is_alive, open_session
 
 log = logging.getLogger(__name__)
 
@@ -34,15 +34,20 @@ class Driver:
         settings: Settings,
         *,
         session: SparkSession | None = None,
-        jars: Iterable[Path] = (),
+        jars: Iterable[Path] | None = None,
         spark_settings: Mapping[str, str] | None = None,
         waits: bool = True,
     ) -> None:
-        """`session` is used and left alone; without one, the existing session or an embedded one is taken."""
+        """`session` is used and left alone; without one, the existing session or an embedded one is taken.
+
+        `jars` (None: those of our list, downloaded when missing) and `spark_settings` are for the embedded one.
+        """
         self.settings = settings
         self._owns_session = False
         if session is None:
             session, self._owns_session = open_session(jars, spark_settings)
+        else:
+            check_session(session)
         self._session = session
         self._runners = [FlowRunner(flow, session, waits=waits) for flow in settings.flows]
         self._scheduler = BackgroundScheduler(job_defaults={"max_instances": 1, "coalesce": True})
@@ -68,13 +73,18 @@ class Driver:
         return tuple(runner.status for runner in self._runners)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until `request_stop`, until no flow is left, or for `seconds`; False when the time was up."""
+        """Wait until `request_stop`, until no flow is left, or for `seconds`; False when the time was up.
+
+        Raises SessionEnded when Spark is gone: a flow that goes on trying would keep others from taking over.
+        """
         deadline = None if seconds is None else time.monotonic() + seconds
         while not self._stopping.wait(0.2):
             if all(runner.status.state in _ENDED for runner in self._runners) and not self._scheduler.get_jobs():
                 return True
             if self._runners and all(runner.status.state is FlowState.FAILED for runner in self._runners):
                 return True
+            if not is_alive(self._session):
+                raise SessionEnded("Spark ended under the driver; start it again, it goes on where the flows stand")
             if deadline is not None and time.monotonic() > deadline:
                 return False
         return True
@@ -92,7 +102,7 @@ class Driver:
             runner.stop()
         deadline = time.monotonic() + _JOIN_SECONDS
         ended = [runner.join(max(0.0, deadline - time.monotonic())) for runner in self._runners]
-        if self._owns_session:
+        if self._owns_session and is_alive(self._session):
             self._session.stop()
         return all(ended)
 

@@ -3,6 +3,7 @@
 SrmError
 ├── ConfigError                 the file is wrong: every problem at once, nothing was touched
 ├── SetupError                  this machine or session cannot run a driver (Java, jars, speculation)
+├── SessionEnded                Spark is gone; only a new driver process helps
 ├── CodecError                  bytes are not the record they should be, or a value cannot be written as one
 ├── PatternError                a Java regular expression that cannot be used here
 ├── PolicyError                 a replication policy cannot be loaded or cannot work
@@ -54,6 +55,10 @@ class ConfigError(SrmError):
 
 class SetupError(SrmError):
     """The machine or Spark session lacks something; the message ends with the remedy."""
+
+
+class SessionEnded(SrmError):
+    """Spark does not answer any more."""
 
 
 class CodecError(SrmError):

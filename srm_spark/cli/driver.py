@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -14,9 +15,9 @@ from srm_spark.config import load_settings
 from srm_spark.driver import Driver
 from srm_spark.errors import ConfigError, SrmError
 from srm_spark.flow.status import FlowState
-from srm_spark.jars import fetch
 
 OK, ERROR, USAGE = 0, 1, 2
+_LOOK_SECONDS = 0.2
 LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
@@ -35,11 +36,12 @@ def run(
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    asked = _signals()
     try:
         settings = load_settings(configs, dict(define.partition("=")[::2] for define in defines), flows)
         for warning in settings.warnings:
             logging.warning(warning)
-        driver = Driver(settings, jars=fetch("driver"), waits=not no_wait)
+        driver = Driver(settings, waits=not no_wait)
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
@@ -48,15 +50,32 @@ def run(
         click.echo(str(error), err=True)
         raise SystemExit(ERROR) from None
 
-    def stop(_: int, __: FrameType | None) -> None:
-        driver.request_stop()
+    raise SystemExit(_run(driver, asked))
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    with driver:
-        driver.wait()
-        states = [status.state for status in driver.status()]
-    raise SystemExit(ERROR if FlowState.FAILED in states else OK)
+
+def _run(driver: Driver, asked: Sequence[int]) -> int:
+    """Run until a signal asks to stop; the exit code."""
+    try:
+        with driver:
+            while not asked and not driver.wait(_LOOK_SECONDS):
+                pass
+            states = [status.state for status in driver.status()]
+    except SrmError as error:
+        click.echo(str(error), err=True)
+        return ERROR
+    return ERROR if FlowState.FAILED in states else OK
+
+
+def _signals() -> Sequence[int]:
+    """Collects SIGTERM and SIGINT from now on: one that comes while Spark starts counts, too."""
+    asked: list[int] = []
+
+    def ask(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+
+    signal.signal(signal.SIGTERM, ask)
+    signal.signal(signal.SIGINT, ask)
+    return asked
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`spark-submit.sh`: turns our arguments into one spark-submit command, prints it, and becomes it.
+"""`spark-submit.sh`: turns our arguments into one spark-submit command, prints it, and runs it.
 
 | master, deploy mode | Python of the driver | Python of the executors |
 |---|---|---|
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from srm_spark.cli.pack import ARCHIVE, pack
+from srm_spark.cli.supervise import run_submit
 from srm_spark.errors import SetupError, SrmError
 from srm_spark.jars import fetch, java_home
 
@@ -100,6 +101,8 @@ def build_command(
 ) -> list[str]:
     """The whole spark-submit command. Ours comes first where the user may say otherwise: the last --conf wins."""
     command = [str(spark_home / "bin" / "spark-submit"), "--name", "srm-driver", "--master", request.master]
+    # What a cluster's spark-defaults.conf says about speculation would make the driver refuse to start.
+    command += ["--conf", "spark.speculation=false"]
     lists = {"--jars": [str(jar) for jar in jars]}
     configs = [str(config.resolve()) for config in request.configs]
     if request.is_local:
@@ -150,7 +153,9 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
     if not request.is_local:
         pack(ROOT)
     print(render(command, ours), file=sys.stderr, flush=True)
-    os.execve(command[0], command, {**environment, **ours})
+    if request.is_remote_driver:  # this process only watches it
+        os.execve(command[0], command, {**environment, **ours})
+    raise SystemExit(run_submit(command, {**environment, **ours}))
 
 
 def _with_value(option: str, rest: list[str]) -> tuple[str, str]:

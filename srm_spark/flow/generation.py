@@ -29,7 +29,7 @@ class Generation:
     def __init__(
         self, session: SparkSession, ends: Ends, assignment: Assignment, blocked: Mapping[TopicPartition, Hold]
     ):
-        """`session` belongs to the flow. `blocked` partitions are copied up to their hold and are not part of the stream."""
+        """`session` is the flow's own; `blocked` partitions are copied up to their hold and not part of the stream."""
         settings = ends.settings
         self.assignment = assignment
         configure(session, _sql_settings(ends, len(assignment.starts)))

@@ -6,20 +6,23 @@ restart could change (speculation) is refused with a message.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX
 from srm_spark.errors import SetupError
-from srm_spark.jars import java_home
+from srm_spark.jars import fetch, java_home
+
+log = logging.getLogger(__name__)
 
 APP_NAME = "srm-spark"
 _OWN: Mapping[str, str] = {
@@ -36,8 +39,13 @@ _FALLBACK_TASKS = 8
 """Tasks per batch where the session does not tell its parallelism (Spark Connect)."""
 
 
-def open_session(jars: Iterable[Path], settings: Mapping[str, str] | None = None) -> tuple[SparkSession, bool]:
-    """The session to run in, and whether it is ours to stop. Raises SetupError where it cannot be used."""
+def open_session(
+    jars: Iterable[Path] | None = None, settings: Mapping[str, str] | None = None
+) -> tuple[SparkSession, bool]:
+    """The session to run in, and whether it is ours to stop. Raises SetupError where it cannot be used.
+
+    Only a session of our own takes `jars` (None: the driver's, downloaded when they are missing).
+    """
     existing = SparkSession.getActiveSession() or _default_session()
     if existing is not None:
         check_session(existing)
@@ -47,7 +55,8 @@ def open_session(jars: Iterable[Path], settings: Mapping[str, str] | None = None
     if "SPARK_REMOTE" not in os.environ and not _is_submitted():
         os.environ["JAVA_HOME"] = str(java_home())  # Spark's scripts look nowhere else but on the PATH
         builder = builder.master("local[*]")
-        builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
+        files = fetch("driver") if jars is None else jars
+        builder = builder.config("spark.jars", ",".join(str(jar) for jar in files))
         for key, value in {**_OWN, **(settings or {})}.items():
             builder = builder.config(key, value)
     try:
@@ -63,29 +72,63 @@ def open_session(jars: Iterable[Path], settings: Mapping[str, str] | None = None
 def _sparing_the_jvm() -> Iterator[None]:
     """Start the JVM deaf to SIGTERM: service managers send it to every process, and Spark must outlive the last batch.
 
-    pyspark does the same for SIGINT; the JVM ends with its parent anyway.
+    pyspark does the same for SIGINT; the JVM ends with its parent anyway. Only the child is made deaf: a SIGTERM that
+    this process gets meanwhile must not be lost.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers
-        return
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _starting.append(True)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        _starting.pop()
 
 
-def flow_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A session with SQL settings of its own on the same Spark application."""
-    own = session if is_connect(session) else session.newSession()
+_starting: list[bool] = []
+
+
+def _deafen_the_child() -> None:
+    if _starting:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+# pyspark gives its JVM a `preexec_fn`, and before that Python runs what was registered for forks.
+os.register_at_fork(after_in_child=_deafen_the_child)
+
+
+def own_session(session: SparkSession) -> SparkSession:
+    """A session on the same Spark application whose SQL settings can be changed without anybody noticing."""
+    if not is_connect(session):
+        return session.newSession()
+    connect: Any = session
+    try:
+        clone: SparkSession = connect.cloneSession()
+        clone.conf.set("spark.sql.session.timeZone", "UTC")  # the first call says whether the server can clone
+    except Exception as error:
+        log.warning("this Spark Connect server cannot clone a session, SQL settings change in the given one: %s", error)
+        return session
+    return clone
+
+
+def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Change SQL settings; only of a session of our own."""
     for key, value in settings.items():
-        own.conf.set(key, value)
-    return own
+        session.conf.set(key, value)
 
 
 def is_connect(session: SparkSession) -> bool:
     """Whether the session is a client of a Spark Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Whether Spark still answers: its JVM may end before us, or somebody else stops the session."""
+    if is_connect(session):
+        connect: Any = session
+        return not connect.is_stopped
+    try:
+        parallelism(session)
+    except Exception:  # Py4J has an exception for every way to die
+        return False
+    return True
 
 
 def check_session(session: SparkSession) -> None:
