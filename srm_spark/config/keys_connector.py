@@ -177,6 +177,8 @@ OWN = (
     _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
     _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
-    _number("arrow.max.bytes", "67108864", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
+    # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
+    # 1 GB for all of its tasks.
+    _number("arrow.max.bytes", "16777216", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
 )
