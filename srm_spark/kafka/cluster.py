@@ -41,9 +41,12 @@ _COORDINATOR_COMING = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.NOT_COORDINATOR,
+    KafkaError._TIMED_OUT,
 )
 """A new cluster makes its offsets topic when the first group is asked for, and answers so meanwhile."""
 _COORDINATOR_POLL_SECONDS = 0.2
+_GROUP_CALL_SECONDS = 5.0
+"""On a cluster that just makes its offsets topic librdkafka may wait for ever; a new call gets its answer."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +169,10 @@ class Cluster:
     def group_members(self, group: str) -> list[str]:
         """Client id and host of each member of a group; empty for a group that does not exist."""
         deadline = time.monotonic() + self.timeout
+        seconds = min(self.timeout, _GROUP_CALL_SECONDS)
         while True:
             try:
-                description = self._admin.describe_consumer_groups([group], **self._limits())[group].result()
+                description = self._admin.describe_consumer_groups([group], request_timeout=seconds)[group].result()
             except KafkaException as error:
                 code = error.args[0].code()
                 if code == KafkaError.GROUP_ID_NOT_FOUND:
@@ -181,6 +185,7 @@ class Cluster:
 
     def failure(self, what: str, error: KafkaException) -> FlowError:
         """The error to raise for a failed call: cluster, address, call, reason, remedy."""
+        self._admin.poll(0)  # an admin client hands over what its threads met only when it is asked
         kafka_error: KafkaError = error.args[0]
         reason = kafka_error.str()
         if kafka_error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN):
