@@ -155,6 +155,7 @@ def encode_progress_detail(detail: ProgressDetail) -> bytes:
         "bytes": detail.bytes,
         "latency_ms": detail.latency_ms,
         "zero_timestamps": detail.zero_timestamps,
+        "lost": detail.lost,
     }
     return _utf8(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
 
@@ -175,6 +176,7 @@ def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:
             bytes=_offset(document["bytes"]),
             latency_ms=None if document["latency_ms"] is None else int(document["latency_ms"]),
             zero_timestamps=_offset(document["zero_timestamps"]),
+            lost=tuple(OffsetRange(_offset(first), _offset(behind)) for first, behind in document["lost"]),
         )
     except (KeyError, TypeError, ValueError):
         return None

@@ -9,6 +9,7 @@ SrmError
 ├── PolicyError                 a replication policy cannot be loaded or cannot work
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
+    ├── SourceChanged           a source topic is gone or was created anew: the flow looks at its topics again
     ├── TargetUnavailable       the target cluster does not answer or refuses us
     ├── TargetWriteFailed       records were not acknowledged by the target
     ├── ForeignWriter           target offsets are not contiguous: somebody else writes to the remote topic
@@ -88,6 +89,10 @@ class FlowError(SrmError):
 
 class SourceUnavailable(FlowError):
     """The source cluster does not answer or refuses the credentials."""
+
+
+class SourceChanged(FlowError):
+    """A source topic is gone, or another one has its name now."""
 
 
 class TargetUnavailable(FlowError):

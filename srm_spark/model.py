@@ -119,3 +119,5 @@ class ProgressDetail:
     """Acknowledgement minus record timestamp, of the last record; None where no record was written."""
     zero_timestamps: int = 0
     """Records with CreateTime 0, which the client library cannot send: they got the time of the copy."""
+    lost: tuple[OffsetRange, ...] = ()
+    """Parts of `source` that were deleted there before they were replicated."""

@@ -5,6 +5,7 @@ A record here is everything that is copied, with its offset. Pure: readers of an
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -31,7 +32,7 @@ class TailMatch:
     """First source offset that has not landed."""
     intervals: list[Interval] = field(default_factory=list)
     foreign: str | None = None
-    """The first record that is not ours, if there is one; what comes before it is matched."""
+    """The first record that is not ours, if there is one."""
 
 
 def match_tail(
@@ -41,6 +42,7 @@ def match_tail(
     target_start: int,
     *,
     keeps_timestamps: bool = True,
+    skips_foreign: bool = False,
 ) -> TailMatch:
     """Match target records from `target_start` on with source records from `source_start` on, by position.
 
@@ -52,6 +54,7 @@ def match_tail(
     - Offsets missing on the target (compacted there, or markers of a transaction) may stand for as many source records.
     - Source offsets missing (compacted since) may have been as many target records.
     - With `keeps_timestamps` False (LogAppendTime on the target) timestamps say nothing.
+    - The match ends at the first record that is not ours; with `skips_foreign` it goes on behind it.
     """
     match = TailMatch(source_start)
     candidates = _Candidates(source, source_start)
@@ -60,44 +63,51 @@ def match_tail(
         found = candidates.take(record, record.offset - expected, keeps_timestamps)
         expected = record.offset + 1
         if found is None:
-            match.foreign = f"target offset {record.offset} holds a record that is not the next one of the source"
-            break
-        if found >= 0:
+            text = f"target offset {record.offset} holds a record that is not the next one of the source"
+            match.foreign = match.foreign or text
+            if not skips_foreign:
+                break
+        elif found >= 0:
             _add(match.intervals, found, record.offset)
     match.next_offset = candidates.next_offset
     return match
 
 
 class _Candidates:
-    """Source records in order; the next one may be looked at before it is taken."""
+    """Source records in order, some of them looked at before they are taken."""
 
     def __init__(self, records: Iterable[TailRecord], start: int) -> None:
         self._records: Iterator[TailRecord] = iter(records)
-        self._waiting: TailRecord | None = None
+        self._seen: deque[TailRecord] = deque()
         self.next_offset = start
 
     def take(self, wanted: TailRecord, skippable: int, keeps_timestamps: bool) -> int | None:
-        """Source offset of `wanted`; -1 if it must have been compacted away there; None if it is not the source's."""
-        while (candidate := self._peek()) is not None:
+        """Source offset of `wanted`; -1 if it must have been compacted away there; None if it is not the source's.
+
+        At most `skippable` records before it are passed over: they landed and were compacted away on the target.
+        """
+        for index in range(skippable + 1):
+            candidate = self._look(index)
+            if candidate is None:
+                break
             if _is_copy(candidate, wanted, keeps_timestamps):
-                self._waiting = None
+                for _ in range(index + 1):
+                    self._seen.popleft()
                 self.next_offset = candidate.offset + 1
                 return candidate.offset
-            if skippable:
-                skippable -= 1  # it landed and was compacted away on the target
-                self._waiting = None
-                self.next_offset = candidate.offset + 1
-            elif candidate.offset > self.next_offset:
-                self.next_offset += 1  # one of the missing source offsets was this record
-                return -1
-            else:
-                return None
+        following = self._look(0)
+        if following is not None and following.offset > self.next_offset:
+            self.next_offset += 1  # one of the missing source offsets was this record
+            return -1
         return None
 
-    def _peek(self) -> TailRecord | None:
-        if self._waiting is None:
-            self._waiting = next(self._records, None)
-        return self._waiting
+    def _look(self, index: int) -> TailRecord | None:
+        while len(self._seen) <= index:
+            record = next(self._records, None)
+            if record is None:
+                return None
+            self._seen.append(record)
+        return self._seen[index]
 
 
 def _is_copy(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:

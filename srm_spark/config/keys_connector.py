@@ -171,6 +171,14 @@ SRM_CONNECTOR = (
     _flag("cloudera.reverse.checkpointing.enabled", "false", "Carries group progress back at failback.", _C),
 )
 
+LOSS_POLICIES = (
+    ("source.truncated.policy", "resume", "The source deleted records that were not replicated yet."),
+    ("source.recreated.policy", "resume", "A source topic was created anew: `resume` starts at its beginning."),
+    ("target.changed.policy", "resume", "A remote topic was truncated or created anew."),
+    ("foreign.writer.policy", "stop", "Somebody else writes to a remote topic."),
+)
+"""Key, default, the case: `stop` holds the topic with its reason, `resume` goes on and reports what is lost."""
+
 OWN = (
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
@@ -180,5 +188,8 @@ OWN = (
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
     # 1 GB for all of its tasks.
     _number("arrow.max.bytes", "16777216", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
+    *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=("stop", "resume")) for name, default, doc in LOSS_POLICIES),
+    _text("policy.stop.topics", "", "Source topics for which all of these policies are `stop`.", _H, Kind.LIST),
+    _text("policy.resume.topics", "", "Source topics for which they are all `resume`.", _H, Kind.LIST),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
 )

@@ -40,13 +40,18 @@ class Loaded:
 
 
 def load_settings(
-    paths: Sequence[Path], overrides: Mapping[str, str] = {}, flows: Sequence[str] = (), *, strict: bool = False
+    paths: str | Path | Sequence[str | Path],
+    overrides: Mapping[str, str] = {},
+    flows: Sequence[str] = (),
+    *,
+    strict: bool = False,
 ) -> Settings:
     """The settings that `paths`, merged in order, and the `-D` overrides describe; `flows` picks some of the enabled.
 
     Raises `ConfigError` with all problems at once. With `strict` an unknown key is a problem, too.
     """
-    loaded = load(paths, overrides, flows, strict=strict)
+    several = [paths] if isinstance(paths, str | Path) else paths
+    loaded = load([Path(path) for path in several], overrides, flows, strict=strict)
     if loaded.report.problems:
         raise ConfigError(loaded.report.problems)
     return loaded.settings

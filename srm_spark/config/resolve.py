@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
+from srm_spark.config.keys_connector import LOSS_POLICIES
 from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
@@ -15,6 +16,7 @@ from srm_spark.config.settings import (
     ClusterSettings,
     FlowSettings,
     HeartbeatSettings,
+    LossPolicies,
     SyncSettings,
     TopicSettings,
 )
@@ -89,6 +91,7 @@ class Resolver:
             topics=_topics(values),
             syncs=syncs,
             batch=_batch(values),
+            policies=_policies(values),
             consumer={**CONSUMER_DEFAULTS, **self._client(source, connector, "source", "consumer")},
             producer=self._record_producer(target, worker, connector),
             connector_name=values.text("name") or "MirrorSourceConnector",
@@ -178,6 +181,14 @@ def _syncs(values: Values) -> SyncSettings:
         on_target=values.text("offset-syncs.topic.location") == "target",
         lag_max=values.number("offset.lag.max"),
         replication_factor=_factor(values, "offset-syncs.topic.replication.factor"),
+    )
+
+
+def _policies(values: Values) -> LossPolicies:
+    return LossPolicies(
+        defaults={key: values.text(key) for key, _, _ in LOSS_POLICIES},
+        stop_topics=values.patterns("policy.stop.topics"),
+        resume_topics=values.patterns("policy.resume.topics"),
     )
 
 

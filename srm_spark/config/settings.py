@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from srm_spark.filters import NameFilter
 from srm_spark.model import Flow
 
 
@@ -88,6 +89,23 @@ class BatchSettings:
 
 
 @dataclass(frozen=True)
+class LossPolicies:
+    """What to do with a topic when one side is not as recorded: `stop` holds it, `resume` goes on and reports."""
+
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Key → `stop` or `resume`, for `source.truncated.policy` and its like."""
+    stop_topics: tuple[str, ...] = ()
+    resume_topics: tuple[str, ...] = ()
+    """Source topics (patterns) for which all policies are the one or the other."""
+
+    def stops(self, key: str, topic: str) -> bool:
+        """Whether `topic` is held in the case that `key` names."""
+        if NameFilter(self.stop_topics).matches(topic):
+            return True
+        return self.defaults.get(key) == "stop" and not NameFilter(self.resume_topics).matches(topic)
+
+
+@dataclass(frozen=True)
 class FlowSettings:
     """Everything that one enabled flow needs."""
 
@@ -117,6 +135,7 @@ class FlowSettings:
     syncs_producer: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Java producer properties of the offset-syncs producer, on top of the common ones of the cluster it writes to."""
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    policies: LossPolicies = field(default_factory=LossPolicies)
     topic_configs_synced: bool = True
     topic_configs_seconds: float = 600.0
     topic_acls_synced: bool = True

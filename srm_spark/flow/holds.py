@@ -74,5 +74,9 @@ class Holds:
             return set()
         first = self._ends.source.first_offsets(self.partitions)
         freed = {p for p, hold in self.partitions.items() if first.get(p, hold.offset) > hold.offset}
+        policies = self._ends.settings.policies
+        for partition, hold in self.partitions.items():
+            if hold.reason.startswith(FOREIGN_WRITER) and not policies.stops("foreign.writer.policy", partition.topic):
+                freed.add(partition)  # the next start reads back what lies there and goes on
         changed = self._remote.changed_limits({partition.topic for partition in self.partitions})
         return freed | {partition for partition in self.partitions if partition.topic in changed}

@@ -7,7 +7,7 @@ MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from srm_spark.codec import (
     PROGRESS_HEADER,
@@ -48,6 +48,8 @@ class Totals:
     bytes: int = 0
     zero_timestamps: int = 0
     latency_ms: int | None = None
+    losses: dict[TopicPartition, tuple[OffsetRange, ...]] = field(default_factory=dict)
+    """Offsets that the source deleted before they were replicated."""
 
 
 class ProgressTopic:
@@ -117,6 +119,9 @@ class ProgressTopic:
             self._totals.records += sum(interval.count for interval in detail.intervals)
             self._totals.bytes += detail.bytes
             self._totals.zero_timestamps += detail.zero_timestamps
+            if detail.lost:
+                known = self._totals.losses.get(key.partition, ())
+                self._totals.losses[key.partition] = (*known, *detail.lost)
             self._totals.latency_ms = self._totals.latency_ms if detail.latency_ms is None else detail.latency_ms
         elif last is not None:
             self.positions[key.partition] = Position(last + 1)  # MirrorMaker 2 wrote it

@@ -1,6 +1,7 @@
 """One micro-batch of a flow, from rows to recorded progress.
 
 ```
+check     topics of the source  → ranges that are still there, what was deleted before us             flow.guard
 read      topics of the flow    → rows (topic, partition, offset, timestamp, key, value, headers)   spark.source
 route     source topic          → remote topic, same partition                                     flow.topics
 write     rows, on executors    → target records + one report per partition                        kafka.writer
@@ -23,7 +24,8 @@ from pathlib import Path
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import TargetWriteFailed
-from srm_spark.flow.outcome import Outcome, judge
+from srm_spark.flow.guard import Checked, SourceGuard
+from srm_spark.flow.outcome import Done, Outcome, judge
 from srm_spark.flow.progress import Position, ProgressWriter
 from srm_spark.flow.syncs import SyncWriter
 from srm_spark.kafka.clients import options
@@ -66,18 +68,22 @@ class Replication:
     _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
     _progress: ProgressWriter | None = None
     _syncs: SyncWriter | None = None
+    _guard: SourceGuard = field(init=False)
 
     def __post_init__(self) -> None:
         starts = self.assignment.starts
         self._positions = {partition: start.next_offset for partition, start in starts.items()}
         self._target_ends = {partition: start.target_end for partition, start in starts.items()}
+        self._guard = SourceGuard(self.settings, self.assignment.topic_ids)
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Replicate what Spark gives as one micro-batch."""
         assert self.checkpoint is not None
         ends = batch_ends(self.checkpoint, batch_id)
         ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end > self._positions[p]}
-        self._replicate(frame, {p: r for p, r in ranges.items() if p not in self._holds})
+        checked = self._guard.before({p: r for p, r in ranges.items() if p not in self._holds})
+        self._pass_over(checked)
+        self._replicate(frame, checked.ranges)
 
     def copy(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """Replicate bounded ranges outside of the stream."""
@@ -115,42 +121,49 @@ class Replication:
         )
         return [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)))]
 
+    def _pass_over(self, checked: Checked) -> None:
+        """Record what the source has deleted in front of us, and what is held for it."""
+        details = {p: self._detail(p, Done(lost.end), (lost,)) for p, lost in checked.lost.items()}
+        details.update((p, self._detail(p, Done(hold.offset, hold=hold), ())) for p, hold in checked.holds.items())
+        if details:
+            self._commit(details)
+
     def _record(self, outcome: Outcome) -> None:
-        if self._progress is None:
-            self._progress = ProgressWriter(self.settings)
         if self.settings.syncs.enabled:
             self._syncs = self._syncs or SyncWriter(self.settings, self.assignment.syncs_topic)
             self._syncs.write({p: done.intervals for p, done in outcome.done.items()})
-        details = {}
-        for partition, done in outcome.done.items():
-            if done.intervals:
-                self._target_ends[partition] = done.intervals[-1].downstream_end
-            details[partition] = ProgressDetail(
-                source=OffsetRange(self._positions[partition], done.end),
-                target_end=self._target_ends[partition],
-                intervals=tuple(done.intervals),
-                hold=done.hold,
-                topic_id=self.assignment.topic_ids.get(partition.topic),
-                bytes=done.bytes,
-                latency_ms=done.latency_ms,
-                zero_timestamps=done.zero_timestamps,
-            )
+        lost = self._guard.after(self._gaps(outcome))
+        self._commit({p: self._detail(p, done, (lost[p],) if p in lost else ()) for p, done in outcome.done.items()})
+
+    def _gaps(self, outcome: Outcome) -> dict[TopicPartition, OffsetRange]:
+        """Offsets without a record at the start of what was done."""
+        firsts = {p: done.intervals[0].upstream if done.intervals else done.end for p, done in outcome.done.items()}
+        return {p: OffsetRange(self._positions[p], first) for p, first in firsts.items() if first > self._positions[p]}
+
+    def _detail(self, partition: TopicPartition, done: Done, lost: tuple[OffsetRange, ...]) -> ProgressDetail:
+        ends = self._target_ends
+        return ProgressDetail(
+            source=OffsetRange(self._positions[partition], done.end),
+            target_end=done.intervals[-1].downstream_end if done.intervals else ends[partition],
+            intervals=tuple(done.intervals),
+            hold=done.hold,
+            topic_id=self.assignment.topic_ids.get(partition.topic),
+            bytes=done.bytes,
+            latency_ms=done.latency_ms,
+            zero_timestamps=done.zero_timestamps,
+            lost=lost,
+        )
+
+    def _commit(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
+        self._progress = self._progress or ProgressWriter(self.settings)
         self._progress.commit(details)
-        for partition, done in outcome.done.items():
-            self._positions[partition] = done.end
-            if done.hold is not None:
-                self._holds[partition] = done.hold
-                log.warning(
-                    "flow=%s partition=%s held at offset %s: %s",
-                    self.settings.flow,
-                    partition,
-                    done.hold.offset,
-                    done.hold.reason,
-                )
-            if done.zero_timestamps:
-                log.warning(
-                    "flow=%s partition=%s %s records have CreateTime 0 and were written with the time of the copy",
-                    self.settings.flow,
-                    partition,
-                    done.zero_timestamps,
-                )
+        for partition, detail in details.items():
+            self._positions[partition] = detail.source.end
+            self._target_ends[partition] = detail.target_end
+            where = f"flow={self.settings.flow} partition={partition}"
+            if detail.hold is not None:
+                self._holds[partition] = detail.hold
+                log.warning("%s held at offset %s: %s", where, detail.hold.offset, detail.hold.reason)
+            if detail.zero_timestamps:
+                text = "%s %s records have CreateTime 0 and were written with the time of the copy"
+                log.warning(text, where, detail.zero_timestamps)

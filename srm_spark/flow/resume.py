@@ -45,38 +45,43 @@ class _Tail:
 
 def take_in_tails(
     ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], *, is_unclean: bool
-) -> Starts:
-    """Start positions behind what has landed. After an unclean end the target must stand still first."""
+) -> None:
+    """Move start positions behind what has landed. After an unclean end the target must stand still first."""
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
     tails = _tails(ends, starts, remotes, ends.target.end_offsets(remotes.values()))
     if tails or is_unclean:
         tails = _tails(ends, starts, remotes, _settled(ends, remotes))
     if not tails:
-        return starts
+        return
     source_ends = ends.source.end_offsets([tail.partition for tail in tails])
-    positions, held, details = dict(starts.positions), dict(starts.held), {}
+    details = {}
     for tail in tails:
-        start = positions[tail.partition]
+        start = starts.positions[tail.partition]
         match = _match(ends, tail, source_ends.get(tail.partition, 0), routes[tail.partition.topic])
         verdict = _verdict(ends, tail, start, match)
         if isinstance(verdict, Hold):
-            held[tail.partition] = verdict
-            del positions[tail.partition]
+            starts.held[tail.partition] = verdict
+            del starts.positions[tail.partition]
+            starts.new.discard(tail.partition)
             continue
-        positions[tail.partition] = verdict
+        starts.positions[tail.partition] = verdict
+        starts.new.discard(tail.partition)
         details[tail.partition] = ProgressDetail(
             source=OffsetRange(tail.source_start, verdict.next_offset),
             target_end=verdict.target_end,
-            intervals=tuple(match.intervals) if match.foreign is None else (),
+            intervals=tuple(match.intervals) if tail.is_ours or match.foreign is None else (),
             topic_id=ids.get(tail.partition.topic),
+            lost=(starts.lost[tail.partition],) if tail.partition in starts.lost else (),
         )
     ProgressWriter(ends.settings).commit(details)
-    return replace(starts, positions=positions, held=held, new=[p for p in starts.new if p not in details])
 
 
 def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Position | Hold:
     flow, found = ends.settings.flow, sum(interval.count for interval in match.intervals)
-    if match.foreign is None:
+    goes_on = tail.is_ours and not ends.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
+    if match.foreign is not None and goes_on:
+        log.warning("flow=%s partition=%s foreign writer: %s: going on", flow, tail.partition, match.foreign)
+    if match.foreign is None or goes_on:
         next_offset = max(match.next_offset, start.next_offset)
         log.info(
             "flow=%s partition=%s %s records were on %s unrecorded: going on at offset %s",
@@ -105,20 +110,29 @@ def _tails(
 ) -> list[_Tail]:
     tails: list[_Tail] = []
     guesses: list[TopicPartition] = []
-    for partition, start in starts.positions.items():
+    for partition, start in list(starts.positions.items()):
         remote, end = remotes[partition], target_ends.get(remotes[partition], 0)
+        if partition in starts.recreated:
+            continue
         if start.target_end is None:
             if end > 0:
                 guesses.append(partition)
         elif end > start.target_end:
-            tails.append(_Tail(partition, remote, start.next_offset, OffsetRange(start.target_end, end), is_ours=True))
+            first = starts.lost[partition].start if partition in starts.lost else start.next_offset
+            tails.append(_Tail(partition, remote, first, OffsetRange(start.target_end, end), is_ours=True))
         elif end < start.target_end:
-            log.error(
-                "flow=%s %s ends at offset %s, recorded was %s: it was truncated or created anew, what is gone is not "
-                "copied again",
-                *(ends.settings.flow, remote, end, start.target_end),
-            )
+            _target_changed(ends, starts, partition, f"{remote} ends at offset {end}, recorded was {start.target_end}")
     return tails + _guessed(ends, starts, guesses, remotes, target_ends)
+
+
+def _target_changed(ends: Ends, starts: Starts, partition: TopicPartition, what: str) -> None:
+    what = f"{what}: it was truncated or created anew, what is gone there is not copied again"
+    if ends.settings.policies.stops("target.changed.policy", partition.topic):
+        start = starts.positions.pop(partition)
+        reason = f"{what}; set target.changed.policy=resume to go on behind it"
+        starts.held[partition] = Hold(start.next_offset, reason)
+    else:
+        log.error("flow=%s partition=%s %s", ends.settings.flow, partition, what)
 
 
 def _guessed(
@@ -179,6 +193,7 @@ def _match(ends: Ends, tail: _Tail, source_end: int, route: Route) -> TailMatch:
         tail.source_start,
         tail.target.start,
         keeps_timestamps=route.limits.keeps_timestamps,
+        skips_foreign=tail.is_ours and not settings.policies.stops("foreign.writer.policy", tail.partition.topic),
     )
 
 

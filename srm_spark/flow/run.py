@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, ClaimLost, FlowError
+from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.generation import Generation, task_count
 from srm_spark.flow.holds import Holds
@@ -24,6 +24,7 @@ from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.cluster import TopicSpec
+from srm_spark.model import OffsetRange
 from srm_spark.spark import SparkSession
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ class FlowRun:
             raise ClaimLost(f"flow {self._settings.flow}: the claim (group {self._claim.group}) is lost")
         failure = self._generation.failure() if self._generation is not None else None
         if failure is not None:
-            self._go_on_without_unreadable(failure)
+            self._recover(failure)
             return
         self._count()
         now = time.monotonic()
@@ -142,7 +143,7 @@ class FlowRun:
         self._topic_ids = self._ends.source.topic_ids(flowing)
         starts = find_starts(self._ends, self._progress, flowing, self._topic_ids)
         routes, ids = prepared.routes, self._topic_ids
-        starts = take_in_tails(self._ends, starts, routes, ids, is_unclean=self._is_unclean)
+        take_in_tails(self._ends, starts, routes, ids, is_unclean=self._is_unclean)
         self._is_unclean = False
         record_new(self._ends, starts, routes, ids)
         self._holds.topics = dict(prepared.held)
@@ -169,9 +170,14 @@ class FlowRun:
                 self._is_unclean = True
             self._generation = None
 
-    def _go_on_without_unreadable(self, failure: str) -> None:
-        """A record whose timestamp Spark cannot hold fails the query; anything else fails the run."""
-        assert self._generation is not None
+    def _recover(self, failure: str) -> None:
+        """Go on after a failure that another start position mends; anything else fails the run."""
+        self._is_unclean = True  # the failure cut off the other tasks of the batch
+        if SourceChanged.__name__ in failure:
+            log.warning("flow=%s %s", self._settings.flow, first_cause(failure))
+            self._start_generation()
+            return
+        assert self._generation is not None  # a record whose timestamp Spark cannot hold fails the query
         found = unreadable(self._ends, self._generation.assignment.starts) if "overflow" in failure else {}
         if not found.keys() - self._holds.suspects:
             raise FlowError(f"flow {self._settings.flow}: {first_cause(failure)}")
@@ -180,7 +186,6 @@ class FlowRun:
                 "flow=%s partition=%s held at offset %s: %s", self._settings.flow, partition, hold.offset, hold.reason
             )
         self._holds.suspects.update(found)
-        self._is_unclean = True  # the failure cut off the other tasks of the batch
         self._start_generation()
 
     def _has_changed(self) -> bool:
@@ -198,7 +203,7 @@ class FlowRun:
     def _count(self) -> None:
         self._progress.refresh()
         new = self._progress.take_totals()
-        if new.records:
+        if new.records or new.losses:
             self._show(
                 FlowState.RUNNING,
                 None,
@@ -206,6 +211,7 @@ class FlowRun:
                 bytes=new.bytes,
                 zero_timestamps=new.zero_timestamps,
                 latency_ms=new.latency_ms,
+                losses={str(partition): _ranges(lost) for partition, lost in new.losses.items()},
             )
 
     def _show_lag(self) -> None:
@@ -221,6 +227,10 @@ class FlowRun:
             lag_records=sum(max(0, end - positions[p].next_offset) for p, end in ends.items()),
             held=self._holds.describe(),
         )
+
+
+def _ranges(lost: Iterable[OffsetRange]) -> str:
+    return ", ".join(f"{start} to {end - 1}" for start, end in lost)
 
 
 def first_cause(failure: str) -> str:

@@ -93,6 +93,9 @@ class FlowRunner:
         old = self._status
         for total in ("records", "bytes", "zero_timestamps"):
             changes[total] = getattr(old, total) + changes.get(total, 0)
+        for partition, lost in changes.pop("losses", {}).items():
+            losses = changes.setdefault("losses", dict(old.losses))
+            losses[partition] = f"{losses[partition]}, {lost}" if partition in losses else lost
         if changes.get("latency_ms") is None:
             changes["latency_ms"] = old.latency_ms
         if state is not FlowState.RUNNING:

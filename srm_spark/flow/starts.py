@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from srm_spark.flow.clusters import Ends
+from srm_spark.flow.guard import report_loss, truncated
 from srm_spark.flow.progress import Position, ProgressTopic, ProgressWriter
 from srm_spark.kafka.limits import Route
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
@@ -21,61 +22,71 @@ SPARK_OVERFLOW_MS = (2**63 - 1) // 1000 + 1
 class Starts:
     """Where each partition of a generation starts."""
 
-    positions: Mapping[TopicPartition, Position]
-    held: Mapping[TopicPartition, Hold]
-    new: Collection[TopicPartition]
-    """Partitions without recorded progress."""
+    positions: dict[TopicPartition, Position] = field(default_factory=dict)
+    held: dict[TopicPartition, Hold] = field(default_factory=dict)
+    new: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose position is not recorded yet."""
+    lost: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
+    """Deleted on the source before they were replicated."""
+    recreated: set[TopicPartition] = field(default_factory=set)
+    """Of topics that were created anew: nothing recorded says anything about them."""
 
 
 def find_starts(ends: Ends, progress: ProgressTopic, topics: Mapping[str, int], ids: Mapping[str, str]) -> Starts:
     """Start positions from recorded progress, checked against what the source still has."""
     partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
     first, end = ends.source.first_offsets(partitions), ends.source.end_offsets(partitions)
-    positions: dict[TopicPartition, Position] = {}
-    held: dict[TopicPartition, Hold] = {}
+    starts = Starts()
     is_latest = ends.settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
     for partition in partitions:
         if partition not in first or partition not in end:
             continue  # deleted since it was listed; the next look at the topics leaves it out
+        kept = OffsetRange(first[partition], end[partition])
         recorded = progress.positions.get(partition)
-        if recorded is None:
-            positions[partition] = Position(end[partition] if is_latest else first[partition])
-            continue
-        checked = _checked(ends, partition, recorded, OffsetRange(first[partition], end[partition]), ids)
-        if isinstance(checked, Hold):
-            held[partition] = checked
+        if recorded is not None:
+            topic_id = ids.get(partition.topic, recorded.topic_id)
+            is_recreated = recorded.topic_id is not None and recorded.topic_id != topic_id
+            (_start_anew if is_recreated else _continue)(ends, starts, partition, recorded, kept)
         else:
-            positions[partition] = checked
-    return Starts(positions, held, [partition for partition in positions if partition not in progress.positions])
+            starts.positions[partition] = Position(kept.end if is_latest else kept.start)
+            starts.new.add(partition)
+    return starts
 
 
-def _checked(
-    ends: Ends, partition: TopicPartition, recorded: Position, kept: OffsetRange, ids: Mapping[str, str]
-) -> Position | Hold:
-    flow, topic_id = ends.settings.flow, ids.get(partition.topic)
-    if recorded.topic_id is not None and topic_id is not None and recorded.topic_id != topic_id:
-        log.warning(
-            "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s)",
-            *(flow, partition, kept.start),
-        )
-        return Position(kept.start, recorded.target_end)
+def _start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+    if ends.settings.policies.stops("source.recreated.policy", partition.topic):
+        reason = "the source topic was created anew; set source.recreated.policy=resume to start at its beginning"
+        starts.held[partition] = Hold(recorded.next_offset, reason)
+        return
+    text = "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s)"
+    log.warning(text, ends.settings.flow, partition, kept.start)
+    starts.positions[partition] = Position(kept.start)
+    starts.new.add(partition)
+    starts.recreated.add(partition)
+
+
+def _continue(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+    settings = ends.settings
     if recorded.next_offset < kept.start:
-        log.error(
-            "flow=%s partition=%s offsets %s to %s are lost: the source deleted them before they were replicated",
-            *(flow, partition, recorded.next_offset, kept.start - 1),
-        )
-        return Position(kept.start, recorded.target_end)
-    if recorded.next_offset > kept.end:
-        return Hold(
+        if settings.policies.stops("source.truncated.policy", partition.topic):
+            starts.held[partition] = truncated(recorded.next_offset, kept.start)
+            return
+        starts.lost[partition] = OffsetRange(recorded.next_offset, kept.start)
+        report_loss(settings.flow, partition, starts.lost[partition])
+        starts.positions[partition] = replace(recorded, next_offset=kept.start)
+        starts.new.add(partition)
+    elif recorded.next_offset > kept.end:
+        starts.held[partition] = Hold(
             recorded.next_offset,
             f"the source ends at offset {kept.end}, before the recorded position: replicated records are gone there; "
-            f"reset this partition's progress in {ends.settings.progress_topic} to go on from the beginning",
+            f"reset this partition's progress in {settings.progress_topic} to go on from the beginning",
         )
-    return recorded
+    else:
+        starts.positions[partition] = recorded
 
 
 def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str]) -> None:
-    """Record where new partitions start, or `latest` would skip what comes before the first batch of a restart."""
+    """Record where partitions start, or `latest` would skip what comes before the first batch of a restart."""
     if not starts.new:
         return
     remote = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.new}
@@ -83,8 +94,14 @@ def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Map
     details = {}
     for partition in starts.new:
         start = starts.positions[partition].next_offset
-        end = target_ends.get(remote[partition])
-        details[partition] = ProgressDetail(OffsetRange(start, start), end, (), topic_id=ids.get(partition.topic))
+        lost = starts.lost.get(partition, OffsetRange(start, start))
+        details[partition] = ProgressDetail(
+            source=lost,
+            target_end=target_ends.get(remote[partition]),
+            intervals=(),
+            topic_id=ids.get(partition.topic),
+            lost=(lost,) if lost.end > lost.start else (),
+        )
     ProgressWriter(ends.settings).commit(details)
 
 

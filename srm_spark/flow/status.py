@@ -43,5 +43,7 @@ class FlowStatus:
     """Source offsets that are not replicated yet, held partitions included."""
     latency_ms: int | None = None
     """Of the newest batch: acknowledgement on the target minus record timestamp."""
+    losses: Mapping[str, str] = field(default_factory=dict)
+    """Partition → source offsets that are lost, because they were deleted before they were replicated."""
     held: Mapping[str, str] = field(default_factory=dict)
     """Topic or partition → why it stands still, with the offset."""

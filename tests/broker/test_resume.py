@@ -92,3 +92,23 @@ def test_a_foreign_record_holds_its_partition_and_says_so(pair: Pair) -> None:
     await_count(pair.target, pair.remote(), 13)
     driver.stop()
     assert pair.target.ends(pair.remote()) == {0: 7, 1: 6}
+
+
+def test_with_the_policy_to_resume_a_foreign_record_is_passed_over(pair: Pair) -> None:
+    _first_run(pair)
+    pair.source.write(pair.topic(), numbered(8, 2, "later "))
+    _copy_by_hand(pair, {1: 2})
+    pair.target.write(pair.remote(), [Record(b"who", b"am I", 1)])
+    _copy_by_hand_from(pair, 1, 7, 1)
+    driver = pair.replicate({"foreign.writer.policy": "resume"})
+    await_lag_zero(driver)
+    await_count(pair.target, pair.remote(), 19)
+    driver.stop()
+    log = records(pair.target.read(pair.remote()))
+    log[1].remove(next(record for record in log[1] if record.key == b"who"))
+    assert log == records(pair.source.read(pair.topic()))
+
+
+def _copy_by_hand_from(pair: Pair, partition: int, start: int, count: int) -> None:
+    log = records(pair.source.read(pair.topic()))
+    pair.target.write(pair.remote(), log[partition][start : start + count])

@@ -179,7 +179,15 @@ def test_source_offset_below_nothing_cannot_be_written() -> None:
 
 
 DETAIL = ProgressDetail(
-    OffsetRange(40, 50), 12, (Interval(40, 7, 3), Interval(45, 10, 2)), Hold(47, "too big: é"), "x_Y-1", 99, 7, 1
+    OffsetRange(40, 50),
+    12,
+    (Interval(40, 7, 3), Interval(45, 10, 2)),
+    Hold(47, "too big: é"),
+    "x_Y-1",
+    99,
+    7,
+    1,
+    (OffsetRange(43, 45),),
 )
 
 
@@ -187,7 +195,7 @@ def test_progress_detail_is_compact_and_versioned() -> None:
     assert codec.encode_progress_detail(DETAIL).decode() == (
         '{"v":1,"source":[40,50],"target_end":12,"intervals":[[40,7,3],[45,10,2]],'
         '"hold":{"offset":47,"reason":"too big: é"},"topic_id":"x_Y-1",'
-        '"bytes":99,"latency_ms":7,"zero_timestamps":1}'
+        '"bytes":99,"latency_ms":7,"zero_timestamps":1,"lost":[[43,45]]}'
     )
 
 

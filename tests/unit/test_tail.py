@@ -36,6 +36,22 @@ def test_a_foreign_record_is_told_and_nothing_behind_it_counts() -> None:
     assert match.intervals == [Interval(40, 7, 1)]
 
 
+def test_foreign_records_can_be_passed_over() -> None:
+    source = [record(40, "a"), record(41, "b"), record(42, "c")]
+    target = [record(7, "x"), record(8, "a"), record(9, "y"), record(10, "b"), record(11, "z")]
+    match = match_tail(source, target, 40, 7, skips_foreign=True)
+    assert match.foreign is not None
+    assert match.next_offset == 42
+    assert match.intervals == [Interval(40, 8, 1), Interval(41, 10, 1)]
+
+
+def test_a_hole_before_a_foreign_record_swallows_nothing_of_the_source() -> None:
+    source = [record(40, "a"), record(41, "b")]
+    match = match_tail(source, [record(9, "x"), record(10, "a")], 40, 7, skips_foreign=True)
+    assert match.intervals == [Interval(40, 10, 1)]
+    assert match.next_offset == 41
+
+
 def test_more_on_the_target_than_on_the_source_is_foreign() -> None:
     assert match_tail([record(40, "a")], [record(7, "a"), record(8, "a")], 40, 7).foreign is not None
 
