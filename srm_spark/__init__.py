@@ -1,3 +1,47 @@
-"""Kafka cluster replication on Spark."""
+"""Kafka cluster replication on Spark.
+
+```
+from srm_spark import Driver, History, load_settings
+
+with Driver(load_settings("conf.properties"), session=spark) as driver, History(driver) as history:
+    ...
+    history.frame()
+```
+
+The names load when they are asked for: executors import this package without Spark's driver side.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from srm_spark.config import Settings, load_settings
+    from srm_spark.driver import Driver
+    from srm_spark.errors import SrmError
+    from srm_spark.flow.status import FlowState, FlowStatus
+    from srm_spark.history import History
 
 __version__ = "0.1.0"
+__all__ = ["Driver", "FlowState", "FlowStatus", "History", "Settings", "SrmError", "__version__", "load_settings"]
+
+_HOMES = {
+    "Driver": "srm_spark.driver",
+    "FlowState": "srm_spark.flow.status",
+    "FlowStatus": "srm_spark.flow.status",
+    "History": "srm_spark.history",
+    "Settings": "srm_spark.config",
+    "SrmError": "srm_spark.errors",
+    "load_settings": "srm_spark.config",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
