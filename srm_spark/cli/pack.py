@@ -6,9 +6,9 @@ pyspark is left out, the cluster has its own; it would triple the size.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -18,8 +18,7 @@ from importlib.metadata import requires
 from pathlib import Path
 
 from srm_spark.errors import SetupError
-
-log = logging.getLogger(__name__)
+from srm_spark.jars.cache import locked
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
 PYTHON_VARIABLE = "SRM_PACK_PYTHON"
@@ -27,26 +26,42 @@ PYTHON_VARIABLE = "SRM_PACK_PYTHON"
 
 def pack(root: Path) -> Path:
     """Build the archive of the checkout `root`, or take the one that is there when nothing has changed."""
-    archive, key_file = root / ARCHIVE, (root / ARCHIVE).with_suffix(".key")
+    archive = root / ARCHIVE
     python = os.environ.get(PYTHON_VARIABLE, "") or sys.executable
     key = _key(root, python)
-    if archive.exists() and key_file.exists() and key_file.read_text() == key:
+    if archive.exists() and _written(archive.with_suffix(".key")) == key:
         return archive
-    log.info("packing a virtual environment into %s", archive)
+    print(f"packing a virtual environment into {archive}", file=sys.stderr, flush=True)
     archive.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
-        environment = Path(scratch) / "environment"
-        _run([python, "-m", "venv", "--without-pip", str(environment)])
-        install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--quiet"]
-        _run([*install, *requirements()])
-        _run([*install, "--no-deps", str(root)])
-        fresh = Path(scratch) / archive.name
-        # Compressed quickly rather than well: it travels inside one cluster.
-        with tarfile.open(fresh, "w:gz", compresslevel=1) as tar:
-            tar.add(environment, arcname=".", filter=_without_caches)
-        fresh.replace(archive)
-    key_file.write_text(key)
+    with locked(archive.parent):
+        environment = _environment(root, python)
+        with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+            fresh = Path(scratch) / archive.name
+            # Compressed quickly rather than well: it travels inside one cluster.
+            with tarfile.open(fresh, "w:gz", compresslevel=1) as tar:
+                tar.add(environment, arcname=".", filter=_without_caches)
+            fresh.replace(archive)
+        archive.with_suffix(".key").write_text(key)
     return archive
+
+
+def _environment(root: Path, python: str) -> Path:
+    """The environment as a folder. It stays: while requirements are the same, only this package is installed anew."""
+    environment = root / ARCHIVE.parent / "environment"
+    key_file = environment / ".key"
+    key = f"{python} {sys.version} {requirements()}"
+    install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--quiet"]
+    if _written(key_file) != key:
+        shutil.rmtree(environment, ignore_errors=True)
+        _run([python, "-m", "venv", "--without-pip", str(environment)])
+        _run([*install, *requirements()])
+        key_file.write_text(key)
+    _run([*install, "--no-deps", "--force-reinstall", str(root)])
+    return environment
+
+
+def _written(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 def requirements() -> list[str]:

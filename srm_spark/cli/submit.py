@@ -44,6 +44,13 @@ _PLACE = {"--master": "spark.master", "--deploy-mode": "spark.submit.deployMode"
 _LISTS = {"--jars", "--files", "--archives"}
 """spark-submit takes the last of each and forgets the others, so the user's and ours become one."""
 
+_SETTINGS = (
+    # A cluster whose spark-defaults.conf turns it on would make the driver refuse to start.
+    "spark.speculation=false",
+    # Spark's Kafka source writes twenty lines a batch at INFO.
+    "spark.log.level=WARN",
+)
+
 
 @dataclass
 class Request:
@@ -101,8 +108,8 @@ def build_command(
 ) -> list[str]:
     """The whole spark-submit command. Ours comes first where the user may say otherwise: the last --conf wins."""
     command = [str(spark_home / "bin" / "spark-submit"), "--name", "srm-driver", "--master", request.master]
-    # What a cluster's spark-defaults.conf says about speculation would make the driver refuse to start.
-    command += ["--conf", "spark.speculation=false"]
+    for setting in _SETTINGS:
+        command += ["--conf", setting]
     lists = {"--jars": [str(jar) for jar in jars]}
     configs = [str(config.resolve()) for config in request.configs]
     if request.is_local:

@@ -27,6 +27,7 @@ def value_of(words: list[str], option: str) -> str:
 def test_local_runs_in_the_virtual_environment_itself() -> None:
     assert command("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*") == [
         *("/spark/bin/spark-submit", "--name", "srm-driver", "--master", "local[*]"),
+        *("--conf", "spark.speculation=false", "--conf", "spark.log.level=WARN"),
         *("--conf", "spark.pyspark.python=/venv/bin/python", "--jars", "/cache/a.jar,/cache/b.jar"),
         *("/src/jobs/srm_driver.py", "--config", "/etc/flows.properties"),
         *("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*"),
