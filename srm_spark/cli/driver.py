@@ -11,28 +11,41 @@ from types import FrameType
 
 import click
 
+from srm_spark.cli.doctor import doctor
+from srm_spark.cli.options import ERROR, FILE, OK, USAGE
 from srm_spark.config import load_settings
 from srm_spark.driver import Driver
 from srm_spark.errors import ConfigError, SrmError
 from srm_spark.flow.status import FlowState
 
-OK, ERROR, USAGE = 0, 1, 2
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.2
 LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--config", "configs", multiple=True, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--config", "configs", multiple=True, type=FILE, help="The file to run; repeatable, merged in order.")
 @click.option("--flow", "flows", multiple=True, metavar="A->B", help="Run this flow only; may be repeated.")
 @click.option("-D", "defines", multiple=True, metavar="KEY=VALUE", help="Set a key over what the files say.")
 @click.option("--no-wait", is_flag=True, help="Fail a flow that another driver owns instead of waiting for it.")
 @click.option(
     "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
 )
+@click.pass_context
 def run(
-    configs: tuple[Path, ...], flows: tuple[str, ...], defines: tuple[str, ...], no_wait: bool, log_level: str
+    context: click.Context,
+    *,
+    configs: tuple[Path, ...],
+    flows: tuple[str, ...],
+    defines: tuple[str, ...],
+    no_wait: bool,
+    log_level: str,
 ) -> None:
     """Replicate the flows of a configuration file until stopped (SIGTERM or Ctrl-C ends the batch in progress)."""
+    if context.invoked_subcommand is not None:
+        return
+    if not configs:
+        raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
@@ -49,12 +62,18 @@ def run(
     except SrmError as error:
         click.echo(str(error), err=True)
         raise SystemExit(ERROR) from None
-
-    raise SystemExit(_run(driver, asked))
+    code = _run(driver, asked)
+    # Python forgets our handlers on its way out, and a signal that is sent once more would decide about the exit code.
+    for number in _STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(code)
 
 
 def _run(driver: Driver, asked: Sequence[int]) -> int:
     """Run until a signal asks to stop; the exit code."""
+    if asked:
+        driver.stop()
+        return OK
     try:
         with driver:
             while not asked and not driver.wait(_LOOK_SECONDS):
@@ -73,9 +92,12 @@ def _signals() -> Sequence[int]:
     def ask(number: int, _: FrameType | None) -> None:
         asked.append(number)
 
-    signal.signal(signal.SIGTERM, ask)
-    signal.signal(signal.SIGINT, ask)
+    for number in _STOP_SIGNALS:
+        signal.signal(number, ask)
     return asked
+
+
+run.add_command(doctor)
 
 
 def main() -> None:

@@ -1,0 +1,54 @@
+"""`srm-driver doctor`: prints what `srm_spark.doctor` found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, OK, pairs
+from srm_spark.doctor import Finding, Health, examine
+
+_STYLES = {Health.OK: "green", Health.FAILED: "bold red", Health.UNKNOWN: "yellow"}
+
+
+@click.command()
+@click.option("--config", "configs", multiple=True, type=FILE, help="The file to check; repeatable.")
+@FLOWS
+@DEFINES
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+@click.pass_context
+def doctor(
+    context: click.Context, *, configs: tuple[Path, ...], flows: tuple[str, ...], defines: tuple[str, ...], output: str
+) -> None:
+    """Check this machine, the configuration and its clusters; change nothing.
+
+    Exit code 0: nothing failed (unknown is not failed), 1: something did, and its remedy is printed.
+    """
+    before = context.parent.params if context.parent else {}
+    configs = (*before.get("configs", ()), *configs)
+    if not configs:
+        raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
+    flows, defines = (*before.get("flows", ()), *flows), (*before.get("defines", ()), *defines)
+    findings = examine(configs, pairs(defines), flows)
+    if output == "json":
+        click.echo(json.dumps([{**asdict(finding), "health": finding.health.value} for finding in findings], indent=2))
+    else:
+        _print(findings)
+    raise SystemExit(ERROR if any(finding.health is Health.FAILED for finding in findings) else OK)
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for finding in findings:
+        mark = Text(f"{finding.health.value:<8}", style=_STYLES[finding.health])
+        console.print(mark + Text(f"{finding.check}: {finding.found}", style=""))
+        if finding.remedy:
+            console.print(Text(f"{'':8}→ {finding.remedy}"))
+    count = {health: sum(finding.health is health for finding in findings) for health in Health}
+    console.print(", ".join(f"{number} {health.value}" for health, number in count.items()))

@@ -1,0 +1,114 @@
+"""Checks of this machine: Python, Java, Spark, the jars, the Kafka client. Imports no pyspark, which may be missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from srm_spark.doctor.report import Finding, failed, ok, unknown
+from srm_spark.errors import SetupError
+from srm_spark.jars import JAR_SETS, fetch, find_java
+from srm_spark.jars.fetch import cached
+from srm_spark.kafka.access import librdkafka_version
+
+OLDEST_PYTHON = (3, 10)
+SPARK = "4.2"
+_DRIVER_SET = "driver"
+_SCALA = re.compile(r"_(\d+\.\d+)$")
+
+
+def check_machine() -> list[Finding]:
+    """Every check that needs no configuration."""
+    checks: list[Callable[[], Finding]] = [check_python, check_java, check_spark, check_jars, check_scala, check_client]
+    return [check() for check in checks]
+
+
+def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
+    """The interpreter that runs this."""
+    found = ".".join(str(part) for part in version)
+    if version < OLDEST_PYTHON:
+        return failed("Python", f"{found}, expected 3.10 or newer", "make setup PYTHON=/path/to/python3.10")
+    return ok("Python", found)
+
+
+def check_java() -> Finding:
+    """Java for Spark."""
+    try:
+        java = find_java()
+    except SetupError as error:
+        found, _, remedy = str(error).partition("; ")
+        return failed("Java", found, remedy)
+    return ok("Java", f"{java.version} at {java.home}")
+
+
+def check_spark() -> Finding:
+    """The pyspark package, and whether it will be the Spark that runs."""
+    version = package_version("pyspark")
+    if version is None:
+        return failed("pyspark", "is not installed", "pip install 'pyspark==4.2.*'")
+    if not version.startswith(f"{SPARK}."):
+        return failed(
+            "pyspark", f"{version}, expected {SPARK}: the jars are made for it", "pip install 'pyspark==4.2.*'"
+        )
+    core = core_jar()
+    if core is None:
+        return unknown("pyspark", f"{version}; no Spark jars beside it (a Spark Connect client has none)")
+    if f"-{version}.jar" not in core.name:
+        return failed("pyspark", f"{version}, but SPARK_HOME holds {core.name}", "unset SPARK_HOME")
+    return ok("pyspark", version)
+
+
+def check_jars() -> Finding:
+    """The driver's jars and their checksums."""
+    remedy = "python -m srm_spark.jars driver"
+    if not cached(_DRIVER_SET):
+        return failed("driver jars", "are not downloaded", remedy)
+    try:
+        jars = fetch(_DRIVER_SET)
+    except SetupError as error:
+        found, _, remedy = str(error).partition("; ")
+        return failed("driver jars", found, remedy)
+    return ok("driver jars", f"{len(jars)} jars with the right checksums in {jars[0].parent}")
+
+
+def check_scala() -> Finding:
+    """Scala of the jars against Scala of Spark: another suffix gives NoSuchMethodError in the middle of a run."""
+    core = core_jar()
+    ours = {match[1] for jar in JAR_SETS[_DRIVER_SET].dependencies if (match := _SCALA.search(jar.artifact))}
+    if core is None:
+        return unknown("Scala", f"jars for {', '.join(sorted(ours))}; no Spark jars to compare with")
+    theirs = core.name.partition("_")[2].partition("-")[0]
+    if ours != {theirs}:
+        found = f"jars for {', '.join(sorted(ours))}, but Spark is built with {theirs}"
+        return failed("Scala", found, "unset SPARK_HOME; pip install 'pyspark==4.2.*'")
+    return ok("Scala", f"{theirs} in Spark and in the jars")
+
+
+def check_client() -> Finding:
+    """confluent-kafka and the librdkafka inside."""
+    version = package_version("confluent-kafka")
+    if version is None:
+        return failed("confluent-kafka", "is not installed", "pip install 'confluent-kafka>=2.16.1,<3'")
+    return ok("confluent-kafka", f"{version}, librdkafka {librdkafka_version()}")
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed package."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def core_jar() -> Path | None:
+    """`spark-core` of the Spark that would run: that of SPARK_HOME, else of the pyspark package."""
+    home = os.environ.get("SPARK_HOME")
+    if not home:
+        spec = importlib.util.find_spec("pyspark")
+        home = next(iter(spec.submodule_search_locations or ()), None) if spec else None
+    return next(iter(sorted(Path(home).glob("jars/spark-core_*.jar"))), None) if home else None

@@ -1,0 +1,125 @@
+"""Checks of what one flow may do on its two clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import wraps
+
+from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.doctor.report import Finding, failed, ok, unknown
+from srm_spark.errors import SrmError
+from srm_spark.filters import is_replicated
+from srm_spark.flow.clusters import connect
+from srm_spark.kafka.access import Access, Operations
+
+_SHOWN = 3
+_Check = Callable[[FlowSettings, Access, Access], Iterator[Finding]]
+
+
+def _guarded(check: _Check) -> _Check:
+    """What goes wrong in the middle leaves the rest unknown; the other checks go on."""
+
+    @wraps(check)
+    def run(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+        try:
+            yield from check(flow, source, target)
+        except SrmError as error:
+            yield unknown(f"permissions {flow.flow}", f"not all checked: {error}")
+
+    return run
+
+
+@_guarded
+def check_source(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+    """READ and DESCRIBE_CONFIGS on the selected topics, WRITE on the offset-syncs topic or CREATE."""
+    alias = flow.flow.source
+    needed = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
+    yield _topics(f"{flow.flow}: read the topics on {alias}", _selected(flow, source), needed, source, flow.source)
+    if flow.syncs.enabled:
+        side, cluster = (target, flow.target) if flow.syncs.on_target else (source, flow.source)
+        check = f"{flow.flow}: write offset syncs on {cluster.alias}"
+        yield _own_topic(check, connect(flow).syncs_topic, frozenset({"WRITE"}), side, cluster)
+
+
+@_guarded
+def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+    """CREATE, WRITE on the remote topics, READ and WRITE on the progress topic, READ on the claim's group."""
+    alias = flow.flow.target
+    on_cluster = target.on_cluster()
+    check = f"{flow.flow}: create topics on {alias}"
+    if on_cluster is not None and "CREATE" in on_cluster:
+        yield ok(check, "CREATE on the cluster")
+    else:
+        found = "no CREATE on the cluster; whether single names or prefixes may be created cannot be seen"
+        yield unknown(check, found, _grant(flow.target, target, ["CREATE"], "--cluster"))
+    policy = connect(flow).policy
+    names = {policy.format_remote_topic(flow.flow.source, topic) for topic in _selected(flow, source)}
+    there = names & target.topic_partitions().keys()
+    yield _topics(f"{flow.flow}: write the remote topics on {alias}", there, frozenset({"WRITE"}), target, flow.target)
+    needed = frozenset({"READ", "WRITE"})
+    check = f"{flow.flow}: record progress on {alias}"
+    yield _own_topic(check, flow.progress_topic, needed, target, flow.target)
+    yield _group(flow, target)
+
+
+def _selected(flow: FlowSettings, source: Access) -> list[str]:
+    ends, heartbeats = connect(flow), flow.topics.heartbeats_replicated
+    names = source.topic_partitions()
+    return [name for name in names if is_replicated(name, ends.topics, ends.policy, flow.flow.target, heartbeats)]
+
+
+def _topics(
+    check: str, names: Collection[str], needed: Operations, access: Access, cluster: ClusterSettings
+) -> Finding:
+    if not names:
+        return unknown(check, "no such topic is there yet, or none may be described")
+    allowed = access.on_topics(names)
+    lacking = {name: needed - had for name, had in allowed.items() if had is not None and needed - had}
+    if lacking:
+        missing = sorted(frozenset().union(*lacking.values()))
+        return failed(
+            check,
+            f"{len(lacking)} of {len(names)} topics lack {', '.join(missing)}: {_some(lacking)}",
+            _grant(cluster, access, missing, f"--topic '{sorted(lacking)[0]}'"),
+        )
+    dark = [name for name, had in allowed.items() if had is None]
+    if dark:
+        return unknown(check, f"the cluster does not tell what is allowed on {_some(dict.fromkeys(dark))}")
+    return ok(check, f"{', '.join(sorted(needed))} on {len(names)} topic{'s' * (len(names) != 1)}")
+
+
+def _own_topic(check: str, topic: str, needed: Operations, access: Access, cluster: ClusterSettings) -> Finding:
+    allowed = access.on_topics([topic])
+    if topic in allowed:
+        return _topics(check, [topic], needed, access, cluster)
+    on_cluster = access.on_cluster()
+    if on_cluster is not None and "CREATE" in on_cluster:
+        return ok(check, f"{topic} is not there yet and may be created")
+    found = f"{topic} is not there, or hidden; CREATE on the cluster is missing"
+    return unknown(check, found, _grant(cluster, access, ["CREATE", *sorted(needed)], f"--topic '{topic}'"))
+
+
+def _group(flow: FlowSettings, target: Access) -> Finding:
+    group = f"srm-{flow.flow}"
+    check = f"{flow.flow}: claim the flow on {flow.flow.target}"
+    allowed = target.on_group(group)
+    if allowed is None:
+        return unknown(
+            check, f"READ on group {group} shows when the flow starts for the first time: there is no such group yet"
+        )
+    if "READ" in allowed:
+        return ok(check, f"READ on group {group}")
+    return failed(
+        check, f"READ on group {group} is missing", _grant(flow.target, target, ["READ"], f"--group '{group}'")
+    )
+
+
+def _some(names: Mapping[str, object]) -> str:
+    shown = ", ".join(sorted(names)[:_SHOWN])
+    return f"{shown}, …" if len(names) > _SHOWN else shown
+
+
+def _grant(cluster: ClusterSettings, access: Access, operations: Collection[str], resource: str) -> str:
+    named = " ".join(f"--operation {''.join(part.title() for part in name.split('_'))}" for name in operations)
+    server = cluster.bootstrap_servers
+    return f"kafka-acls.sh --bootstrap-server {server} --add --allow-principal '{access.principal}' {named} {resource}"

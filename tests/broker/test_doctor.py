@@ -1,0 +1,170 @@
+"""`srm-driver doctor` against clusters that answer, do not answer, refuse, and allow less than is needed."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from srm_spark.cli.driver import run
+from srm_spark.doctor import Finding, Health, examine
+from srm_spark.testing import KafkaCluster, LocalKafka
+
+SECONDS = 4.0
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+ONE_COPY = {
+    "replication.factor": "1",
+    "offset-syncs.topic.replication.factor": "1",
+    "offset.storage.replication.factor": "1",
+}
+
+Keys = Mapping[str, str]
+Examine = Callable[[Keys], dict[str, Finding]]
+
+
+def write(path: Path, keys: Keys) -> Path:
+    path.write_text("".join(f"{key} = {value}\n" for key, value in keys.items()))
+    return path
+
+
+def keys(source: str, target: str, **more: str) -> dict[str, str]:
+    flow = {"A.bootstrap.servers": source, "B.bootstrap.servers": target, "A->B.enabled": "true", "A->B.topics": ".*"}
+    return {"clusters": "A, B", **flow, **ONE_COPY, **more}
+
+
+@pytest.fixture
+def findings(tmp_path: Path) -> Examine:
+    """Examine a configuration; findings by the name of their check."""
+
+    def run_it(written: Keys) -> dict[str, Finding]:
+        path = write(tmp_path / "srm.properties", written)
+        return {finding.check: finding for finding in examine([path], seconds=SECONDS)}
+
+    return run_it
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[LocalKafka]:
+    """A broker with logins and an authorizer: `admin` may do everything, `guest` nothing."""
+    users = 'username="admin" password="secret" user_admin="secret" user_guest="guest"'
+    overrides = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "inter.broker.listener.name": "SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN} {users};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:admin",
+    }
+    with LocalKafka("guarded", overrides=overrides) as broker:
+        yield broker
+
+
+def login(alias: str, user: str, password: str) -> dict[str, str]:
+    return {
+        f"{alias}.security.protocol": "SASL_PLAINTEXT",
+        f"{alias}.sasl.mechanism": "PLAIN",
+        f"{alias}.sasl.jaas.config": f'{PLAIN} username="{user}" password="{password}";',
+    }
+
+
+def create(bootstrap_servers: str, topic: str, **extra: Any) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, **extra})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+
+
+def test_clusters_that_answer_are_fine(
+    findings: Examine, primary: KafkaCluster, secondary: KafkaCluster, unique: str
+) -> None:
+    create(primary.bootstrap_servers, f"orders-{unique}")
+    found = findings(keys(primary.bootstrap_servers, secondary.bootstrap_servers))
+    assert not [finding for finding in found.values() if finding.health is Health.FAILED]
+    assert found["cluster A"].found == f"{primary.bootstrap_servers}: 1 broker"
+    assert found["A->B: read the topics on A"].health is Health.OK
+    assert found["A->B: create topics on B"].health is Health.OK
+
+
+def test_more_copies_than_brokers_are_told(findings: Examine, primary: KafkaCluster, secondary: KafkaCluster) -> None:
+    written = keys(primary.bootstrap_servers, secondary.bootstrap_servers) | {"replication.factor": "2"}
+    found = findings(written)["cluster B"]
+    assert found.health is Health.FAILED
+    assert found.found.endswith("too few for replication.factor = 2")
+    assert found.remedy == "add brokers, or -D replication.factor=1"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [("127.0.0.1:1", "nobody listens there"), ("nowhere.invalid:9092", "the host name cannot be resolved")],
+)
+def test_a_cluster_that_is_not_there_leaves_the_other_checks_alone(
+    findings: Examine, primary: KafkaCluster, address: str, told: str
+) -> None:
+    found = findings(keys(primary.bootstrap_servers, address))
+    assert found["cluster B"].health is Health.FAILED
+    assert told in found["cluster B"].found
+    assert "B.bootstrap.servers" in found["cluster B"].remedy
+    assert found["cluster A"].health is Health.OK
+    assert found["permissions A->B"].health is Health.UNKNOWN
+
+
+def test_a_port_of_something_else_is_told(findings: Examine, primary: KafkaCluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        found = findings(keys(primary.bootstrap_servers, f"127.0.0.1:{silent.getsockname()[1]}"))["cluster B"]
+    assert found.health is Health.FAILED
+    assert "no answer in time" in found.found
+
+
+def test_refused_credentials_are_not_called_unreachable(
+    findings: Examine, primary: KafkaCluster, guarded: LocalKafka
+) -> None:
+    written = keys(primary.bootstrap_servers, guarded.bootstrap_servers) | login("B", "admin", "wrong")
+    found = findings(written)["cluster B"]
+    assert found.health is Health.FAILED
+    assert "the cluster refuses the credentials" in found.found
+    assert "wrong" not in found.found
+    assert found.remedy == "correct B.sasl.jaas.config and B.sasl.mechanism"
+
+
+def test_a_wrong_security_protocol_is_told(findings: Examine, primary: KafkaCluster, guarded: LocalKafka) -> None:
+    found = findings(keys(primary.bootstrap_servers, guarded.bootstrap_servers))["cluster B"]
+    assert "does not speak this protocol" in found.found
+    assert "B.security.protocol" in found.remedy
+
+
+def test_missing_permissions_are_told_with_the_command_that_grants_them(
+    findings: Examine, guarded: LocalKafka, unique: str
+) -> None:
+    admin = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "admin"}
+    create(guarded.bootstrap_servers, f"orders-{unique}", **admin, **{"sasl.password": "secret"})
+    everybody = keys(guarded.bootstrap_servers, guarded.bootstrap_servers)
+
+    allowed = findings(everybody | login("A", "admin", "secret") | login("B", "admin", "secret"))
+    assert not [finding for finding in allowed.values() if finding.health is Health.FAILED]
+    assert allowed["A->B: read the topics on A"].health is Health.OK
+
+    found = findings(everybody | login("A", "admin", "secret") | login("B", "guest", "guest"))
+    claim = found["A->B: claim the flow on B"]
+    assert claim.health is Health.FAILED
+    assert claim.remedy == (
+        f"kafka-acls.sh --bootstrap-server {guarded.bootstrap_servers} --add --allow-principal 'User:guest' "
+        "--operation Read --group 'srm-A->B'"
+    )
+    assert found["A->B: create topics on B"].health is Health.UNKNOWN
+
+
+def test_the_command_prints_everything_and_exits_1(tmp_path: Path, primary: KafkaCluster) -> None:
+    path = write(tmp_path / "srm.properties", keys(primary.bootstrap_servers, "nowhere.invalid:1"))
+    done = CliRunner().invoke(run, ["doctor", "--config", str(path), "--output", "json"])
+    assert done.exit_code == 1
+    answer = {finding["check"]: finding["health"] for finding in json.loads(done.stdout)}
+    assert (answer["Python"], answer["cluster A"], answer["cluster B"]) == ("ok", "ok", "failed")
+
+    done = CliRunner().invoke(run, ["--config", str(path), "doctor"])
+    assert "failed  cluster B: nowhere.invalid:1: the host name cannot be resolved" in done.stdout
