@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from srm_spark.kafka.rows import Run
-from srm_spark.model import Hold, Interval, TopicPartition
+from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
 
 REPORT_SCHEMA = (
     "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
@@ -21,6 +21,31 @@ REPORT_SCHEMA = (
 
 FOREIGN_WRITER = "foreign writer"
 """How a failure begins when target offsets are not contiguous."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What is remembered of a run until it is acknowledged; the run itself would keep its Arrow batch in memory."""
+
+    stretches: tuple[OffsetRange, ...]
+    """Source offsets, cut where one is missing."""
+    count: int
+    bytes: int
+    zero_timestamps: int
+    last_timestamp: int
+
+    @classmethod
+    def of(cls, run: Run) -> Sent:
+        """The run's numbers."""
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(run.offsets) != 1) + 1))
+        firsts, lasts = run.offsets[starts].tolist(), run.offsets[np.append(starts[1:], run.count) - 1].tolist()
+        return cls(
+            stretches=tuple(OffsetRange(first, last + 1) for first, last in zip(firsts, lasts, strict=True)),
+            count=run.count,
+            bytes=run.bytes,
+            zero_timestamps=int((run.timestamps == 0).sum()),
+            last_timestamp=int(run.timestamps[-1]),
+        )
 
 
 @dataclass
@@ -46,38 +71,34 @@ class PartitionReport:
     latency_ms: int | None = None
     """Acknowledgement minus record timestamp, of the last record."""
 
-    def add(self, run: Run, first: int, last: int, at: float, error: str | None) -> None:
+    def add(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
         """Take in the acknowledgements of the next run: target offsets of its two ends, time of the last one."""
         if self.failure is not None:
             return  # nothing behind a failure counts
         if error is not None or first < 0 or last < 0:
             self.failure = error or "no acknowledgement came in time"
             return
-        if last - first != run.count - 1:
+        if last - first != sent.count - 1:
             self.failure = (
-                f"{FOREIGN_WRITER}: {run.count} records lie at target offsets {first} to {last}: "
+                f"{FOREIGN_WRITER}: {sent.count} records lie at target offsets {first} to {last}: "
                 "somebody else writes to the remote topic, or a record was refused"
             )
             return
-        self._extend(run, first)
-        self.records += run.count
-        self.bytes += run.bytes
-        self.zero_timestamps += int((run.timestamps == 0).sum())
-        if run.timestamps[-1] > 0:
-            self.latency_ms = int(at * 1000) - int(run.timestamps[-1])
+        self._extend(sent.stretches, first)
+        self.records += sent.count
+        self.bytes += sent.bytes
+        self.zero_timestamps += sent.zero_timestamps
+        if sent.last_timestamp > 0:
+            self.latency_ms = int(at * 1000) - sent.last_timestamp
 
-    def _extend(self, run: Run, first: int) -> None:
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(run.offsets) != 1) + 1))
-        counts = np.diff(np.append(starts, run.count))
-        new = [
-            Interval(int(run.offsets[start]), first + int(start), int(count))
-            for start, count in zip(starts, counts, strict=True)
-        ]
-        if self.intervals:
-            before = self.intervals[-1]
-            if (before.upstream_end, before.downstream_end) == new[0][:2]:
-                self.intervals[-1] = before._replace(count=before.count + new.pop(0).count)
-        self.intervals += new
+    def _extend(self, stretches: Sequence[OffsetRange], downstream: int) -> None:
+        for start, end in stretches:
+            last = self.intervals[-1] if self.intervals else None
+            if last is not None and (last.upstream_end, last.downstream_end) == (start, downstream):
+                self.intervals[-1] = last._replace(count=last.count + end - start)
+            else:
+                self.intervals.append(Interval(start, downstream, end - start))
+            downstream += end - start
 
 
 def report_batch(reports: Iterable[PartitionReport], is_cut: bool) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.limits import Route, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer
-from srm_spark.kafka.reports import PartitionReport, report_batch
+from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
 from srm_spark.kafka.rows import Run, runs_of
 from srm_spark.model import Hold, TopicPartition
 
@@ -89,11 +89,10 @@ class _Writing:
         self.is_cut = False
         self._task = task
         self._reports: dict[TopicPartition, PartitionReport] = {}
-        self._runs: list[tuple[PartitionReport, Run, _Acks]] = []
+        self._sent: list[tuple[PartitionReport, Sent, _Acks]] = []
         self._last_error = LastError()
         self._producers: dict[int, Producer] = {}
         self._last_ack = time.monotonic()
-        self._unacknowledged = 0
 
     def write(self, run: Run) -> None:
         """Produce the rows of one run, up to the first one that the target would refuse."""
@@ -118,8 +117,8 @@ class _Writing:
     def finish(self) -> list[PartitionReport]:
         """Wait for the acknowledgements and turn them into reports."""
         self._drain()
-        for report, run, acks in self._runs:
-            report.add(run, acks.first, acks.last, acks.at, self._reason(acks))
+        for report, sent, acks in self._sent:
+            report.add(sent, acks.first, acks.last, acks.at, self._reason(acks))
         for size in [size for size, producer in self._producers.items() if self._is_broken(producer)]:
             discard_producer(self._options(size))
         return list(self._reports.values())
@@ -127,7 +126,8 @@ class _Writing:
     def _produce(self, route: Route, run: Run, report: PartitionReport) -> None:
         producer = self._producer(route.limits.batch_bytes)
         acks = _Acks()
-        self._runs.append((report, run, acks))
+        sent = Sent.of(run)
+        self._sent.append((report, sent, acks))
         produce, topic, number = producer.produce, route.remote_topic, run.partition.partition
         last = run.count - 1
         for index, (key, value, timestamp, headers) in enumerate(run.records()):
@@ -145,7 +145,7 @@ class _Writing:
                 except KafkaException as error:
                     acks.error = error.args[0]
                     return
-        self.bytes += run.bytes
+        self.bytes += sent.bytes
         producer.poll(0)
 
     def _wait(self, producer: Producer) -> None:
@@ -188,7 +188,7 @@ class _Writing:
         return {**self._task.options, "batch.size": size}
 
     def _is_broken(self, producer: Producer) -> bool:
-        return len(producer) > 0 or any(acks.error is not None for _, _, acks in self._runs)
+        return len(producer) > 0 or any(acks.error is not None for _, _, acks in self._sent)
 
     def _reason(self, acks: _Acks) -> str | None:
         if acks.error is None:

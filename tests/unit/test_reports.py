@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from srm_spark.kafka.reports import FOREIGN_WRITER, REPORT_SCHEMA, PartitionReport, read_report, report_batch
+from srm_spark.kafka.reports import FOREIGN_WRITER, REPORT_SCHEMA, PartitionReport, Sent, read_report, report_batch
 from srm_spark.model import Hold, Interval, TopicPartition
 from tests.unit.arrow_rows import run_of
 
@@ -15,24 +15,24 @@ NOW = 1000.0
 
 def test_intervals_follow_the_gaps_of_the_source() -> None:
     report = PartitionReport(T0)
-    report.add(run_of([5, 6, 9, 10, 20]), 100, 104, NOW, None)
+    report.add(Sent.of(run_of([5, 6, 9, 10, 20])), 100, 104, NOW, None)
     assert report.intervals == [Interval(5, 100, 2), Interval(9, 102, 2), Interval(20, 104, 1)]
     assert (report.records, report.bytes, report.failure) == (5, 10, None)
 
 
 def test_neighbouring_runs_become_one_interval_only_if_both_sides_go_on() -> None:
     report = PartitionReport(T0)
-    report.add(run_of([0, 1]), 10, 11, NOW, None)
-    report.add(run_of([2, 3, 7]), 12, 14, NOW, None)
-    report.add(run_of([8]), 20, 20, NOW, None)
+    report.add(Sent.of(run_of([0, 1])), 10, 11, NOW, None)
+    report.add(Sent.of(run_of([2, 3, 7])), 12, 14, NOW, None)
+    report.add(Sent.of(run_of([8])), 20, 20, NOW, None)
     assert report.intervals == [Interval(0, 10, 4), Interval(7, 14, 1), Interval(8, 20, 1)]
 
 
 @pytest.mark.parametrize(("first", "last"), [(10, 13), (10, 11), (12, 10)])
 def test_target_offsets_that_are_not_in_one_piece_are_a_failure(first: int, last: int) -> None:
     report = PartitionReport(T0)
-    report.add(run_of([0]), 9, 9, NOW, None)
-    report.add(run_of([1, 2, 3]), first, last, NOW, None)
+    report.add(Sent.of(run_of([0])), 9, 9, NOW, None)
+    report.add(Sent.of(run_of([1, 2, 3])), first, last, NOW, None)
     assert report.failure is not None
     assert report.failure.startswith(FOREIGN_WRITER)
     assert report.intervals == [Interval(0, 9, 1)]
@@ -41,9 +41,9 @@ def test_target_offsets_that_are_not_in_one_piece_are_a_failure(first: int, last
 @pytest.mark.parametrize(("error", "first"), [("REFUSED: no", 0), (None, -1)])
 def test_nothing_behind_a_failure_counts(error: str | None, first: int) -> None:
     report = PartitionReport(T0)
-    report.add(run_of([0]), 0, 0, NOW, None)
-    report.add(run_of([1]), first, 1, NOW, error)
-    report.add(run_of([2]), 2, 2, NOW, None)
+    report.add(Sent.of(run_of([0])), 0, 0, NOW, None)
+    report.add(Sent.of(run_of([1])), first, 1, NOW, error)
+    report.add(Sent.of(run_of([2])), 2, 2, NOW, None)
     assert report.intervals == [Interval(0, 0, 1)]
     assert report.failure == (error or "no acknowledgement came in time")
     assert report.records == 1
@@ -51,9 +51,9 @@ def test_nothing_behind_a_failure_counts(error: str | None, first: int) -> None:
 
 def test_zero_timestamps_are_counted_and_give_no_latency() -> None:
     report = PartitionReport(T0)
-    report.add(run_of([0, 1, 2], timestamps=[999_000, 0, 0]), 0, 2, NOW, None)
+    report.add(Sent.of(run_of([0, 1, 2], timestamps=[999_000, 0, 0])), 0, 2, NOW, None)
     assert (report.zero_timestamps, report.latency_ms) == (2, None)
-    report.add(run_of([3], timestamps=[999_500]), 3, 3, NOW, None)
+    report.add(Sent.of(run_of([3], timestamps=[999_500])), 3, 3, NOW, None)
     assert report.latency_ms == 500
 
 
@@ -81,6 +81,6 @@ def test_no_report_is_an_empty_batch() -> None:
 def test_intervals_of_many_gaps_are_plain_numbers() -> None:
     """numpy's own integers would not go into JSON."""
     report = PartitionReport(T0)
-    report.add(run_of(list(range(0, 20, 2))), 0, 9, NOW, None)
+    report.add(Sent.of(run_of(list(range(0, 20, 2)))), 0, 9, NOW, None)
     assert all(type(number) is int for interval in report.intervals for number in interval)
     assert np.sum([interval.count for interval in report.intervals]) == 10
