@@ -51,6 +51,8 @@ class FlowRunner:
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until it has ended; False on timeout."""
+        if self._thread.ident is None:  # never started
+            return True
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
