@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -175,14 +175,24 @@ def suggestions(source: str, target: str) -> list[str]:
 def workspace() -> Iterator[None]:
     """A folder for all temporary files: ours, the Python workers' and those of every JVM that is started."""
     directory = tempfile.mkdtemp(prefix="srm-demo-")
-    java_options = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -Djava.io.tmpdir={directory}".strip()
+    java_options = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -Djava.io.tmpdir={directory} -XX:-UsePerfData".strip()
     os.environ.update(TMPDIR=directory, JDK_JAVA_OPTIONS=java_options)
     tempfile.tempdir = directory
     try:
         yield
     finally:
+        end_children()
         tempfile.tempdir = None
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def end_children() -> None:
+    """End Spark's JVM, however far its start has come: it would outlive us and write to the folder again."""
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(int(pid), signal.SIGKILL)
+                os.waitpid(int(pid), 0)
 
 
 @contextmanager
