@@ -1,0 +1,137 @@
+"""spark-submit.sh against real brokers: local, and with executors that have nothing but what is sent to them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+
+from srm_spark.cli.pack import pack
+from srm_spark.testing import KafkaCluster
+from tests.awaiting import await_until
+from tests.broker.mirror import assert_copied, write_config
+from tests.kafka_io import Kafka, numbered, records
+
+ROOT = Path(__file__).parents[2]
+SLOW = 200.0
+"""Seconds for a cluster of Spark's own to start, unpack the environment and run its first batch on a loaded machine."""
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> Iterator[Path]:
+    """The wheel's Spark under another path: its workers write below SPARK_HOME."""
+    home = tmp_path / "spark"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    yield home
+    shutil.rmtree(home)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A flow of one topic, and the folder where it runs."""
+
+    source: Kafka
+    target: Kafka
+    topic: str
+    flow: str
+    config: Path
+
+    @property
+    def remote(self) -> str:
+        """The topic's copy."""
+        return f"{self.flow.partition('->')[0]}.{self.topic}"
+
+    @property
+    def log(self) -> str:
+        """What spark-submit.sh has printed so far."""
+        return (self.config.parent / "log").read_text()
+
+    @contextmanager
+    def submitted(self, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A running spark-submit.sh; it ends with the block."""
+        folder = self.config.parent
+        with (folder / "log").open("wb") as log:
+            command = [
+                str(ROOT / "spark-submit.sh"),
+                "--config",
+                str(self.config),
+                "--conf",
+                "spark.ui.enabled=false",
+                *arguments,
+            ]
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env={**os.environ, **environment})
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait(SLOW)
+
+
+@pytest.fixture
+def job(primary: KafkaCluster, secondary: KafkaCluster, unique: str, tmp_path: Path) -> Job:
+    """From primary to secondary."""
+    topic, flow = f"t-{unique}", f"a{unique}->b{unique}"
+    clusters = {f"a{unique}": primary, f"b{unique}": secondary}
+    config = write_config(tmp_path / "srm.properties", clusters, [flow], {"topics": topic})
+    return Job(Kafka(primary), Kafka(secondary), topic, flow, config)
+
+
+@pytest.mark.timeout(2 * SLOW + 60)
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,1,1024]"])
+def test_a_topic_is_copied_and_sigterm_ends_cleanly(master: str, job: Job, spark_home: Path) -> None:
+    pack(ROOT)  # spark-submit.sh would, too, but its time is not Spark's
+    job.source.create(job.topic, 3)
+    job.source.write(job.topic, numbered(300, 3))
+    with job.submitted("--master", master, SPARK_HOME=str(spark_home)) as process:
+        assert_copied(job.source, job.topic, job.target, job.remote, SLOW)
+        job.source.write(job.topic, numbered(30, 3, "more"))
+        assert_copied(job.source, job.topic, job.target, job.remote)
+        process.send_signal(signal.SIGTERM)
+        process.wait(SLOW)
+    assert process.returncode == 0, job.log
+    assert f"--master '{master}'" in job.log, "the command is printed"
+    assert f"flow={job.flow} state=stopped" in job.log, job.log
+    assert "state=retrying" not in job.log, job.log
+    assert records(job.target.read(job.remote)) == records(job.source.read(job.topic))
+
+
+def test_sigterm_while_spark_starts_is_not_lost(job: Job) -> None:
+    with job.submitted("--master", "local[1]") as process:
+        await_until(lambda: "spark-submit" in job.log, SLOW, "the command is printed")
+        process.send_signal(signal.SIGTERM)
+        process.wait(SLOW)
+    assert process.returncode == 0, job.log
+    assert "state=running" not in job.log
+
+
+def test_speculation_is_refused(job: Job) -> None:
+    with job.submitted("--master", "local[1]", "--conf", "spark.speculation=true") as process:
+        process.wait(SLOW)
+    assert process.returncode == 1, job.log
+    assert "spark.speculation is on" in job.log
+    assert "Traceback" not in job.log
+
+
+def test_a_driver_whose_jvm_dies_ends_and_frees_its_flow(job: Job) -> None:
+    job.source.create(job.topic)
+    with job.submitted("--master", "local[1]") as process:
+        await_until(lambda: "state=running" in job.log, SLOW, lambda: job.log)
+        (jvm,) = psutil.Process(process.pid).children()
+        (driver,) = [child for child in jvm.children() if "srm_driver.py" in " ".join(child.cmdline())]
+        jvm.kill()
+        assert process.wait(SLOW) != 0
+        driver.wait(SLOW)
+    assert "Spark ended under the driver; start it again" in job.log
