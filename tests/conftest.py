@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
 from srm_spark.jars import fetch, find_java
@@ -19,6 +20,10 @@ from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "broker")
+
+# A slow example says nothing on a machine that does other things as well; pytest's timeout ends a hanging one.
+hypothesis_settings.register_profile("srm-spark", deadline=None)
+hypothesis_settings.load_profile("srm-spark")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

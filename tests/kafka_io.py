@@ -70,12 +70,13 @@ class Kafka:
             "topic.metadata.refresh.interval.ms": 1000,
             **_dotted(security),
         }
+        self._security = _dotted(security)
         self._admin_client: AdminClient | None = None
 
     @property
     def _admin(self) -> AdminClient:
         self._admin_client = self._admin_client or AdminClient(
-            {"bootstrap.servers": self.bootstrap_servers}, logger=_QUIET
+            {"bootstrap.servers": self.bootstrap_servers, **self._security}, logger=_QUIET
         )
         return self._admin_client
 

@@ -45,6 +45,13 @@ def parse_jaas(text: str) -> JaasEntry:
     return JaasEntry(words[0], options)
 
 
+def write_jaas(entry: JaasEntry) -> str:
+    """The text of an entry."""
+    quoted = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in entry.options.items()}
+    options = "".join(f' {name}="{value}"' for name, value in quoted.items())
+    return f"{entry.module} required{options};"
+
+
 def _tokens(text: str) -> list[str]:
     found: list[str] = []
     at = 0

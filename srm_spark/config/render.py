@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from srm_spark.config.keys_client import CLIENT_KEYS, ClientKey
-from srm_spark.config.sasl import sasl_options
+from srm_spark.config.sasl import sasl_options, spark_login
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.config.tls import tls_options
 
@@ -53,7 +53,7 @@ def unmapped(cluster: ClusterSettings, extra: Mapping[str, str]) -> dict[str, st
 
 def spark_kafka_options(cluster: ClusterSettings, consumer: Mapping[str, str]) -> dict[str, str]:
     """Options of Spark's Kafka source: Java properties behind `kafka.`, topics never created by asking."""
-    together = _together(cluster, consumer)
+    together = spark_login(_together(cluster, consumer))
     options = {f"kafka.{name}": value for name, value in together.items() if name not in _SPARK_OWN}
     options["kafka.bootstrap.servers"] = together["bootstrap.servers"]
     options["kafka.allow.auto.create.topics"] = "false"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srm_spark.config.jaas import JaasEntry, parse_jaas
+from srm_spark.config.jaas import JaasEntry, parse_jaas, write_jaas
 from srm_spark.config.keys_client import CLIENT_KEYS
 from srm_spark.config.tls import truststore
 
@@ -15,6 +15,7 @@ _OIDC_HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
 _OAUTH = "sasl.oauthbearer."
+_OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _CREDENTIALS = f"{_OAUTH}client.credentials."
 _ASSERTION = f"{_OAUTH}assertion."
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -110,6 +111,25 @@ def _oauth(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
     # The identity provider may have another CA than the brokers; Java takes it from the login module's options.
     https = truststore(entry.options, "https.")
     return {f"{_OAUTH}method": "oidc", **https, **{name: value for name, value in found.items() if value}}
+
+
+def spark_login(java: Mapping[str, str]) -> dict[str, str]:
+    """The login of Spark's Kafka client, which is of Kafka 3.9: newer properties become options of its login module.
+
+    Unlike newer clients it has to be told that tokens come from an endpoint.
+    """
+    if _mechanism(java) != "OAUTHBEARER" or not java.get("security.protocol", "").strip().upper().startswith("SASL"):
+        return dict(java)
+    entry = parse_jaas(java["sasl.jaas.config"]) if java.get("sasl.jaas.config") else JaasEntry(_OAUTH_MODULE)
+    newer = {
+        "clientId": java.get(f"{_CREDENTIALS}client.id"),
+        "clientSecret": java.get(f"{_CREDENTIALS}client.secret"),
+        "scope": java.get(f"{_OAUTH}scope"),
+    }
+    entry = JaasEntry(entry.module, {**entry.options, **{name: value for name, value in newer.items() if value}})
+    known = {name: value for name, value in java.items() if not name.startswith((_CREDENTIALS, f"{_OAUTH}scope"))}
+    known.setdefault("sasl.login.callback.handler.class", _OIDC_HANDLERS[0])
+    return {**known, "sasl.jaas.config": write_jaas(entry)}
 
 
 def _kerberos(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ Ends by an exception when something failed, and in peace when it is told to stop
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -64,6 +65,7 @@ class FlowRun:
         self._claim = Claim(settings.flow, self._ends.target, settings.progress_topic, self._stop_generation)
         self._generation: Generation | None = None
         self._topics: dict[str, int] = {}
+        self._unseen: str | None = None
         self._topic_ids: dict[str, str] = {}
         self._next_look = 0.0
         self._ids_looked_at = 0
@@ -138,6 +140,7 @@ class FlowRun:
         self._stop_generation()
         self._progress.refresh()
         self._topics = self._remote.select()
+        self._unseen = self._remote.unseen(self._topics)
         prepared = self._remote.prepare(self._topics)
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
         self._topic_ids = self._ends.source.topic_ids(flowing)
@@ -174,13 +177,13 @@ class FlowRun:
         """Go on after a failure that another start position mends; anything else fails the run."""
         self._is_unclean = True  # the failure cut off the other tasks of the batch
         if SourceChanged.__name__ in failure:
-            log.warning("flow=%s %s", self._settings.flow, first_cause(failure))
+            log.warning("flow=%s %s", self._settings.flow, first_cause(failure, self._settings.flow.source))
             self._start_generation()
             return
         assert self._generation is not None  # a record whose timestamp Spark cannot hold fails the query
         found = unreadable(self._ends, self._generation.assignment.starts) if "overflow" in failure else {}
         if not found.keys() - self._holds.suspects:
-            raise FlowError(f"flow {self._settings.flow}: {first_cause(failure)}")
+            raise FlowError(f"flow {self._settings.flow}: {first_cause(failure, self._settings.flow.source)}")
         for partition, hold in found.items():
             log.warning(
                 "flow=%s partition=%s held at offset %s: %s", self._settings.flow, partition, hold.offset, hold.reason
@@ -206,7 +209,7 @@ class FlowRun:
         if new.records or new.losses:
             self._show(
                 FlowState.RUNNING,
-                None,
+                self._unseen,
                 records=new.records,
                 bytes=new.bytes,
                 zero_timestamps=new.zero_timestamps,
@@ -221,7 +224,7 @@ class FlowRun:
         )
         self._show(
             FlowState.RUNNING,
-            None,
+            self._unseen,
             topics=len(self._topics),
             partitions=sum(self._topics.values()),
             lag_records=sum(max(0, end - positions[p].next_offset) for p, end in ends.items()),
@@ -233,8 +236,18 @@ def _ranges(lost: Iterable[OffsetRange]) -> str:
     return ", ".join(f"{start} to {end - 1}" for start, end in lost)
 
 
-def first_cause(failure: str) -> str:
+_DENIED = re.compile(r"Not authorized to access (topics?|group): \[?([^\]\s]+)\]?")
+
+
+def first_cause(failure: str, source: str) -> str:
     """The line of a Spark error that says most: the innermost error of ours, else the first line."""
     lines = [line.strip() for line in failure.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("srm_spark.errors.")]
-    return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else "the query ended without a reason")
+    inner = [line.partition(": ")[2] for line in lines if line.startswith("Caused by: ")]
+    if not ours and (denied := _DENIED.search(failure)) is not None:
+        what = f"READ on {denied[1].rstrip('s')} {denied[2]}"
+        return f"Spark cannot read from {source}: {denied[0]}; allow {what} to the principal of these credentials"
+    if ours:
+        return ours[-1].partition(": ")[2]
+    first = lines[0] if lines else "the query ended without a reason"
+    return f"{first} ({inner[-1]})" if inner and inner[-1] not in first else first

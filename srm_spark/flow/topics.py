@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from srm_spark.config.rights import acl_name
 from srm_spark.errors import TargetUnavailable
 from srm_spark.filters import NameFilter, is_replicated
 from srm_spark.flow.clusters import Ends
@@ -43,6 +44,19 @@ class RemoteTopics:
     def select(self) -> dict[str, int]:
         """Source topics that flow now, with their partition counts."""
         return {name: count for name, count in self._ends.source.topics().items() if self._is_selected(name)}
+
+    def unseen(self, selected: Collection[str]) -> str | None:
+        """What the filter asks for and the source does not show; None where nothing is missing.
+
+        A topic that we may not describe looks exactly like one that does not exist.
+        """
+        exclude = NameFilter((".*",), self._settings.exclude)
+        names = [name for pattern in self._settings.include if not (name := acl_name(pattern)).endswith("*")]
+        missing = [name for name in names if name not in selected and exclude.matches(name)]
+        if selected and not missing:
+            return None
+        what = f"topic {', '.join(missing)}" if missing else f"a topic that matches {','.join(self._settings.include)}"
+        return f"{self._ends.source.alias} does not show {what}: there is none, or READ on it is not allowed"
 
     def remote_name(self, topic: str) -> str:
         """The topic's name on the target."""

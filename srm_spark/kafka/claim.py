@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.kafka.clients import LastError, member
 from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.failures import is_denied
 from srm_spark.model import Flow
 
 SESSION_MS = 10_000
@@ -49,11 +50,14 @@ class Claim:
         deadline = time.monotonic() + _JOIN_SECONDS
         try:
             while not self._held and time.monotonic() < deadline:
-                self._consumer.poll(0.2)
+                self._look_at(self._consumer.poll(0.2))
                 if self._consumer.assignment() and not self._held:
                     break  # we are a member, but partition 0 is another's
         except KafkaException as error:
-            raise self._target.failure(f"join the group {self.group}", error) from error
+            right = f"READ on group {self.group}, and on topic {self._topic}"
+            failure = self._target.failure(f"join the group {self.group}", error, right)
+            self.release()
+            raise failure from error
         if not self._held:
             self.release()
         return self._held
@@ -70,6 +74,11 @@ class Claim:
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+
+    def _look_at(self, message: Message | None) -> None:
+        error = None if message is None else message.error()
+        if error is not None and is_denied(error):
+            raise KafkaException(error)
 
     def _assigned(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         consumer.incremental_assign(partitions)

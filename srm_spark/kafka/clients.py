@@ -40,10 +40,14 @@ class LastError:
         if error.code() != KafkaError._ALL_BROKERS_DOWN or self.error is None:
             self.error = error
 
+    @property
+    def newest(self) -> KafkaError | None:
+        """The error that is shown."""
+        return self.error if self._followed is None else self._followed.newest
+
     def __str__(self) -> str:
-        if self._followed is not None:
-            return str(self._followed)
-        return str(self.error.str()) if self.error else "no error"
+        newest = self.newest
+        return str(newest.str()) if newest else "no error"
 
 
 def options(cluster: ClusterSettings, extra: Mapping[str, str], role: str) -> ClientOptions:

@@ -23,6 +23,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, admin_client
+from srm_spark.kafka.failures import remedy
 from srm_spark.model import TopicPartition
 
 _MOVING = (
@@ -119,7 +120,7 @@ class Cluster:
                     found[name] = str(future.result().topic_id)
                 except KafkaException as error:
                     if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise self.failure(f"describe topic {name}", error) from error
+                        raise self.failure(f"describe topic {name}", error, f"DESCRIBE on topic {name}") from error
         return found
 
     def configs(self, names: Collection[str]) -> dict[str, dict[str, TopicConfig]]:
@@ -132,7 +133,8 @@ class Cluster:
                     entries = future.result()
                 except KafkaException as error:
                     if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise self.failure(f"read the configs of topic {resource.name}", error) from error
+                        what, right = f"read the configs of topic {resource.name}", "DESCRIBE_CONFIGS on topic"
+                        raise self.failure(what, error, f"{right} {resource.name}") from error
                 else:
                     found[resource.name] = {key: _config(entry) for key, entry in entries.items()}
         return found
@@ -143,7 +145,8 @@ class Cluster:
         if not new:
             return {}
         futures = self._admin.create_topics(new, **self._limits())
-        return {name: self._refusal(future, KafkaError.TOPIC_ALREADY_EXISTS) for name, future in futures.items()}
+        fine = KafkaError.TOPIC_ALREADY_EXISTS
+        return {name: self._refusal(future, fine, f"CREATE on topic {name}") for name, future in futures.items()}
 
     def grow(self, partitions: Mapping[str, int]) -> dict[str, str | None]:
         """Raise partition counts; per topic None, or why it was refused."""
@@ -151,7 +154,7 @@ class Cluster:
             return {}
         new = [NewPartitions(name, count) for name, count in partitions.items()]
         futures = self._admin.create_partitions(new, **self._limits())
-        return {name: self._refusal(future, None) for name, future in futures.items()}
+        return {name: self._refusal(future, None, f"ALTER on topic {name}") for name, future in futures.items()}
 
     def first_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; partitions that are gone are left out."""
@@ -178,23 +181,24 @@ class Cluster:
                 if code == KafkaError.GROUP_ID_NOT_FOUND:
                     return []
                 if code not in _COORDINATOR_COMING or time.monotonic() > deadline:
-                    raise self.failure(f"describe the group {group}", error) from error
+                    raise self.failure(f"describe the group {group}", error, f"READ on group {group}") from error
                 time.sleep(_COORDINATOR_POLL_SECONDS)
             else:
                 return [f"{member.client_id} at {member.host}" for member in description.members or ()]
 
-    def failure(self, what: str, error: KafkaException) -> FlowError:
-        """The error to raise for a failed call: cluster, address, call, reason, remedy."""
+    def failure(self, what: str, error: KafkaException, right: str = "") -> FlowError:
+        """The error to raise for a failed call: cluster, address, call, reason, remedy; `right` is what it needs."""
         self._admin.poll(0)  # an admin client hands over what its threads met only when it is asked
         kafka_error: KafkaError = error.args[0]
         reason = kafka_error.str()
         if kafka_error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN):
             reason = f"{reason}; last seen: {self._last_error}"
-        return self._error(
-            f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}; "
+        otherwise = (
             f"check {self.alias}.bootstrap.servers, {self.alias}.security.protocol and the credentials, "
             "or run srm-driver doctor"
         )
+        hint = remedy(kafka_error, right, otherwise) if right else otherwise
+        return self._error(f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}; {hint}")
 
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self.timeout}
@@ -213,13 +217,14 @@ class Cluster:
                     if code in _MOVING and time.monotonic() < deadline:
                         late[kafka] = spec
                     elif code not in _GONE:
-                        raise self.failure(f"list offsets of {kafka.topic}-{kafka.partition}", error) from error
+                        what, right = f"list offsets of {kafka.topic}-{kafka.partition}", "DESCRIBE on topic"
+                        raise self.failure(what, error, f"{right} {kafka.topic}") from error
             asked = late
             if asked:
                 time.sleep(_RETRY_SECONDS)
         return found
 
-    def _refusal(self, future: Future[Any], fine: int | None) -> str | None:
+    def _refusal(self, future: Future[Any], fine: int | None, right: str) -> str | None:
         try:
             future.result()
         except KafkaException as error:
@@ -228,7 +233,7 @@ class Cluster:
                 return None
             if kafka_error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
                 raise self.failure("change topics", error) from error
-            return str(kafka_error.str())
+            return f"{kafka_error.str().rstrip('.')}; {remedy(kafka_error, right, '')}".rstrip("; ")
         return None
 
 

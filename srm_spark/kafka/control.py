@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, control_producer, reader
+from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 
 _POLL_SECONDS = 0.5
 _Acknowledge = Callable[[KafkaError | None, Message], None]
@@ -56,11 +57,11 @@ class ControlWriter:
         """Write records in order and wait until each one is acknowledged."""
         producer = self._producer or control_producer(self._cluster, self._properties, self._role, self._last_error)
         self._producer = producer
-        failed: list[str] = []
+        failed: list[tuple[str, KafkaError]] = []
 
         def acknowledge(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                failed.append(f"{message.topic()}: {error.str()}")
+                failed.append((str(message.topic()), error))
 
         deadline = time.monotonic() + self._timeout
         for record in records:
@@ -70,8 +71,9 @@ class ControlWriter:
             # A record that is late must not arrive behind the ones of the next attempt.
             producer.purge(in_queue=True, in_flight=True)
             self._producer = None
-            reason = failed[0] if failed else f"{left} records not acknowledged in {self._timeout:g} s"
-            raise self._failure(reason)
+            if failed:
+                raise self._refused(*failed[0])
+            raise self._failure(f"{left} records not acknowledged in {self._timeout:g} s")
 
     def _produce(
         self,
@@ -101,12 +103,19 @@ class ControlWriter:
                 if time.monotonic() > deadline:
                     raise self._failure(f"the queue stayed full for {self._timeout:g} s") from None
             except KafkaException as error:
-                raise self._failure(error.args[0].str()) from error
+                raise self._refused(record.topic, error.args[0]) from error
 
-    def _failure(self, reason: str) -> FlowError:
+    def _refused(self, topic: str, error: KafkaError) -> FlowError:
+        # Without a right to write anywhere the producer gets no id, and later errors only say that it is fatal.
+        seen = self._last_error.newest
+        cause = seen if seen is not None and is_denied(seen) else error
+        otherwise = "check that the topic exists and that WRITE is allowed"
+        return self._failure(f"{topic}: {named(cause)}", remedy(cause, f"WRITE on topic {topic}", otherwise))
+
+    def _failure(self, reason: str, hint: str = "check that the topic exists and that WRITE is allowed") -> FlowError:
         return self._error(
             f"cluster {self._cluster.alias} ({self._cluster.bootstrap_servers}): {self._role} cannot write: {reason}; "
-            f"last seen: {self._last_error}; check that the topic exists and that WRITE is allowed"
+            f"last seen: {self._last_error}; {hint}"
         )
 
 
@@ -131,8 +140,9 @@ class ControlReader:
             messages = self._consumer.consume(1000, _POLL_SECONDS)
             for message in messages:
                 if (error := message.error()) is not None:
-                    if not error.retriable() and error.code() != KafkaError._TRANSPORT:
-                        raise self._error(f"{self._where}: cannot read: {error.str()}; check that READ is allowed")
+                    if not is_passing(error):
+                        hint = remedy(error, f"READ on topic {self._topic}", "the next start tries again")
+                        raise self._error(f"{self._where}: cannot read: {named(error)}; {hint}")
                     continue
                 yield self._record(message)
             if not messages:

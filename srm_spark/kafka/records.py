@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, reader
+from srm_spark.kafka.failures import is_passing, named, remedy
 from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.tail import TailRecord
 
@@ -38,8 +39,9 @@ def read_range(
             messages = consumer.consume(1000, _POLL_SECONDS)
             for message in messages:
                 if (failure := message.error()) is not None:
-                    if not failure.retriable() and failure.code() != KafkaError._TRANSPORT:
-                        raise error(f"cluster {cluster.alias}: cannot read {partition}: {failure.str()}")
+                    if not is_passing(failure):
+                        hint = remedy(failure, f"READ on topic {partition.topic}", "the next start tries again")
+                        raise error(f"cluster {cluster.alias}: cannot read {partition}: {named(failure)}; {hint}")
                     continue
                 record = _record(message)
                 if record.offset >= offsets.end:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.kafka.clients import LastError
+from srm_spark.kafka.failures import is_denied, named, remedy
 from srm_spark.kafka.limits import Route, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
@@ -118,7 +119,7 @@ class _Writing:
         """Wait for the acknowledgements and turn them into reports."""
         self._drain()
         for report, sent, acks in self._sent:
-            report.add(sent, acks.first, acks.last, acks.at, self._reason(acks))
+            report.add(sent, acks.first, acks.last, acks.at, self._reason(report, acks))
         for size in [size for size, producer in self._producers.items() if self._is_broken(producer)]:
             discard_producer(self._options(size))
         return list(self._reports.values())
@@ -190,7 +191,11 @@ class _Writing:
     def _is_broken(self, producer: Producer) -> bool:
         return len(producer) > 0 or any(acks.error is not None for _, _, acks in self._sent)
 
-    def _reason(self, acks: _Acks) -> str | None:
+    def _reason(self, report: PartitionReport, acks: _Acks) -> str | None:
         if acks.error is None:
             return None
-        return f"{acks.error.name()}: {acks.error.str()} (last seen: {self._last_error})"
+        seen = self._last_error.newest
+        cause = seen if seen is not None and is_denied(seen) else acks.error
+        topic = self._task.routes[report.partition.topic].remote_topic
+        hint = remedy(cause, f"WRITE on topic {topic}", f"last seen: {self._last_error}")
+        return f"{named(cause)}; {hint}"

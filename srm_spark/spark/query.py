@@ -88,7 +88,11 @@ class Query:
         if self._query.isActive:
             return None
         error = self._query.exception()
-        return "the query ended" if error is None else str(error)
+        if error is None:
+            return "the query ended"
+        # The first line often says only which client could not be made; why is at the bottom of the stack.
+        trace: str = getattr(error, "_stackTrace", None) or ""
+        return "\n".join((str(error), *(line for line in trace.splitlines() if line.startswith("Caused by: "))))
 
     def progress(self) -> dict[str, Any] | None:
         """Spark's report on the newest batch."""

@@ -220,3 +220,24 @@ def test_a_file_is_told_what_its_clusters_cannot_use(loaded: Loader) -> None:
     assert "ssl.truststore.type" not in warnings
     kerberos = "B.security.protocol = SASL_PLAINTEXT\nB.sasl.kerberos.service.name = kafka\n"
     assert "GSSAPI needs a confluent-kafka built with Kerberos" in "\n".join(loaded(kerberos).settings.warnings)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"sasl.jaas.config": 'a.b.OAuthBearerLoginModule required clientId="me" clientSecret="x\\"\\\\y" scope="s";'},
+        {
+            "sasl.oauthbearer.client.credentials.client.id": "me",
+            "sasl.oauthbearer.client.credentials.client.secret": 'x"\\y',
+            "sasl.oauthbearer.scope": "s",
+        },
+    ],
+)
+def test_spark_logs_in_with_a_token_however_it_is_written(written: dict[str, str]) -> None:
+    oauth = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **written}
+    options = spark_kafka_options(_cluster(**oauth), {})
+    entry = parse_jaas(options["kafka.sasl.jaas.config"])
+    assert entry.name == "OAuthBearerLoginModule"
+    assert entry.options == {"clientId": "me", "clientSecret": 'x"\\y', "scope": "s"}
+    assert options["kafka.sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler")
+    assert not [name for name in options if "credentials" in name]

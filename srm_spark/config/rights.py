@@ -1,0 +1,107 @@
+"""What a flow must be allowed to do on its two clusters, and nothing more: the ACLs of docs/security.md. No network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from srm_spark.config.settings import FlowSettings, HeartbeatSettings
+from srm_spark.policy import HEARTBEATS_TOPIC, ReplicationPolicy, load_policy
+
+_LITERAL = re.compile(r"[\w\-]+(?:\\?\.[\w\-]+)*")
+_PREFIX = re.compile(r"((?:[\w\-]|\\\.)*)\.[*+]")
+
+
+@dataclass(frozen=True)
+class Right:
+    """One ALLOW entry."""
+
+    alias: str
+    """The cluster on which it is needed."""
+    operation: str
+    """Kafka's name: READ, WRITE, CREATE, ALTER, DESCRIBE_CONFIGS. READ, WRITE and ALTER bring DESCRIBE."""
+    kind: str
+    """TOPIC or GROUP."""
+    name: str
+    """Of the resource; one that ends in `*` is a prefix."""
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} on {self.kind.lower()} {self.name} of {self.alias}"
+
+    @property
+    def command(self) -> str:
+        """Arguments of `kafka-acls.sh --add --allow-principal …`."""
+        pattern = " --resource-pattern-type prefixed" if self.name.endswith("*") and self.name != "*" else ""
+        name = self.name if self.name == "*" else self.name.removesuffix("*")
+        operation = "".join(part.capitalize() for part in self.operation.split("_"))
+        return f"--operation {operation} --{self.kind.lower()} '{name}'{pattern}"
+
+
+def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
+    """Everything that a flow does, on both sides."""
+    flow, topics = settings.flow, settings.topics
+    policy = load_policy(
+        topics.policy_class,
+        source_alias=flow.source,
+        separator=topics.separator,
+        internal_separator=topics.internal_separator,
+    )
+    found: list[Right] = []
+    for name in _names(settings):
+        found += _of_topic(settings, name, remote_name(policy, flow.source, name))
+    found += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
+    found.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
+    if settings.syncs.enabled:
+        at, other = (flow.target, flow.source) if settings.syncs.on_target else (flow.source, flow.target)
+        found += _control(at, policy.offset_syncs_topic(other), "the offset-syncs topic", reads=True)
+    return tuple(found)
+
+
+def rights_of_heartbeats(settings: HeartbeatSettings) -> tuple[Right, ...]:
+    """What writing heartbeats takes."""
+    return tuple(_control(settings.flow.target, HEARTBEATS_TOPIC, "heartbeats"))
+
+
+def _control(alias: str, topic: str, what: str, *, reads: bool = False) -> Iterable[Right]:
+    yield Right(alias, "CREATE", "TOPIC", topic, f"makes {what}, unless it exists")
+    yield Right(alias, "WRITE", "TOPIC", topic, f"writes {what}")
+    if reads:
+        yield Right(alias, "READ", "TOPIC", topic, f"reads {what} when the flow starts")
+
+
+def _of_topic(settings: FlowSettings, name: str, remote: str) -> Iterator[Right]:
+    source, target = settings.flow.source, settings.flow.target
+    yield Right(source, "READ", "TOPIC", name, "finds and reads the records")
+    yield Right(source, "DESCRIBE_CONFIGS", "TOPIC", name, "a remote topic inherits them")
+    yield Right(target, "CREATE", "TOPIC", remote, "makes remote topics, unless they exist")
+    yield Right(target, "WRITE", "TOPIC", remote, "writes the records")
+    yield Right(target, "READ", "TOPIC", remote, "compares what landed before a crash")
+    yield Right(target, "ALTER", "TOPIC", remote, "adds partitions where the source has more")
+    yield Right(target, "DESCRIBE_CONFIGS", "TOPIC", remote, "learns which records the topic takes")
+
+
+def _names(settings: FlowSettings) -> list[str]:
+    """Source topics as names and prefixes of ACLs; `*` for a pattern that is neither."""
+    found = [acl_name(pattern) for pattern in settings.topics.include]
+    if settings.topics.heartbeats_replicated and "*" not in found:
+        found.append(HEARTBEATS_TOPIC)
+    return ["*"] if "*" in found else list(dict.fromkeys(found))
+
+
+def acl_name(pattern: str) -> str:
+    """The narrowest name or prefix that covers a pattern of topics."""
+    if _LITERAL.fullmatch(pattern):
+        return pattern.replace("\\", "")
+    prefix = _PREFIX.fullmatch(pattern)
+    return f"{prefix[1]}*".replace("\\", "") if prefix else "*"
+
+
+def remote_name(policy: ReplicationPolicy, source: str, name: str) -> str:
+    """The same of the remote topics; `*` where a policy does not put something in front."""
+    is_prefix = name.endswith("*")
+    one, other = (policy.format_remote_topic(source, name.removesuffix("*") + end) for end in ("a", "b"))
+    if not is_prefix:
+        return policy.format_remote_topic(source, name)
+    return f"{one[:-1]}*" if one[:-1] == other[:-1] else "*"

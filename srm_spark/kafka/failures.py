@@ -1,0 +1,35 @@
+"""What an error of Kafka means to its user: which right is missing, and which errors pass by themselves."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+
+_DENIED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
+
+
+def is_denied(error: KafkaError) -> bool:
+    """Whether the cluster knows us and does not let us."""
+    return error.code() in _DENIED
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Whether one that only reads may go on after it.
+
+    Its group is a name that librdkafka insists on: nobody joins it, so being refused there does no harm.
+    """
+    harmless = (KafkaError._TRANSPORT, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    return error.retriable() or error.code() in harmless
+
+
+def remedy(error: KafkaError, right: str, otherwise: str) -> str:
+    """What to do: grant `right` (an operation on a resource) where it was refused, else what `otherwise` says."""
+    return f"allow {right} to the principal of these credentials" if is_denied(error) else otherwise
+
+
+def named(error: KafkaError) -> str:
+    """Code and words of an error."""
+    return f"{error.name()}: {error.str()}"
