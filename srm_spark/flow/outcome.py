@@ -10,6 +10,8 @@ from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
 
 HOLDING_ERRORS = ("TOPIC_AUTHORIZATION_FAILED", FOREIGN_WRITER)
 """Failures that would come again at once: the partition waits for somebody to act, the others go on."""
+_DRAWN_IN = ("_PURGE_QUEUE", "_FATAL", "_GAPLESS_GUARANTEE")
+"""Failures of partitions that shared a producer with a refused one: nothing is wrong with them."""
 
 
 @dataclass
@@ -58,6 +60,10 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
                 failures[partition] = report.failure
         elif report.hold is None and reached < end:
             remainder[partition] = OffsetRange(reached, end)
+    if any(found.hold is not None for found in done.values()):
+        for partition in [p for p, reason in failures.items() if reason.startswith(_DRAWN_IN)]:
+            del failures[partition]
+            remainder[partition] = OffsetRange(done[partition].end, ranges[partition].end)
     return Outcome(done, remainder, failures)
 
 

@@ -147,11 +147,11 @@ class _Writing:
                     acks.error = error.args[0]
                     return
         self.bytes += sent.bytes
-        producer.poll(0)
+        self._poll(producer, 0)
 
     def _wait(self, producer: Producer) -> None:
         before = len(producer)
-        producer.poll(_FULL_QUEUE_SECONDS)
+        self._poll(producer, _FULL_QUEUE_SECONDS)
         self._watch(before != len(producer))
 
     def _watch(self, moved: bool) -> None:
@@ -172,9 +172,19 @@ class _Writing:
         for producer in self._producers.values():
             left = len(producer)
             while left:
-                now_left = producer.flush(min(1.0, self._task.timeout))
+                self._poll(producer, min(1.0, self._task.timeout))
+                now_left = len(producer)
                 self._watch(now_left != left)
                 left = now_left
+
+    def _poll(self, producer: Producer, seconds: float) -> None:
+        """Take acknowledgements. Not by `flush`: a fatal error is raised there amid further callbacks, which
+        then fail one by one and leave their records without an answer."""
+        try:
+            producer.poll(seconds)
+        except KafkaException:
+            # What was refused says so itself; what waits behind it never goes out.
+            producer.purge(in_queue=True, in_flight=False)
 
     def _producer(self, batch_bytes: int) -> Producer:
         producer = self._producers.get(batch_bytes)

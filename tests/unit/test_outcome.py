@@ -75,3 +75,16 @@ def test_a_failure_before_a_hold_wins() -> None:
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     assert (outcome.done[T0].end, outcome.done[T0].hold) == (1, None)
     assert outcome.failures == {T0: "_MSG_TIMED_OUT: x"}
+
+
+def test_what_a_refused_partition_drew_in_is_tried_again() -> None:
+    """They shared a producer, which gave up all that it had; nothing is wrong with the others."""
+    refused = PartitionReport(T0, next_offset=9, failure="TOPIC_AUTHORIZATION_FAILED: no")
+    drawn_in = PartitionReport(T1, [Interval(0, 0, 2)], next_offset=9, failure="_PURGE_QUEUE: Local: Purged in queue")
+    ranges = {T0: OffsetRange(0, 9), T1: OffsetRange(0, 9)}
+    outcome = judge(ranges, [refused, drawn_in])
+    assert not outcome.failures
+    assert outcome.done[T1].end == 2
+    assert outcome.remainder == {T1: OffsetRange(2, 9)}
+    alone = judge(ranges, [drawn_in])
+    assert alone.failures.keys() == {T1}
