@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 
+from apscheduler.job import Job
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from srm_spark.config.settings import HeartbeatSettings, Settings
+from srm_spark.config.reload import Changes, compare
+from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
 from srm_spark.errors import FlowError, SessionEnded
 from srm_spark.flow.heartbeat import Heartbeats
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.model import Flow
 from srm_spark.spark import SparkSession
 from srm_spark.spark.session import check_session, is_alive, open_session
 
@@ -49,7 +52,9 @@ class Driver:
         else:
             check_session(session)
         self._session = session
-        self._runners = [FlowRunner(flow, session, waits=waits) for flow in settings.flows]
+        self._waits = waits
+        self._runners = [self._runner(flow) for flow in settings.flows]
+        self._beats: dict[Flow, Job] = {}
         self._scheduler = BackgroundScheduler(job_defaults={"max_instances": 1, "coalesce": True})
         self._stopping = threading.Event()
 
@@ -67,6 +72,23 @@ class Driver:
         self._scheduler.start()
         for runner in self._runners:
             runner.start()
+
+    def reload(self, settings: Settings) -> Changes:
+        """Run by other settings: flows that changed start again, the others are not touched."""
+        changes = compare(self.settings, settings)
+        leaving = {*changes.stopped, *(restart.settings.flow for restart in changes.restarted)}
+        for flow in changes.heartbeats_stopped:
+            self._beats.pop(flow).remove()
+        late = self._end([runner for runner in self._runners if runner.settings.flow in leaving])
+        self.settings = changes.settings
+        self._runners = [runner for runner in self._runners if runner.settings.flow not in leaving - late]
+        new = [*changes.started, *(r.settings for r in changes.restarted if r.settings.flow not in late)]
+        for started in [self._runner(flow) for flow in new]:
+            self._runners.append(started)
+            started.start()
+        for heartbeat in changes.heartbeats_started:
+            self._schedule(heartbeat)
+        return changes
 
     def status(self) -> tuple[FlowStatus, ...]:
         """A snapshot of every flow."""
@@ -98,13 +120,23 @@ class Driver:
         self._stopping.set()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
-        for runner in self._runners:
-            runner.stop()
-        deadline = time.monotonic() + _JOIN_SECONDS
-        ended = [runner.join(max(0.0, deadline - time.monotonic())) for runner in self._runners]
+        late = self._end(self._runners)
         if self._owns_session and is_alive(self._session):
             self._session.stop()
-        return all(ended)
+        return not late
+
+    def _runner(self, settings: FlowSettings) -> FlowRunner:
+        return FlowRunner(settings, self._session, waits=self._waits)
+
+    def _end(self, runners: Sequence[FlowRunner]) -> set[Flow]:
+        """Stop these flows with their batches; those that did not end in time."""
+        for runner in runners:
+            runner.stop()
+        deadline = time.monotonic() + _JOIN_SECONDS
+        late = {r.settings.flow for r in runners if not r.join(max(0.0, deadline - time.monotonic()))}
+        for flow in late:
+            log.error("flow=%s did not end within %g s; restart the driver to change it", flow, _JOIN_SECONDS)
+        return late
 
     def _schedule(self, settings: HeartbeatSettings) -> None:
         heartbeats = Heartbeats(settings, self.settings.clusters[settings.flow.target])
@@ -119,6 +151,6 @@ class Driver:
                     log.warning("flow=%s no heartbeat: %s", settings.flow, error)
                 last_failure[:] = [str(error)]
 
-        self._scheduler.add_job(
+        self._beats[settings.flow] = self._scheduler.add_job(
             beat, "interval", seconds=settings.interval_seconds, next_run_time=datetime.now(timezone.utc)
         )

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
+from srm_spark.cli.options import ERROR, FILE
+from srm_spark.cli.reload import read_pid, signal_driver
 from srm_spark.config.document import json_schema, template
 from srm_spark.config.explain import Explanation, explain, resolved
 from srm_spark.config.load import Loaded, load
-from srm_spark.errors import ConfigError
+from srm_spark.errors import ConfigError, SrmError
 from srm_spark.model import Flow
 
 FILES = click.argument(
@@ -130,6 +132,31 @@ def _print(found: Sequence[Explanation], *, with_losers: bool) -> None:
             name = explanation.name if claim is explanation.won else "  lost:"
             written = f"{claim.key} at {claim.place}" if claim.key else ""
             click.echo(f"  {name:<{width}}  {claim.value}  [{' '.join(filter(None, (claim.level, written)))}]")
+
+
+@config.command()
+@click.option("--config", "files", multiple=True, required=True, type=FILE, help="As given to srm-driver; repeatable.")
+@OVERRIDES
+@click.option("--pid", type=int, help="The driver's process id.")
+@click.option("--pid-file", type=FILE, help="Where srm-driver --pid-file wrote it.")
+def apply(*, files: Sequence[Path], overrides: Sequence[str], pid: int | None, pid_file: Path | None) -> None:
+    """Checks the files of a running driver and lets it read them again; files with a problem change nothing."""
+    if (pid is None) == (pid_file is None):
+        raise click.UsageError("write --pid N or --pid-file FILE")
+    loaded = _load(files, overrides)
+    for warning in loaded.report.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    for problem in loaded.report.problems:
+        click.echo(f"error: {problem}", err=True)
+    if loaded.report.problems:
+        click.echo("nothing was changed", err=True)
+        raise SystemExit(ERROR)
+    try:
+        number = read_pid(pid_file) if pid_file is not None else int(pid or 0)
+        signal_driver(number, files)
+    except SrmError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"driver {number} reads its files again; its log says what starts, stops and starts again")
 
 
 @config.command("template")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import click
 
 from srm_spark.cli.doctor import doctor
-from srm_spark.cli.options import ERROR, FILE, OK, USAGE
+from srm_spark.cli.options import ERROR, FILE, OK, pairs
+from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
 from srm_spark.driver import Driver
 from srm_spark.errors import ConfigError, SrmError
@@ -31,6 +34,7 @@ LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
 @click.option(
     "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
 )
+@click.option("--pid-file", type=FILE, help="Write the process id there while it runs, for srm-control config apply.")
 @click.pass_context
 def run(
     context: click.Context,
@@ -40,8 +44,12 @@ def run(
     defines: tuple[str, ...],
     no_wait: bool,
     log_level: str,
+    pid_file: Path | None,
 ) -> None:
-    """Replicate the flows of a configuration file until stopped (SIGTERM or Ctrl-C ends the batch in progress)."""
+    """Replicate the flows of a configuration file until stopped (SIGTERM or Ctrl-C ends the batch in progress).
+
+    SIGHUP reads the file again and restarts the flows that changed; srm-control config apply checks it first.
+    """
     if context.invoked_subcommand is not None:
         return
     if not configs:
@@ -50,26 +58,41 @@ def run(
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     asked = _signals()
+    overrides = pairs(defines)
+    reloader = Reloader(lambda: load_settings(configs, overrides, flows))
     try:
-        settings = load_settings(configs, dict(define.partition("=")[::2] for define in defines), flows)
+        settings = load_settings(configs, overrides, flows)
         for warning in settings.warnings:
             logging.warning(warning)
         driver = Driver(settings, waits=not no_wait)
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
-        raise SystemExit(USAGE) from None
+        raise SystemExit(ERROR) from None
     except SrmError as error:
         click.echo(str(error), err=True)
         raise SystemExit(ERROR) from None
-    code = _run(driver, asked)
+    with _pid_in(pid_file):
+        code = _run(driver, asked, reloader)
     # Python forgets our handlers on its way out, and a signal that is sent once more would decide about the exit code.
     for number in _STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise SystemExit(code)
 
 
-def _run(driver: Driver, asked: Sequence[int]) -> int:
+@contextmanager
+def _pid_in(path: Path | None) -> Iterator[None]:
+    """Our process id is in that file for as long as this lasts."""
+    if path is not None:
+        path.write_text(f"{os.getpid()}\n")
+    try:
+        yield
+    finally:
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _run(driver: Driver, asked: Sequence[int], reloader: Reloader) -> int:
     """Run until a signal asks to stop; the exit code."""
     if asked:
         driver.stop()
@@ -77,7 +100,7 @@ def _run(driver: Driver, asked: Sequence[int]) -> int:
     try:
         with driver:
             while not asked and not driver.wait(_LOOK_SECONDS):
-                pass
+                reloader.look(driver)
             states = [status.state for status in driver.status()]
     except SrmError as error:
         click.echo(str(error), err=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.kafka.clients import LastError
-from srm_spark.kafka.failures import is_denied, named, remedy
+from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.limits import Route, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
@@ -205,7 +205,9 @@ class _Writing:
         if acks.error is None:
             return None
         seen = self._last_error.newest
-        cause = seen if seen is not None and is_denied(seen) else acks.error
+        # Without a right to write anywhere the producer gets no id, and its records only say that they were given up.
+        no_id = KafkaError.CLUSTER_AUTHORIZATION_FAILED
+        cause = seen if seen is not None and seen.code() == no_id else acks.error
         topic = self._task.routes[report.partition.topic].remote_topic
         hint = remedy(cause, f"WRITE on topic {topic}", f"last seen: {self._last_error}")
         return f"{named(cause)}; {hint}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +18,23 @@ END_SECONDS = 60
 
 @contextmanager
 def srm_driver(
-    folder: Path, clusters: Mapping[str, KafkaCluster], flows: Sequence[str], keys: Mapping[str, str]
+    folder: Path,
+    clusters: Mapping[str, KafkaCluster],
+    flows: Sequence[str],
+    keys: Mapping[str, str],
+    *,
+    arguments: Sequence[str] = (),
+    environment: Mapping[str, str] = {},
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A running srm-driver, killed at the end of the block if it still lives; its log is `folder`/driver.log."""
     path = write_config(folder / "driver.properties", clusters, flows, keys)
     with (folder / "driver.log").open("wb") as log:
-        process = subprocess.Popen([str(SRM_DRIVER), "--config", str(path)], stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [str(SRM_DRIVER), "--config", str(path), *arguments],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environment},
+        )
         try:
             yield process
         finally:

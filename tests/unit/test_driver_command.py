@@ -1,4 +1,4 @@
-"""srm-driver on a bad file: every problem at once, exit code 2, nothing started and nothing touched."""
+"""srm-driver on a bad file: every problem at once, exit code 1, nothing started and nothing touched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from srm_spark.cli.driver import USAGE, run
+from srm_spark.cli.driver import run
+from srm_spark.cli.options import ERROR
 
 BAD = """\
 clusters = A, B, A.B
@@ -30,7 +31,7 @@ def test_every_problem_is_shown_at_once_with_its_place(tmp_path: Path, monkeypat
     path = tmp_path / "bad.properties"
     path.write_text(BAD)
     result = CliRunner().invoke(run, ["--config", str(path)])
-    assert result.exit_code == USAGE == 2
+    assert result.exit_code == ERROR == 1
     lines = result.output.splitlines()
     for place, words in {
         "bad.properties:1": "A.B",
@@ -43,16 +44,16 @@ def test_every_problem_is_shown_at_once_with_its_place(tmp_path: Path, monkeypat
         assert any(place in line and words in line for line in lines), (place, words, lines)
 
 
-def test_a_flow_that_is_not_enabled_is_a_problem_of_usage(tmp_path: Path) -> None:
+def test_a_flow_that_is_not_enabled_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "good.properties"
     path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
     result = CliRunner().invoke(run, ["--config", str(path), "--flow", "B->A"])
-    assert result.exit_code == USAGE
+    assert result.exit_code == ERROR
     assert "B->A" in result.output
     assert "A->B" in result.output
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(run, ["--config", str(tmp_path / "none.properties")])
-    assert result.exit_code == USAGE
+    assert result.exit_code == ERROR
     assert "none.properties" in result.output

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,50 @@ def test_show_as_json_and_as_written(file: str) -> None:
 def test_template_and_schema() -> None:
     assert _run("template").stdout.startswith("# Two clusters")
     assert json.loads(_run("template", "--json-schema").stdout)["required"] == ["clusters"]
+
+
+_SLEEPER = "import signal, sys, time; signal.signal(1, lambda *_: print('hup', flush=True)); print('on', flush=True)"
+
+
+def _sleeper(code: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", f"{code}; time.sleep(60)", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_apply_signals_the_driver_of_these_files(tmp_path: Path) -> None:
+    good, pid_file = tmp_path / "good.properties", tmp_path / "pid"
+    good.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    with _sleeper(_SLEEPER, "--config", str(good)) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "on\n"
+        pid_file.write_text(f"{driver.pid}\n")
+        result = _run("apply", "--config", str(good), "--pid-file", str(pid_file))
+        assert (result.exit_code, driver.stdout.readline()) == (0, "hup\n")
+        other = tmp_path / "other.properties"
+        other.write_text(good.read_text())
+        result = _run("apply", "--config", str(other), "--pid", str(driver.pid))
+        assert result.exit_code == 1
+        assert "does not run" in result.output
+        good.write_text(good.read_text() + "A->B.offset.lag.max = many\nA->X.enabled = true\n")
+        result = _run("apply", "--config", str(good), "--pid", str(driver.pid))
+        assert result.exit_code == 1
+        assert all(words in result.output for words in ("many", "A->X", "nothing was changed"))
+        assert driver.poll() is None
+        driver.kill()
+
+
+def test_apply_never_signals_what_the_signal_would_end(tmp_path: Path) -> None:
+    good = tmp_path / "good.properties"
+    good.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    with _sleeper("import time; print('on', flush=True)", str(good)) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        result = _run("apply", "--config", str(good), "--pid", str(other.pid))
+        assert result.exit_code == 1
+        assert "no running srm-driver" in result.output
+        assert other.poll() is None
+        other.kill()
+    assert _run("apply", "--config", str(good)).exit_code == 2
+    result = _run("apply", "--config", str(good), "--pid-file", str(tmp_path / "none"))
+    assert result.exit_code == 1
+    assert "--pid-file" in result.output
