@@ -6,10 +6,12 @@ which cluster, at which address, what was asked, and what the client's threads l
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -89,7 +91,8 @@ class Cluster:
         self.timeout = timeout
         self._error = error
         self._last_error = LastError()
-        self._admin: AdminClient = admin_client(settings, properties or {}, role, self._last_error)
+        self._make_admin = partial(admin_client, settings, properties or {}, role, self._last_error)
+        self._admin: AdminClient = self._make_admin()
 
     @property
     def alias(self) -> str:
@@ -180,6 +183,8 @@ class Cluster:
                 code = error.args[0].code()
                 if code == KafkaError.GROUP_ID_NOT_FOUND:
                     return []
+                if code == KafkaError._TIMED_OUT:
+                    self._abandon()
                 if code not in _COORDINATOR_COMING or time.monotonic() > deadline:
                     raise self.failure(f"describe the group {group}", error, f"READ on group {group}") from error
                 time.sleep(_COORDINATOR_POLL_SECONDS)
@@ -199,6 +204,11 @@ class Cluster:
         )
         hint = remedy(kafka_error, right, otherwise) if right else otherwise
         return self._error(f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}; {hint}")
+
+    def _abandon(self) -> None:
+        """Go on with another client; destroying the old one would wait for the call that hangs, at exit too."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._admin))
+        self._admin = self._make_admin()
 
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self.timeout}
