@@ -40,7 +40,8 @@ def run_submit(command: Sequence[str], environment: Mapping[str, str]) -> int:
     )
     while True:
         try:
-            return process.wait(_AGAIN_SECONDS)
+            code = process.wait(_AGAIN_SECONDS)
+            return code if code >= 0 else 128 - code  # as a shell says that a signal ended it
         except subprocess.TimeoutExpired:
             if asked:
                 with suppress(ProcessLookupError):
