@@ -111,6 +111,7 @@ class Resolver:
             topic_configs_seconds=float(values.number("sync.topic.configs.interval.seconds")),
             topic_acls_synced=values.flag("sync.topic.acls.enabled"),
             topic_acls_seconds=float(values.number("sync.topic.acls.interval.seconds")),
+            places={**_places(connector), **_places(worker)},
         )
 
     def _cluster(self, alias: str, props: Layered) -> ClusterSettings:
@@ -129,6 +130,13 @@ class Resolver:
         settings = {name: setting for name in names if (setting := props.get(name)) is not None}
         # Kafka trims texts and passwords, too; a secret from a file often ends in a line break.
         return {name: self.expand(setting).strip() for name, setting in settings.items()}
+
+
+def _places(props: Layered) -> dict[str, str]:
+    """Where the replication factors were written: whether they fit only the clusters know."""
+    names = [name for name in props.names() if name.endswith("replication.factor")]
+    settings = {name: setting for name in names if (setting := props.get(name)) is not None}
+    return {name: f"{setting.place}: {setting.key}" for name, setting in settings.items()}
 
 
 def _beyond(cluster: ClusterSettings, props: Mapping[str, str]) -> dict[str, str]:

@@ -140,6 +140,8 @@ class FlowSettings:
     topic_configs_seconds: float = 600.0
     topic_acls_synced: bool = True
     topic_acls_seconds: float = 600.0
+    places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Property → `file:line: key` where it was written, for what only a running cluster shows to be wrong."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from types import TracebackType
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged
 from srm_spark.flow.clusters import connect
+from srm_spark.flow.factors import factors_too_large
 from srm_spark.flow.generation import Generation, task_count
 from srm_spark.flow.holds import Holds
 from srm_spark.flow.progress import ProgressTopic, ensure_topic
@@ -85,6 +86,9 @@ class FlowRun:
     def until_stopped(self) -> None:
         """Run until the flow is told to stop."""
         self._show(FlowState.STARTING, None)
+        if not self._is_unclean:  # once, and not again with every retry
+            for warning in factors_too_large(self._ends):
+                log.warning("flow=%s %s", self._settings.flow, warning)
         self._progress.ensure()
         if not self._own():
             return

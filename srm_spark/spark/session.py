@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,6 +36,9 @@ _OWN: Mapping[str, str] = {
     "spark.log.level": "ERROR",
     "spark.redaction.regex": SPARK_REDACTION_REGEX,
 }
+_SPARK_REDACTION = "(?i)secret|password|token|access[.]?key"
+"""Spark's default for `spark.redaction.regex`."""
+_LOGIN = "kafka.sasl.jaas.config"
 _FALLBACK_TASKS = 8
 """Tasks per batch where the session does not tell its parallelism (Spark Connect)."""
 
@@ -138,6 +142,20 @@ def check_session(session: SparkSession) -> None:
             "spark.speculation is on: Spark would run a task twice at the same time and write its records twice; "
             "start the session with spark.speculation=false"
         )
+    regex = _conf(session, "spark.redaction.regex", _SPARK_REDACTION)
+    if not _covers(regex, _LOGIN):
+        log.warning(
+            "spark.redaction.regex of this session (%s) does not cover %s: its value may show in Spark's UI and logs; "
+            "start the session with spark.redaction.regex=%s",
+            *(regex, _LOGIN, SPARK_REDACTION_REGEX),
+        )
+
+
+def _covers(regex: str, name: str) -> bool:
+    try:
+        return re.search(regex, name) is not None
+    except re.error:
+        return True  # Java knows constructs that Python does not
 
 
 def parallelism(session: SparkSession) -> int:
