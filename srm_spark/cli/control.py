@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from srm_spark.cli.reload import read_pid, signal_driver
 from srm_spark.config.document import json_schema, template
 from srm_spark.config.explain import Explanation, explain, resolved
 from srm_spark.config.load import Loaded, load
+from srm_spark.config.rights import rights_of_flow, rights_of_heartbeats
 from srm_spark.errors import ConfigError, SrmError
 from srm_spark.model import Flow
 
@@ -132,6 +134,25 @@ def _print(found: Sequence[Explanation], *, with_losers: bool) -> None:
             name = explanation.name if claim is explanation.won else "  lost:"
             written = f"{claim.key} at {claim.place}" if claim.key else ""
             click.echo(f"  {name:<{width}}  {claim.value}  [{' '.join(filter(None, (claim.level, written)))}]")
+
+
+@config.command()
+@FILES
+@OVERRIDES
+@OUTPUT
+def rights(*, files: Sequence[Path], overrides: Sequence[str], output: str) -> None:
+    """Prints what each flow must be allowed to do on its clusters, as arguments of kafka-acls --add."""
+    loaded = _load(files, overrides)
+    if loaded.report.problems:
+        raise click.ClickException(str(loaded.report.problems[0]))
+    beats = [right for beat in loaded.settings.heartbeats for right in rights_of_heartbeats(beat)]
+    found = dict.fromkeys([right for flow in loaded.settings.flows for right in rights_of_flow(flow)] + beats)
+    if output == "json":
+        click.echo(json.dumps([asdict(right) for right in found], indent=2))
+        return
+    for alias in loaded.settings.clusters:
+        for right in (right for right in found if right.alias == alias):
+            click.echo(f"{alias}: {right.command}  # {right.why}")
 
 
 @config.command()

@@ -81,12 +81,24 @@ def _check_login(sources: Sources, report: Report, alias: str, cluster: ClusterS
 def check_flows(sources: Sources, report: Report, flows: Sequence[FlowSettings]) -> None:
     """Reports client properties with wrong values and those that have no counterpart in librdkafka."""
     for settings in flows:
+        _check_source_login(sources, report, settings.source)
         for alias, client, props in (
             (settings.flow.source, "consumer", settings.consumer),
             (settings.flow.target, "producer", settings.producer),
         ):
             prefixes = (f"{settings.flow}.{client}.", f"{settings.flow}.{client}.override.", f"{alias}.{client}.")
             _check_values(sources, report, (*prefixes, f"connectors.{client}."), props)
+
+
+def _check_source_login(sources: Sources, report: Report, source: ClusterSettings) -> None:
+    name = "sasl.oauthbearer.jwt.retriever.class"
+    is_oauth = source.properties.get("sasl.mechanism", "").strip().upper() == "OAUTHBEARER"
+    if is_oauth and source.properties.get(name, "").strip().endswith(".JwtBearerJwtRetriever"):
+        key = next((key for key in (f"{source.alias}.{name}", name) if key in sources.entries), name)
+        reason = f"got a signed assertion for {source.alias}, from which Spark's Kafka client (3.9) reads"
+        problem = (sources.place_of(key), key, f"{reason}; allowed client credentials")
+        if not any((known.location, known.key) == problem[:2] for known in report.problems):
+            report.problem(*problem, "a cluster that is only a target may use it")
 
 
 def _check_values(sources: Sources, report: Report, prefixes: Sequence[str], props: Mapping[str, str]) -> None:

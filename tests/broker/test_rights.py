@@ -1,0 +1,110 @@
+"""Each right of docs/security.md is needed: without it the flow says which operation on which resource is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from srm_spark.config import load_settings
+from srm_spark.config.rights import Right, rights_of_flow
+from srm_spark.driver import Driver
+from srm_spark.flow.status import FlowState
+from srm_spark.testing import KafkaCluster
+from tests.awaiting import await_until
+from tests.broker.conftest import Start
+from tests.broker.mirror import SOON, await_count, status_of, write_config
+from tests.broker.secured import Acl, SecuredKafka, make_stores, secured_kafka
+from tests.kafka_io import Kafka, Record, numbered
+
+USERS = {f"u{number}": f"pass-{number}" for number in range(15)}
+ALL = "u0"
+"""Who lacks nothing."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    stores = make_stores(tmp_path_factory.mktemp("stores"))
+    with secured_kafka("rights", stores, users=USERS) as found:
+        yield found
+
+
+def _login(user: str) -> dict[str, str]:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": f'{module} required username="{user}" password="{USERS[user]}";',
+    }
+
+
+def _prepare(kafka: Kafka, user: str, lacks: Right | None) -> None:
+    """A source topic; where a right needs a situation, that situation."""
+    kafka.create(f"{user}-t", 2)
+    kafka.write(f"{user}-t", numbered(10, 2))
+    remote = f"{user}a.{user}-t"
+    if lacks is None:
+        return
+    if lacks.operation == "ALTER":
+        kafka.create(remote, 1)
+    elif lacks.operation == "READ" and (lacks.name == remote or "offset-syncs" in lacks.name):
+        # Records that nobody recorded are compared before the flow goes on, and offset syncs say where to begin.
+        kafka.create(remote, 2)
+        kafka.write(remote, numbered(1, 2))
+        syncs = f"mm2-offset-syncs.{user}b.internal"
+        kafka.create(syncs)
+        kafka.write(syncs, [Record(b"no", b"sync")])
+
+
+def _is_hidden(right: Right, said: str) -> bool:
+    """A topic that we may not even describe is not refused, it is not there."""
+    return f"does not show topic {right.name}: there is none, or {right.operation} on it is not allowed" in said
+
+
+def _said(driver: Driver, flow: str, caplog: pytest.LogCaptureFixture) -> str:
+    status = status_of(driver, flow)
+    logged = [record.getMessage() for record in caplog.records if flow in record.getMessage()]
+    return "\n".join((status.reason or "", *status.held.values(), *logged))
+
+
+def test_without_a_right_the_flow_names_it(
+    broker: SecuredKafka, start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka = broker.kafka
+    clusters: dict[str, KafkaCluster] = {}
+    keys = {"flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000"}
+    for user in USERS:
+        for alias in (f"{user}a", f"{user}b"):
+            clusters[alias] = broker.at("SCRAM")
+            keys |= {f"{alias}.{name}": value for name, value in _login(user).items()}
+        keys[f"{user}a->{user}b.topics"] = f"{user}-t"
+    flows = {user: f"{user}a->{user}b" for user in USERS}
+    path = write_config(tmp_path / "rights.properties", clusters, list(flows.values()), keys)
+    settings = {str(flow.flow): flow for flow in load_settings([path]).flows}
+    lacking: dict[str, Right] = {}
+    for number, user in enumerate(USERS):
+        rights = rights_of_flow(settings[flows[user]])
+        assert len(rights) == len(USERS) - 1, "one user per right, and one who has them all"
+        if number:
+            lacking[user] = rights[number - 1]
+        left = [Acl(r.operation, r.kind, r.name) for r in rights if r is not lacking.get(user)]
+        broker.allow(user, left)
+        _prepare(kafka, user, lacking.get(user))
+    driver = start(clusters, list(flows.values()), keys)
+    await_count(kafka, f"{ALL}a.{ALL}-t", 10, 2 * SOON)
+    assert status_of(driver, flows[ALL]).state is FlowState.RUNNING
+    silent = dict(lacking)
+
+    def all_said() -> bool:
+        for user, right in list(silent.items()):
+            said = _said(driver, flows[user], caplog)
+            if str(right).partition(" of ")[0] in said or _is_hidden(right, said):
+                del silent[user]
+        return not silent
+
+    await_until(
+        all_said,
+        2 * SOON,
+        lambda: "\n\n".join(f"{right}: {status_of(driver, flows[u])}" for u, right in silent.items()),
+    )

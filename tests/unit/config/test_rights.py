@@ -1,0 +1,97 @@
+"""The rights of a flow: the table of docs/security.md, with the names of a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from srm_spark.cli.control import main
+from srm_spark.config import load_settings
+from srm_spark.config.rights import acl_name, rights_of_flow, rights_of_heartbeats
+
+PAGE = Path(__file__).parents[3] / "docs" / "security.md"
+FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:1
+B.bootstrap.servers = b:1
+A->B.enabled = true
+heartbeats.replication.enabled = false
+"""
+
+
+def _file(folder: Path, more: str) -> Path:
+    path = folder / "srm.properties"
+    path.write_text(FILE + more)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("orders", "orders"),
+        ("orders.eu-1", "orders.eu-1"),
+        (r"pay\.out", "pay.out"),
+        ("pay.*", "pay*"),
+        (r"pay\..+", "pay.*"),
+        (".*", "*"),
+        ("a|b", "*"),
+        ("x[0-9]", "*"),
+        (".*-eu", "*"),
+    ],
+)
+def test_a_pattern_becomes_the_narrowest_name_or_prefix(pattern: str, name: str) -> None:
+    assert acl_name(pattern) == name
+
+
+@pytest.mark.parametrize(
+    ("more", "remote"),
+    [
+        ("topics = t.*", "A.t*"),
+        ("topics = .*", "A.*"),
+        ("topics = t\nreplication.policy.separator = _", "A_t"),
+        ("topics = t.*\nreplication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy", "t*"),
+    ],
+)
+def test_remote_topics_are_named_by_the_policy(tmp_path: Path, more: str, remote: str) -> None:
+    (flow,) = load_settings([_file(tmp_path, more)]).flows
+    written = {right.name for right in rights_of_flow(flow) if (right.alias, right.operation) == ("B", "ALTER")}
+    assert written == {remote}
+
+
+def test_offset_syncs_lie_where_the_file_says_or_nowhere(tmp_path: Path) -> None:
+    def writers(more: str) -> set[tuple[str, str]]:
+        (flow,) = load_settings([_file(tmp_path, more)]).flows
+        return {(r.alias, r.name) for r in rights_of_flow(flow) if r.operation == "WRITE" and "syncs" in r.name}
+
+    assert writers("") == {("A", "mm2-offset-syncs.B.internal")}
+    assert writers("offset-syncs.topic.location = target\n") == {("B", "mm2-offset-syncs.A.internal")}
+    assert writers("emit.offset-syncs.enabled = false\nemit.checkpoints.enabled = false\n") == set()
+
+
+def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
+    settings = load_settings([_file(tmp_path, "topics = t")])
+    beat = next(beat for beat in settings.heartbeats if beat.flow == settings.flows[0].flow)
+    rights = (*rights_of_flow(settings.flows[0]), *rights_of_heartbeats(beat))
+    words = {"t": "topics that flow", "A.t": "remote topics"}
+    needed = {(r.alias, r.operation, words.get(r.name, r.name)) for r in rights}
+    rows = re.findall(r"^\| ([AB]) \| ([A-Z_, ]+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
+    told = {
+        (alias, operation, re.sub(r"group |`| \(.*\)", "", name).strip())
+        for alias, operations, name in rows
+        for operation in operations.split(", ")
+    }
+    assert told == needed
+
+
+def test_the_command_prints_them_for_kafka_acls(tmp_path: Path) -> None:
+    path = str(_file(tmp_path, "topics = t.*"))
+    result = CliRunner().invoke(main, ["config", "rights", path])
+    assert result.exit_code == 0
+    assert "A: --operation Read --topic 't' --resource-pattern-type prefixed" in result.output
+    assert "B: --operation Read --group 'srm-A->B'" in result.output
+    answer = json.loads(CliRunner().invoke(main, ["config", "rights", path, "-o", "json"]).output)
+    assert {"alias": "B", "operation": "ALTER", "kind": "TOPIC", "name": "A.t*"}.items() <= answer[5].items()
