@@ -294,3 +294,22 @@ def test_the_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings([CONF / "example.yaml"])
     assert [str(flow.flow) for flow in settings.flows] == ["east->west", "west->east"]
     assert settings.flows[0].topics.include == ("orders", r"payments\..*")
+
+
+def test_a_signed_assertion_is_for_targets_only(loaded: Loader) -> None:
+    retriever = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
+
+    def login(alias: str) -> str:
+        keys = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+            "sasl.oauthbearer.jwt.retriever.class": retriever,
+            "sasl.oauthbearer.assertion.claim.iss": "me",
+        }
+        return "".join(f"{alias}.{name} = {value}\n" for name, value in keys.items())
+
+    assert problems(loaded(login("B"))) == []
+    (problem,) = problems(loaded(login("A")))
+    assert "|A.sasl.oauthbearer.jwt.retriever.class|got a signed assertion for A" in problem
+    assert "client credentials" in problem
