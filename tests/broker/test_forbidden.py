@@ -1,0 +1,92 @@
+"""What the target forbids: held with its reason, never worked round; no topic is made by asking for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+
+from srm_spark.flow import holds
+from srm_spark.testing import LocalKafka
+from tests.awaiting import await_until
+from tests.broker.conftest import Pair
+from tests.broker.mirror import assert_copied, await_count, await_held
+from tests.kafka_io import Kafka, Record, numbered
+
+OPEN = {
+    "auto.create.topics.enable": "true",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
+    pair: Pair, local_kafka: Callable[..., LocalKafka], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that creates any topic it is asked for, with rules against growing one topic and writing another."""
+    monkeypatch.setattr(holds, "RETRY_SECONDS", 15.0)  # the minute would only be waited for
+    cluster = local_kafka("open", overrides=OPEN)
+    target = Kafka(cluster)
+    for name in ("small", "closed", "fine"):
+        pair.source.create(pair.topic(name), 3)
+        pair.source.write(pair.topic(name), numbered(9, 3))
+    target.create(pair.remote("small"), 1)
+    target.create(pair.remote("closed"), 3)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    rules = [
+        _acl(pair.remote("small"), AclOperation.ALTER, AclPermissionType.DENY),
+        _acl(pair.remote("closed"), AclOperation.WRITE, AclPermissionType.DENY),
+        *(_acl(pair.remote(name), AclOperation.ALL, AclPermissionType.ALLOW) for name in ("small", "closed")),
+    ]
+    for future in admin.create_acls(rules).values():
+        future.result(30)
+    driver = pair.start(
+        {pair.alias: pair.clusters[pair.alias], pair.target_alias: cluster},
+        [pair.flow],
+        {**pair.keys, f"{pair.target_alias}.producer.delivery.timeout.ms": "5000"},
+    )
+    assert_copied(pair.source, pair.topic("fine"), target, pair.remote("fine"))
+    closed = [f"{pair.topic('closed')}-{number}" for number in range(3)]
+    reasons = await_held(driver, [pair.topic("small"), *closed])
+    assert "has 1 partitions, 3 are needed and it cannot grow" in reasons[pair.topic("small")]
+    assert all("TOPIC_AUTHORIZATION_FAILED" in reasons[name] for name in closed)
+    assert target.topics()[pair.remote("small")] == 1
+    assert target.count(pair.remote("small")) == target.count(pair.remote("closed")) == 0
+
+    for future in admin.delete_acls([_filter(rule) for rule in rules]).values():
+        future.result(30)
+    for name in ("small", "closed", "fine"):
+        assert_copied(pair.source, pair.topic(name), target, pair.remote(name))
+    await_held(driver, [])
+    driver.stop()
+    assert set(target.topics()) == {
+        *(pair.remote(name) for name in ("small", "closed", "fine")),
+        pair.progress_topic,
+        "__consumer_offsets",
+    }
+
+    # The same broker as a source: a topic that is deleted there must not come back because we ask for it.
+    target.create(pair.topic("gone"))
+    target.write(pair.topic("gone"), [Record(b"k", b"v")])
+    back = pair.start(
+        {f"c{pair.unique}": cluster, f"d{pair.unique}": pair.clusters[pair.alias]},
+        [f"c{pair.unique}->d{pair.unique}"],
+        {"topics": pair.topic("gone"), "refresh.topics.interval.seconds": "4"},
+    )
+    await_count(pair.source, f"c{pair.unique}.{pair.topic('gone')}", 1)
+    target.delete(pair.topic("gone"))
+    await_until(lambda: back.status()[0].topics == 0, 40, lambda: f"no topic in {back.status()}")
+    assert pair.topic("gone") not in target.topics()
+
+
+def _acl(topic: str, operation: AclOperation, permission: AclPermissionType) -> AclBinding:
+    kind, literal = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    return AclBinding(kind, topic, literal, "User:*", "*", operation, permission)
+
+
+def _filter(rule: AclBinding) -> AclBindingFilter:
+    fields = (rule.restype, rule.name, rule.resource_pattern_type, rule.principal, rule.host)
+    return AclBindingFilter(*fields, rule.operation, rule.permission_type)
