@@ -26,6 +26,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.flow.guard import Checked, SourceGuard
 from srm_spark.flow.outcome import Done, Outcome, judge
+from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter
 from srm_spark.flow.syncs import SyncWriter
 from srm_spark.kafka.clients import options
@@ -69,6 +70,7 @@ class Replication:
     _progress: ProgressWriter | None = None
     _syncs: SyncWriter | None = None
     _guard: SourceGuard = field(init=False)
+    _sizes: RecordSizes = field(default_factory=RecordSizes)
 
     def __post_init__(self) -> None:
         starts = self.assignment.starts
@@ -91,16 +93,25 @@ class Replication:
             self._replicate(self._read(session, ranges), ranges)
 
     def _replicate(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """Replicate `ranges`, which `frame` reads, in passes of about `batch.max.bytes`."""
+        ends = {partition: offsets.end for partition, offsets in ranges.items()}
         while ranges:
-            outcome = judge(ranges, self._write(frame, ranges))
+            part = self._sizes.affordable(ranges, self.settings.batch.max_bytes)
+            source = frame if part == ranges else self._read(frame.sparkSession, part)
+            outcome = judge(part, self._write(source, part))
             self._record(outcome)
+            self._sizes.learn(outcome.done)
             if outcome.failures:
                 partition, reason = next(iter(outcome.failures.items()))
                 raise TargetWriteFailed(
                     f"flow {self.settings.flow}: {len(outcome.failures)} partitions could not be written, first "
                     f"{partition} at offset {self._positions[partition]}: {reason}"
                 )
-            ranges = outcome.remainder
+            ranges = {
+                partition: OffsetRange(self._positions[partition], ends[partition])
+                for partition in ranges
+                if self._positions[partition] < ends[partition] and partition not in self._holds
+            }
             if ranges:
                 frame = self._read(frame.sparkSession, ranges)
 
@@ -116,7 +127,8 @@ class Replication:
             options=record_options(rendered, timeout),
             routes={topic: self.assignment.routes[topic] for topic in topics},
             held=frozenset(self._holds),
-            max_bytes=max(1, settings.batch.max_bytes // tasks),
+            # A pass is cut to size before it starts; a task that ends early costs Spark memory, so it has some room.
+            max_bytes=max(1, 2 * settings.batch.max_bytes // tasks),
             timeout=timeout,
         )
         return [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)))]
