@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import jks
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -72,6 +71,8 @@ def write_truststore(path: Path, trusted: Identity, password: str) -> Path:
     if path.suffix == ".pem":
         path.write_text(trusted.certificate_pem)
     elif path.suffix == ".jks":
+        import jks  # noqa: PLC0415 - an extra
+
         der = trusted.certificate.public_bytes(Encoding.DER)
         entry = jks.TrustedCertEntry.new("ca", der)
         jks.KeyStore.new("jks", [entry]).save(str(path), password)

@@ -35,6 +35,9 @@ _OWN: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
     "spark.redaction.regex": SPARK_REDACTION_REGEX,
+    # A write task knows the producer's password. With thousands of topics it is larger than 1 MB, and then Spark hands
+    # it out by a file in its local directory, one per batch.
+    "spark.io.encryption.enabled": "true",
 }
 _SPARK_REDACTION = "(?i)secret|password|token|access[.]?key"
 """Spark's default for `spark.redaction.regex`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ _LISTENERS = {"TLS": "SSL", "MTLS": "SSL", "SCRAM": "SASL_PLAINTEXT", "PLAIN": "
 _MODULES = "org.apache.kafka.common.security"
 _OAUTH = f"{_MODULES}.oauthbearer"
 _QUIET = logging.getLogger("tests.librdkafka")
+HAS_JKS = importlib.util.find_spec("jks") is not None
+"""JKS files need an extra of ours."""
 
 
 class Acl(NamedTuple):
@@ -56,7 +59,7 @@ def make_stores(folder: Path) -> Stores:
     server, client = identity("server", ca), identity("client", ca)
     write_keystore(folder / "server.p12", server, [ca], PASSWORD)
     write_keystore(folder / "client.p12", client, [ca], PASSWORD)
-    for kind in ("p12", "jks", "pem"):
+    for kind in ("p12", "pem", *(("jks",) if HAS_JKS else ())):
         write_truststore(folder / f"trust.{kind}", ca, PASSWORD)
     return Stores(folder, ca, client)
 

@@ -21,7 +21,7 @@ from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, assert_copied, await_lag_zero, write_config
-from tests.broker.secured import PASSWORD, Acl, SecuredKafka, Stores, make_stores, secured_kafka
+from tests.broker.secured import HAS_JKS, PASSWORD, Acl, SecuredKafka, Stores, make_stores, secured_kafka
 from tests.identity_provider import IdentityProvider, identity_provider
 from tests.kafka_io import Kafka, numbered
 
@@ -67,7 +67,9 @@ def _logins(stores: Stores, provider: IdentityProvider) -> Mapping[str, Login]:
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.password": PASSWORD,
     }
-    trust_jks = {"ssl.truststore.location": stores.path("trust.jks"), "ssl.truststore.password": PASSWORD}
+    # Without a type, as in most files: it is found out from the content.
+    jks = stores.path("trust.jks" if HAS_JKS else "trust.p12")
+    trust_jks = {"ssl.truststore.location": jks, "ssl.truststore.password": PASSWORD}
     client_p12 = {
         "ssl.keystore.location": stores.path("client.p12"),
         "ssl.keystore.type": "PKCS12",

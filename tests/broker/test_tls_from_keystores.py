@@ -2,67 +2,31 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
-from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates as serialize
 
 from srm_spark.config import librdkafka, load_settings
 from srm_spark.testing import LocalKafka
+from tests.certificates import identity, write_keystore, write_truststore
 
 PASSWORD = "store-pass"
 QUIET = logging.getLogger("none")
-
-
-class Identity(NamedTuple):
-    key: rsa.RSAPrivateKey
-    certificate: x509.Certificate
-
-
-def _identity(name: str, issuer: Identity | None, *, is_ca: bool) -> Identity:
-    key = rsa.generate_private_key(65537, 2048)
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer.certificate.subject if issuer else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-    )
-    return Identity(key, builder.sign(issuer.key if issuer else key, hashes.SHA256()))
 
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """server.p12 signed by the CA, client.p12 signed by an intermediate that the broker does not know, trust.p12."""
     folder = tmp_path_factory.mktemp("stores")
-    ca = _identity("ca", None, is_ca=True)
-    between = _identity("between", ca, is_ca=True)
-    server, client = _identity("server", ca, is_ca=False), _identity("client", between, is_ca=False)
-    encryption = BestAvailableEncryption(PASSWORD.encode())
-    for name, owner, issuer in (("server", server, ca), ("client", client, between)):
-        store = serialize(name.encode(), owner.key, owner.certificate, [issuer.certificate], encryption)
-        (folder / f"{name}.p12").write_bytes(store)
-    trusted = [PKCS12Certificate(ca.certificate, b"ca")]
-    (folder / "trust.p12").write_bytes(serialize_java_truststore(trusted, encryption))
+    ca = identity("ca", is_ca=True)
+    between = identity("between", ca, is_ca=True)
+    write_keystore(folder / "server.p12", identity("server", ca), [ca], PASSWORD)
+    write_keystore(folder / "client.p12", identity("client", between), [between], PASSWORD)
+    write_truststore(folder / "trust.p12", ca, PASSWORD)
     return folder
 
 
