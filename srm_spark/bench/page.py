@@ -24,9 +24,10 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
     yield "Made by `make bench`: both programs in turn on the same two single-node brokers, with their own defaults"
-    yield "(`tasks.max=2`), one topic of 6 partitions, uncompressed. After each run every record of both sides is"
-    yield "compared. Medians, with the smallest and largest value; read the ratios, the machine is small and shared by"
-    yield "brokers and replicator. A ratio of rates above 1 and a ratio of CPU below 1 mean that srm-spark is ahead."
+    yield "(`tasks.max=2`), one topic of 6 partitions, uncompressed. Each run must bring the exact number of records, and"
+    yield "every record of our first copy is compared with its source. Medians, with the smallest and largest value; read"
+    yield "the ratios, the machine is small and shared by brokers and replicator. A ratio of rates above 1 and a ratio of"
+    yield "CPU below 1 mean that srm-spark is ahead."
     yield ""
     yield ", ".join(f"{key} {value}" for key, value in result["machine"].items()) + "."
     for workload, contenders in result["workloads"].items():
