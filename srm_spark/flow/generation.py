@@ -64,13 +64,10 @@ def task_count(session: SparkSession, ends: Ends) -> int:
 
 
 def _sql_settings(ends: Ends, partitions: int) -> dict[str, str]:
-    batch = ends.settings.batch
     # Asking the brokers for 500 partitions' ends a hundred times a second takes half a core; for 6 it takes nothing.
     idle_delay = min(max(partitions, _IDLE_DELAY_MS.start), _IDLE_DELAY_MS.stop - 1)
     return {
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(batch.arrow_max_records),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(batch.arrow_max_bytes),
         "spark.sql.streaming.pollingDelay": f"{idle_delay}ms",
         "spark.sql.streaming.minBatchesToRetain": "2",
         # Plans name the options of a source; in a session of somebody else's only this one hides them.

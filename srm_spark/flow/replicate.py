@@ -131,7 +131,9 @@ class Replication:
             max_bytes=max(1, 2 * settings.batch.max_bytes // tasks),
             timeout=timeout,
         )
-        return [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)))]
+        batch = settings.batch
+        bounds = self._sizes.arrow_bounds(topics, batch.arrow_max_records, batch.arrow_max_bytes)
+        return [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)), bounds)]
 
     def _pass_over(self, checked: Checked) -> None:
         """Record what the source has deleted in front of us, and what is held for it."""

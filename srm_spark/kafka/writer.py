@@ -8,8 +8,10 @@ callback per record: the first and the last record of a run are acknowledged wit
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -62,6 +64,12 @@ class _Acks:
         self.last = -1
         self.at = 0.0
         self.error: KafkaError | None = None
+
+    def callbacks(self, count: int) -> Iterable[Callable[[KafkaError | None, Message], None] | None]:
+        """The callback of each of `count` records: only the two ends have one."""
+        if count == 1:
+            return (self.on_only,)
+        return chain((self.on_first,), repeat(None, count - 2), (self.on_last,))
 
     def on_first(self, error: KafkaError | None, message: Message) -> None:
         self.first = self._offset(error, message)
@@ -130,24 +138,34 @@ class _Writing:
         sent = Sent.of(run)
         self._sent.append((report, sent, acks))
         produce, topic, number = producer.produce, route.remote_topic, run.partition.partition
-        last = run.count - 1
-        for index, (key, value, timestamp, headers) in enumerate(run.records()):
-            callback = None
-            if index == last:
-                callback = acks.on_last if last else acks.on_only
-            elif index == 0:
-                callback = acks.on_first
-            while True:
-                try:
-                    produce(topic, value, key, number, callback, None, timestamp, headers)
-                    break
-                except BufferError:
-                    self._wait(producer)
-                except KafkaException as error:
-                    acks.error = error.args[0]
+        callbacks = acks.callbacks(run.count)
+        # This loop is what a small record costs; nothing belongs in it that can be done per run.
+        for (key, value, timestamp, headers), callback in zip(run.records(), callbacks, strict=True):
+            try:
+                produce(topic, value, key, number, callback, None, timestamp, headers)
+            except BufferError:
+                if not self._produce_late(
+                    producer, acks, (topic, value, key, number, callback, None, timestamp, headers)
+                ):
                     return
+            except KafkaException as error:
+                acks.error = error.args[0]
+                return
         self.bytes += sent.bytes
         self._poll(producer, 0)
+
+    def _produce_late(self, producer: Producer, acks: _Acks, arguments: tuple[Any, ...]) -> bool:
+        """Produce a record for which the queue had no room; False when that is refused for good."""
+        while True:
+            self._wait(producer)
+            try:
+                producer.produce(*arguments)
+            except BufferError:
+                continue
+            except KafkaException as error:
+                acks.error = error.args[0]
+                return False
+            return True
 
     def _wait(self, producer: Producer) -> None:
         before = len(producer)

@@ -15,6 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from srm_spark.spark.session import is_connect
+
 BatchFunction = Callable[[DataFrame, int], None]
 _POLL_SECONDS = 0.05
 
@@ -73,6 +75,9 @@ class Query:
     ) -> None:
         """`make_batch` gets the checkpoint directory, where the batch function finds the offset log."""
         self.checkpoint = Path(tempfile.mkdtemp(prefix="srm-spark-"))
+        if not is_connect(frame.sparkSession):
+            # A pool for each flow, inherited by the thread of the query: jobs of one pool run one after the other.
+            frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", name)
         self._gate = Gate()
         writer = frame.writeStream.queryName(name).foreachBatch(_Gated(self._gate, make_batch(self.checkpoint)))
         writer = writer.option("checkpointLocation", self.checkpoint.as_uri())

@@ -28,7 +28,15 @@ class _FirstAttempt:
         return self.task(batches)
 
 
-def run(frame: DataFrame, task: ArrowTask, schema: str, tasks: int) -> list[dict[str, Any]]:
-    """Run `task` over the rows in at most `tasks` Spark tasks, each source partition whole in one of them."""
+def run(
+    frame: DataFrame, task: ArrowTask, schema: str, tasks: int, arrow_bounds: tuple[int, int]
+) -> list[dict[str, Any]]:
+    """Run `task` over the rows in at most `tasks` Spark tasks, each source partition whole in one of them.
+
+    `arrow_bounds` are the most records and bytes of one Arrow batch.
+    """
+    records, size = arrow_bounds
+    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
+    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
     reports = frame.coalesce(tasks).mapInArrow(_FirstAttempt(task), schema)
     return [row.asDict() for row in reports.collect()]

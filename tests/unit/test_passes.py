@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from srm_spark.flow.outcome import Done
-from srm_spark.flow.passes import RecordSizes
+from srm_spark.flow.passes import UNBOUNDED, RecordSizes
 from srm_spark.model import Interval, OffsetRange, TopicPartition
 
 SMALL, LARGE = TopicPartition("small", 0), TopicPartition("large", 0)
@@ -32,3 +32,13 @@ def test_no_pass_is_empty_and_a_pass_without_records_teaches_nothing() -> None:
     sizes.learn({LARGE: Done(1, [Interval(0, 0, 1)], bytes=1_000_000)})
     sizes.learn({LARGE: Done(9)})
     assert sizes.affordable({LARGE: OffsetRange(1, 9)}, 1) == {LARGE: OffsetRange(1, 2)}
+
+
+def test_arrow_batches_are_bound_by_bytes_until_it_is_known_what_a_record_weighs() -> None:
+    sizes = RecordSizes()
+    assert sizes.arrow_bounds(["small"], 10_000, 16_000_000) == (10_000, 16_000_000)
+    sizes.learn({SMALL: Done(10, [Interval(0, 0, 10)], bytes=1000)})
+    assert sizes.arrow_bounds(["small"], 10_000, 16_000_000) == (10_000, UNBOUNDED)
+    assert sizes.arrow_bounds(["small", "large"], 10_000, 16_000_000) == (10_000, 16_000_000)
+    sizes.learn({LARGE: Done(2, [Interval(0, 0, 2)], bytes=2_000_000)})
+    assert sizes.arrow_bounds(["small", "large"], 10_000, 16_000_000) == (16, UNBOUNDED)
