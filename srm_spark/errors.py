@@ -12,7 +12,6 @@ SrmError
     ├── SourceChanged           a source topic is gone or was created anew: the flow looks at its topics again
     ├── TargetUnavailable       the target cluster does not answer or refuses us
     ├── TargetWriteFailed       records were not acknowledged by the target
-    ├── ForeignWriter           target offsets are not contiguous: somebody else writes to the remote topic
     ├── OffsetSyncFailed        the offset-syncs topic refused a record
     ├── ProgressFailed          the progress topic refused a record: the batch will be found again at the next start
     ├── ClaimHeld               another driver owns the flow, and waiting was not wanted
@@ -101,10 +100,6 @@ class TargetUnavailable(FlowError):
 
 class TargetWriteFailed(FlowError):
     """Records were not acknowledged by the target."""
-
-
-class ForeignWriter(FlowError):
-    """Acknowledged offsets are not contiguous, so the map of this range cannot be trusted."""
 
 
 class OffsetSyncFailed(FlowError):

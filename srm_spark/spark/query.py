@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -83,11 +82,6 @@ class Query:
         writer = writer.option("checkpointLocation", self.checkpoint.as_uri())
         self._query: StreamingQuery = writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()
 
-    @property
-    def is_active(self) -> bool:
-        """Whether it still runs."""
-        return bool(self._query.isActive)
-
     def failure(self) -> str | None:
         """Why it ended by itself; None while it runs."""
         if self._query.isActive:
@@ -98,11 +92,6 @@ class Query:
         # The first line often says only which client could not be made; why is at the bottom of the stack.
         trace: str = getattr(error, "_stackTrace", None) or ""
         return "\n".join((str(error), *(line for line in trace.splitlines() if line.startswith("Caused by: "))))
-
-    def progress(self) -> dict[str, Any] | None:
-        """Spark's report on the newest batch."""
-        last = self._query.lastProgress
-        return None if last is None else dict(last)
 
     def stop(self, timeout: float) -> bool:
         """Let the batch in progress end, then stop; False when it had to be interrupted after `timeout` seconds."""
