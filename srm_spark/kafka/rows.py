@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,8 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers
 Headers = list[tuple[str, str | bytes | None]]
 Record = tuple[bytes | None, bytes | None, int, Headers | None]
 """Key, value, timestamp in ms (0 where the record has none), headers."""
+
+Columns = tuple[Iterable[bytes | None], Iterable[bytes | None], Iterable[int], Iterable[Headers | None]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Run:
     @property
     def bytes(self) -> int:
         """Bytes of keys and values."""
-        return int(self.sizes(with_headers=False).sum())
+        return int(self._contents.sum())
 
     def slice(self, start: int, end: int) -> Run:
         """The rows from `start` to before `end`."""
@@ -59,20 +63,26 @@ class Run:
         """The first `count` rows."""
         return self.slice(0, count)
 
-    def sizes(self, with_headers: bool = True) -> npt.NDArray[np.int64]:
+    def sizes(self) -> npt.NDArray[np.int64]:
         """Bytes of each record; headers as their JSON text, which is longer than they are."""
-        sizes = _lengths(self.keys) + _lengths(self.values)
-        return sizes + _lengths(self.headers) if with_headers else sizes
+        has_headers = self.headers.null_count < self.count
+        return self._contents + _lengths(self.headers) if has_headers else self._contents
+
+    @cached_property
+    def _contents(self) -> npt.NDArray[np.int64]:
+        return _lengths(self.keys) + _lengths(self.values)
 
     def records(self) -> Iterator[Record]:
         """The records as Python values."""
-        headers: Iterator[Headers | None] | list[None]
-        if self.headers.null_count == self.count:
-            headers = [None] * self.count
-        else:
+        return zip(*self.columns(), strict=False)  # headers may be without end
+
+    def columns(self) -> Columns:
+        """Keys, values, timestamps and headers of the records."""
+        headers: Iterable[Headers | None] = repeat(None)
+        if self.headers.null_count < self.count:
             headers = (None if text is None else parse_headers(text) for text in self.headers.to_pylist())
         timestamps = np.where(self.timestamps == -1, 0, self.timestamps)
-        return zip(self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers, strict=True)
+        return self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers
 
 
 def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:
@@ -106,5 +116,11 @@ def parse_headers(text: str) -> Headers:
 
 
 def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:
-    lengths: npt.NDArray[np.int64] = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    return lengths.astype(np.int64)
+    """Bytes of each value of a binary or text array; 0 for null."""
+    if not len(array):
+        return np.zeros(0, np.int64)
+    borders = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
+    lengths = np.diff(borders).astype(np.int64)
+    if array.null_count:
+        lengths[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return lengths

@@ -7,8 +7,10 @@ callback per record: the first and the last record of a run are acknowledged wit
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
@@ -45,13 +47,27 @@ class WriteTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows."""
         writing = _Writing(self)
-        for batch in batches:
-            for run in runs_of(batch):
-                writing.write(run)
-            if writing.bytes >= self.max_bytes:
-                writing.is_cut = True
-                break
-        yield report_batch(writing.finish(), writing.is_cut)
+        with _no_collection():
+            for batch in batches:
+                for run in runs_of(batch):
+                    writing.write(run)
+                if writing.bytes >= self.max_bytes:
+                    writing.is_cut = True
+                    break
+            reports = writing.finish()
+        yield report_batch(reports, writing.is_cut)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without Python's search for cycles: thousands of new records at a time start it over and over, for nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Acks:
@@ -140,7 +156,7 @@ class _Writing:
         produce, topic, number = producer.produce, route.remote_topic, run.partition.partition
         callbacks = acks.callbacks(run.count)
         # This loop is what a small record costs; nothing belongs in it that can be done per run.
-        for (key, value, timestamp, headers), callback in zip(run.records(), callbacks, strict=True):
+        for key, value, timestamp, headers, callback in zip(*run.columns(), callbacks, strict=False):
             try:
                 produce(topic, value, key, number, callback, None, timestamp, headers)
             except BufferError:

@@ -32,6 +32,8 @@ _OWN: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",  # flows share the cores instead of queueing behind each other's batches
     "spark.speculation": "false",
     "spark.driver.memory": "2g",
+    # Copying is about throughput, and G1 takes a tenth more CPU per record for shorter pauses.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
     "spark.redaction.regex": SPARK_REDACTION_REGEX,
