@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from srm_spark.config import load_settings
@@ -32,23 +31,27 @@ with Driver(load_settings([Path(sys.argv[1])]), session=session) as driver:
 """
 
 
-@pytest.mark.skip(reason="open: a conf of the session differs afterwards; which one, and who sets it, is not known yet")
+def confs(session: SparkSession) -> tuple[dict[str, str], dict[str, str]]:
+    """What the application and the session are set to."""
+    session.range(1).collect()  # with its first query Spark itself sets where tables lie
+    return dict(session.sparkContext.getConf().getAll()), dict(session.conf.getAll)
+
+
 def test_the_existing_session_is_found_and_left_as_it_was(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), 2)
     pair.source.write(pair.topic(), numbered(20, 2))
-    before = sorted(spark.sparkContext.getConf().getAll()), dict(spark.conf.getAll)
+    before = confs(spark)
     path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], pair.keys)
     with Driver(load_settings([path])) as driver:
         assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
         await_lag_zero(driver)
-        assert (sorted(spark.sparkContext.getConf().getAll()), dict(spark.conf.getAll)) == before
-    assert (sorted(spark.sparkContext.getConf().getAll()), dict(spark.conf.getAll)) == before
+        assert confs(spark) == before
+    assert confs(spark) == before
     assert SparkSession.getActiveSession() is spark
     assert spark.range(3).count() == 3  # it was not ours to stop
     assert not spark.streams.active
 
 
-@pytest.mark.skip(reason="open: both copies arrive, but the driver does not end within 90 s under Spark Connect")
 def test_a_spark_connect_session_replicates(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), 2)
     pair.source.write(pair.topic(), numbered(20, 2))
