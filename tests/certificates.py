@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates as serialize
+
+from srm_spark.jars import java_home
 
 
 class Identity(NamedTuple):
@@ -36,6 +39,11 @@ class Identity(NamedTuple):
     def key_pem(self) -> str:
         """The private key as text, not encrypted."""
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+    def encrypted_pem(self, password: str) -> str:
+        """The private key as text, as OpenSSL encrypts it today."""
+        encryption = BestAvailableEncryption(password.encode())
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
 
 
 def identity(name: str, issuer: Identity | None = None, *, is_ca: bool = False) -> Identity:
@@ -67,16 +75,20 @@ def write_keystore(path: Path, owner: Identity, chain: Sequence[Identity], passw
 
 
 def write_truststore(path: Path, trusted: Identity, password: str) -> Path:
-    """A truststore with one certificate, by the ending of its name: `.p12`, `.jks` or `.pem`."""
+    """A truststore with one certificate, by the ending of its name: `.p12` or `.pem`."""
     if path.suffix == ".pem":
         path.write_text(trusted.certificate_pem)
-    elif path.suffix == ".jks":
-        import jks  # noqa: PLC0415 - an extra
-
-        der = trusted.certificate.public_bytes(Encoding.DER)
-        entry = jks.TrustedCertEntry.new("ca", der)
-        jks.KeyStore.new("jks", [entry]).save(str(path), password)
     else:
         encryption = BestAvailableEncryption(password.encode())
         path.write_bytes(serialize_java_truststore([PKCS12Certificate(trusted.certificate, b"ca")], encryption))
+    return path
+
+
+def write_jks(pkcs12: Path, password: str) -> Path:
+    """The same store beside it in Java's old format, by Java's own tool."""
+    path = pkcs12.with_suffix(".jks")
+    source = ["-srckeystore", str(pkcs12), "-srcstoretype", "PKCS12", "-srcstorepass", password]
+    target = ["-destkeystore", str(path), "-deststoretype", "JKS", "-deststorepass", password]
+    keytool = java_home() / "bin" / "keytool"
+    subprocess.run([keytool, "-importkeystore", "-noprompt", *source, *target], check=True, capture_output=True)
     return path

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from srm_spark.config.keys_client import CLIENT_KEYS, ClientKey
 from srm_spark.config.sasl import sasl_options, spark_login
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.config.tls import tls_options
+from srm_spark.config.tls import spark_keystore, tls_options
 
 _SASL = frozenset(name for name in CLIENT_KEYS if name.startswith("sasl."))
 _TLS = frozenset(name for name in CLIENT_KEYS if name.startswith("ssl."))
@@ -52,8 +52,11 @@ def unmapped(cluster: ClusterSettings, extra: Mapping[str, str]) -> dict[str, st
 
 
 def spark_kafka_options(cluster: ClusterSettings, consumer: Mapping[str, str]) -> dict[str, str]:
-    """Options of Spark's Kafka source: Java properties behind `kafka.`, topics never created by asking."""
-    together = spark_login(_together(cluster, consumer))
+    """Options of Spark's Kafka source: Java properties behind `kafka.`, topics never created by asking.
+
+    Raises TlsError where a key in PEM cannot be opened.
+    """
+    together = spark_keystore(spark_login(_together(cluster, consumer)))
     options = {f"kafka.{name}": value for name, value in together.items() if name not in _SPARK_OWN}
     options["kafka.bootstrap.servers"] = together["bootstrap.servers"]
     options["kafka.allow.auto.create.topics"] = "false"

@@ -7,15 +7,22 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_der_private_key,
+    load_pem_private_key,
+)
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
+from srm_spark.config.jks import MAGICS, JksError, open_key, open_secret, read_jks
 from srm_spark.errors import SrmError
 
-_JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _MAX_BYTES = 16 * 1024 * 1024
 
@@ -53,9 +60,26 @@ def is_pem(content: bytes) -> bool:
 def open_store(path: str, password: str | None, key_password: str | None = None) -> Store:
     """The keys and certificates of a JKS, JCEKS or PKCS12 file; which it is the first bytes say, as in Java."""
     content = read_bytes(path)
-    if content[:4] in _JKS_MAGIC:
+    if content[:4] in MAGICS:
         return _open_jks(path, content, password, key_password)
     return _open_pkcs12(path, content, password)
+
+
+def open_pem(text: str, key_password: str | None) -> Store:
+    """The private key of a PEM text, and its certificates in their order."""
+    blocks = [(match[1], match[0] + "\n") for match in _PEM_BLOCK.finditer(text)]
+    keys = [block for label, block in blocks if label.endswith("PRIVATE KEY")]
+    if not keys:
+        raise StoreError("no block -----BEGIN … PRIVATE KEY----- was found")
+    is_encrypted = "ENCRYPTED" in keys[0]
+    if is_encrypted and not key_password:
+        raise StoreError("the private key is encrypted and ssl.key.password is missing")
+    try:
+        key = load_pem_private_key(keys[0].encode(), (key_password or "").encode() if is_encrypted else None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        what = "ssl.key.password is wrong or the key is damaged" if is_encrypted else "the key is damaged"
+        raise StoreError(f"the private key cannot be opened: {what}") from error
+    return Store(tuple(block for label, block in blocks if label == "CERTIFICATE"), _key_pem(key))
 
 
 def _open_pkcs12(path: str, content: bytes, password: str | None) -> Store:
@@ -65,9 +89,7 @@ def _open_pkcs12(path: str, content: bytes, password: str | None) -> Store:
         raise StoreError(_cannot_open(path, "PKCS12", password)) from error
     own = [opened.cert.certificate] if opened.cert is not None else []
     others = [found.certificate for found in opened.additional_certs]
-    key = ""
-    if opened.key is not None:
-        key = opened.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    key = "" if opened.key is None else _key_pem(opened.key)
     return Store(tuple(_pem(certificate) for certificate in (*own, *others)), key)
 
 
@@ -81,54 +103,36 @@ def _pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(Encoding.PEM).decode()
 
 
+def _key_pem(key: PrivateKeyTypes) -> str:
+    """PKCS #8, the only format that Java reads, without encryption."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
 def _der(certificate: bytes) -> str:
     return _pem(x509.load_der_x509_certificate(certificate))
 
 
-def _load_jks(path: str, content: bytes, password: str | None) -> Any:
-    try:
-        import jks  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise StoreError(
-            f"{path} is a JKS file, which needs an extra: pip install 'srm-spark[jks]'; or turn it into PKCS12:"
-            " keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
-        ) from error
-    return jks.KeyStore.loads(content, password)
-
-
 def _open_jks(path: str, content: bytes, password: str | None, key_password: str | None) -> Store:
     try:
-        opened = _load_jks(path, content, password)
-        keys: list[Any] = list(opened.private_keys.values())
-        for entry in keys:
-            if not entry.is_decrypted():
-                entry.decrypt(key_password or password)
-        if keys:
-            chain = tuple(_der(certificate) for _, certificate in keys[0].cert_chain)
-            key = load_der_private_key(keys[0].pkey_pkcs8, None)
-            return Store(chain, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
-        return Store(tuple(_der(entry.cert) for entry in opened.certs.values()))
-    except StoreError:
-        raise
-    except Exception as error:  # pyjks lets errors of its parsers through; none of their texts may reach a log
+        opened = read_jks(content, password)
+        for entry in opened.keys.values():
+            key = load_der_private_key(open_key(entry, key_password or password or ""), None)
+            return Store(tuple(map(_der, entry.chain)), _key_pem(key))
+        return Store(tuple(map(_der, opened.certificates.values())))
+    except (JksError, ValueError, IndexError) as error:
         raise StoreError(_cannot_open(path, "JKS", password)) from error
 
 
-def secret_of(path: str, alias: str, password: str | None) -> str:
+def secret_of(path: str, alias: str, password: str) -> str:
     """The secret that a JCEKS file keeps under `alias`, as text."""
     content = read_bytes(path)
     try:
-        opened = _load_jks(path, content, password)
-        entries: dict[str, Any] = opened.secret_keys
-        entry = entries[alias] if alias in entries else entries[alias.lower()]
-        if not entry.is_decrypted():
-            entry.decrypt(password)
-        return bytes(entry.key).decode()
-    except KeyError as error:
-        raise StoreError(f"{path} keeps no secret called {alias}") from error
-    except StoreError:
-        raise
-    except Exception as error:  # as above
+        secrets = read_jks(content, password).secrets
+        secret = secrets.get(alias, secrets.get(alias.lower()))  # keytool writes aliases in small letters
+        if secret is None:
+            raise StoreError(f"{path} keeps no secret called {alias}")
+        return open_secret(secret, password).decode()
+    except (JksError, ValueError, IndexError) as error:
         raise StoreError(_cannot_open(path, "JCEKS", password)) from error
 
 

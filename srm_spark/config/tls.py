@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from srm_spark.config.keys_client import CLIENT_KEYS
-from srm_spark.config.stores import StoreError, is_pem, open_store, read_bytes, tidy_pem
+from srm_spark.config.stores import Store, StoreError, is_pem, open_pem, open_store, read_bytes, tidy_pem
 from srm_spark.errors import SrmError
 
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
@@ -44,13 +44,13 @@ def tls_options(protocol: str, java: Mapping[str, str]) -> tuple[dict[str, str],
 def truststore(java: Mapping[str, str], prefix: str = "ssl.") -> dict[str, str]:
     """`<prefix>ca.location` for a PEM file, `<prefix>ca.pem` for anything else."""
     if java.get("ssl.truststore.certificates", "").strip():
+        _check_type("ssl.truststore", java, "ssl.truststore.certificates", is_pem_there=True)
         return {f"{prefix}ca.pem": _tidy("ssl.truststore.certificates", java["ssl.truststore.certificates"])}
     location = java.get("ssl.truststore.location", "").strip()
     if not location:
         return {}
     try:
-        _check_type("ssl.truststore.type", java)
-        if is_pem(read_bytes(location)):
+        if _check_type("ssl.truststore", java, "ssl.truststore.location", is_pem_there=is_pem(read_bytes(location))):
             return {f"{prefix}ca.location": location}
         opened = open_store(location, java.get("ssl.truststore.password"))
     except StoreError as error:
@@ -63,17 +63,16 @@ def truststore(java: Mapping[str, str], prefix: str = "ssl.") -> dict[str, str]:
 def _keystore(java: Mapping[str, str]) -> dict[str, str]:
     password = {"ssl.key.password": java["ssl.key.password"]} if java.get("ssl.key.password") else {}
     if java.get("ssl.keystore.key", "").strip():
-        chain = java.get("ssl.keystore.certificate.chain", "")
-        if not chain.strip():
-            raise TlsError("ssl.keystore.key", "ssl.keystore.certificate.chain is missing")
-        key = _tidy("ssl.keystore.key", java["ssl.keystore.key"])
-        return {"ssl.key.pem": key, "ssl.certificate.pem": _tidy("ssl.keystore.certificate.chain", chain), **password}
+        _check_type("ssl.keystore", java, "ssl.keystore.key", is_pem_there=True)
+        _pem_keystore(java)
+        key, chain = (_tidy(name, java[name]) for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain"))
+        return {"ssl.key.pem": key, "ssl.certificate.pem": chain, **password}
     location = java.get("ssl.keystore.location", "").strip()
     if not location:
         return {}
     try:
-        _check_type("ssl.keystore.type", java)
-        if is_pem(read_bytes(location)):
+        if _check_type("ssl.keystore", java, "ssl.keystore.location", is_pem_there=is_pem(read_bytes(location))):
+            _pem_keystore(java)
             return {"ssl.key.location": location, "ssl.certificate.location": location, **password}
         opened = open_store(location, java.get("ssl.keystore.password"), java.get("ssl.key.password"))
     except StoreError as error:
@@ -83,10 +82,56 @@ def _keystore(java: Mapping[str, str]) -> dict[str, str]:
     return {"ssl.key.pem": opened.key, "ssl.certificate.pem": "".join(opened.certificates)}
 
 
-def _check_type(name: str, java: Mapping[str, str]) -> None:
+def _check_type(store: str, java: Mapping[str, str], key: str, *, is_pem_there: bool) -> bool:
+    """Whether the store is PEM; Java opens JKS and PKCS12 under either name, but PEM only under its own."""
+    name = f"{store}.type"
     kind = java.get(name, "JKS").strip().upper()
     if kind not in STORE_TYPES:
         raise TlsError(name, f"got {kind}; allowed {', '.join(STORE_TYPES)}")
+    if is_pem_there != (kind == "PEM"):
+        found, right = ("PEM", "PEM") if is_pem_there else ("no PEM", "PKCS12 or JKS")
+        raise TlsError(key, f"holds {found}, but {name} is {kind}; write {name} = {right}")
+    return is_pem_there
+
+
+def _pem_keystore(java: Mapping[str, str]) -> Store:
+    """The key, opened, and the certificates of a keystore in PEM."""
+    name, text = _pem_text(java)
+    try:
+        return open_pem(text, java.get("ssl.key.password"))
+    except StoreError as error:
+        raise TlsError(name, str(error)) from error
+
+
+def _pem_text(java: Mapping[str, str]) -> tuple[str, str]:
+    """A keystore in PEM and the property that has it: texts of the configuration, or a file."""
+    key, chain = "ssl.keystore.key", "ssl.keystore.certificate.chain"
+    if not java.get(key, "").strip():
+        location = "ssl.keystore.location"
+        return location, read_bytes(java[location].strip()).decode("utf-8", "replace")
+    if not java.get(chain, "").strip():
+        raise TlsError(key, f"{chain} is missing")
+    return key, _tidy(key, java[key]) + _tidy(chain, java[chain])
+
+
+def spark_keystore(java: Mapping[str, str]) -> dict[str, str]:
+    """`java` with a PEM key as Spark's Kafka client can read it, opened here, in memory, and handed over as a text.
+
+    Java 17 opens no key that OpenSSL encrypts today, and no key but PKCS #8.
+    """
+    has_keystore = java.get("ssl.keystore.key", "").strip() or java.get("ssl.keystore.location", "").strip()
+    is_used = has_keystore and java.get("security.protocol", "").strip().upper().endswith("SSL")
+    if not is_used or java.get("ssl.keystore.type", "").strip().upper() != "PEM":
+        return dict(java)
+    if "-----BEGIN PRIVATE KEY-----" in _pem_text(java)[1] and not java.get("ssl.key.password"):
+        return dict(java)
+    opened = _pem_keystore(java)
+    left = ("ssl.keystore.location", "ssl.keystore.password", "ssl.key.password")
+    return {
+        **{name: value for name, value in java.items() if name not in left},
+        "ssl.keystore.key": opened.key,
+        "ssl.keystore.certificate.chain": "".join(opened.certificates),
+    }
 
 
 def _tidy(key: str, text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from srm_spark.testing import LocalKafka
 from srm_spark.testing.cluster import ExternalKafka
 from srm_spark.testing.java import QUICK_START
 from srm_spark.testing.ports import free_ports
-from tests.certificates import Identity, identity, write_keystore, write_truststore
+from tests.certificates import Identity, identity, write_jks, write_keystore, write_truststore
 from tests.identity_provider import AUDIENCE, IdentityProvider
 from tests.kafka_io import Kafka
 
@@ -28,8 +27,6 @@ _LISTENERS = {"TLS": "SSL", "MTLS": "SSL", "SCRAM": "SASL_PLAINTEXT", "PLAIN": "
 _MODULES = "org.apache.kafka.common.security"
 _OAUTH = f"{_MODULES}.oauthbearer"
 _QUIET = logging.getLogger("tests.librdkafka")
-HAS_JKS = importlib.util.find_spec("jks") is not None
-"""JKS files need an extra of ours."""
 
 
 class Acl(NamedTuple):
@@ -49,7 +46,7 @@ class Stores:
     client: Identity
 
     def path(self, name: str) -> str:
-        """Of a store: trust.p12, trust.jks, trust.pem, server.p12, client.p12."""
+        """Of a store: trust and client as p12, jks and pem (of the client with an encrypted key), server.p12."""
         return str(self.folder / name)
 
 
@@ -59,8 +56,11 @@ def make_stores(folder: Path) -> Stores:
     server, client = identity("server", ca), identity("client", ca)
     write_keystore(folder / "server.p12", server, [ca], PASSWORD)
     write_keystore(folder / "client.p12", client, [ca], PASSWORD)
-    for kind in ("p12", "pem", *(("jks",) if HAS_JKS else ())):
+    for kind in ("p12", "pem"):
         write_truststore(folder / f"trust.{kind}", ca, PASSWORD)
+    for name in ("client", "trust"):
+        write_jks(folder / f"{name}.p12", PASSWORD)
+    (folder / "client.pem").write_text(client.encrypted_pem(PASSWORD) + client.certificate_pem)
     return Stores(folder, ca, client)
 
 

@@ -21,7 +21,7 @@ from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, assert_copied, await_lag_zero, write_config
-from tests.broker.secured import HAS_JKS, PASSWORD, Acl, SecuredKafka, Stores, make_stores, secured_kafka
+from tests.broker.secured import PASSWORD, Acl, SecuredKafka, Stores, make_stores, secured_kafka
 from tests.identity_provider import IdentityProvider, identity_provider
 from tests.kafka_io import Kafka, numbered
 
@@ -68,8 +68,17 @@ def _logins(stores: Stores, provider: IdentityProvider) -> Mapping[str, Login]:
         "ssl.truststore.password": PASSWORD,
     }
     # Without a type, as in most files: it is found out from the content.
-    jks = stores.path("trust.jks" if HAS_JKS else "trust.p12")
-    trust_jks = {"ssl.truststore.location": jks, "ssl.truststore.password": PASSWORD}
+    trust_jks = {"ssl.truststore.location": stores.path("trust.jks"), "ssl.truststore.password": PASSWORD}
+    client_jks = {
+        "ssl.keystore.location": stores.path("client.jks"),
+        "ssl.keystore.password": PASSWORD,
+        "ssl.key.password": PASSWORD,
+    }
+    encrypted_pem = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": stores.path("client.pem"),
+        "ssl.key.password": PASSWORD,
+    }
     client_p12 = {
         "ssl.keystore.location": stores.path("client.p12"),
         "ssl.keystore.type": "PKCS12",
@@ -107,6 +116,8 @@ def _logins(stores: Stores, provider: IdentityProvider) -> Mapping[str, Login]:
     return {
         "tls": Login("TLS", "ANONYMOUS", {"security.protocol": "SSL", **trust_pem}),
         "mtls": Login("MTLS", "CN=client", {"security.protocol": "SSL", **trust_p12, **client_p12}),
+        "mtls-jks": Login("MTLS", "CN=client", {"security.protocol": "SSL", **trust_jks, **client_jks}),
+        "mtls-file": Login("MTLS", "CN=client", {"security.protocol": "SSL", **trust_p12, **encrypted_pem}),
         "mtls-pem": Login("MTLS", "CN=client", {"security.protocol": "SSL", **client_pem}),
         "scram-256": Login("SCRAM", "cid", {**scram_keys, "sasl.mechanism": "SCRAM-SHA-256"}),
         "scram-512": Login("SCRAM", "cid", {**scram_keys, "sasl.mechanism": "SCRAM-SHA-512"}),
@@ -123,6 +134,8 @@ def _logins(stores: Stores, provider: IdentityProvider) -> Mapping[str, Login]:
 FLOWS = (
     ("tls", "scram-512"),
     ("mtls", "plain"),
+    ("mtls-jks", "mtls-file"),
+    ("mtls-file", "mtls-jks"),
     ("scram-256", "oauth"),
     ("plain", "mtls"),
     ("mtls-pem", "tls"),

@@ -120,7 +120,6 @@ def test_a_resolver_that_is_none(loaded: Loader, path: str) -> None:
 def test_secure_storage_is_opened_by_the_variable_that_srm_used(
     loaded: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("jks")
     # Made by `keytool -importpass -storetype JCEKS -alias kafka`.
     store = Path(__file__).parent / "samples" / "secure-storage.jceks"
     monkeypatch.setenv("SECURESTOREPASS", "store-pass")

@@ -23,9 +23,15 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srm_spark.config import spark_kafka_options
+from srm_spark.config.settings import ClusterSettings
 from srm_spark.config.stores import StoreError, open_store, tidy_pem
 from srm_spark.config.tls import TlsError, openssl_suites, tls_options
 from tests.unit.config.conftest import Loader, problems
+
+SAMPLES = Path(__file__).parent / "samples"
+JKS = b"\xfe\xed\xfe\xed"
+PEM = {"ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM"}
 
 
 class Identity(NamedTuple):
@@ -38,7 +44,11 @@ class Identity(NamedTuple):
 
     @property
     def key_pem(self) -> str:
-        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        return self.encrypted_pem(None)
+
+    def encrypted_pem(self, password: str | None, layout: PrivateFormat = PrivateFormat.PKCS8) -> str:
+        encryption = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+        return self.key.private_bytes(Encoding.PEM, layout, encryption).decode()
 
 
 def _identity(name: str, issuer: Identity | None = None) -> Identity:
@@ -99,28 +109,31 @@ def test_pkcs12_becomes_pem_and_nothing_is_written(truststore: Path, keystore: P
     assert sorted(truststore.parent.iterdir()) == before
 
 
-def test_jks_becomes_pem_also_with_a_password_for_the_key_alone(tmp_path: Path) -> None:
-    jks = pytest.importorskip("jks")
-    der = CLIENT.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    chain = [each.certificate.public_bytes(Encoding.DER) for each in (CLIENT, CA)]
-    entry = jks.PrivateKeyEntry.new("me", chain, der, "pkcs8")
-    entry.encrypt("key-pass")
-    trusted = jks.TrustedCertEntry.new("ca", chain[1])
-    jks.KeyStore.new("jks", [entry]).save(str(tmp_path / "key.jks"), "store-pass")
-    jks.KeyStore.new("jks", [trusted]).save(str(tmp_path / "trust.jks"), "store-pass")
-    java = _java(tmp_path / "trust.jks", tmp_path / "key.jks")
+@pytest.mark.parametrize("name", ["client.jks", "client.jceks"])
+def test_javas_own_keystores_become_pem_also_with_a_password_for_the_key_alone(name: str) -> None:
+    """Both were made by `keytool -importkeystore -deststoretype JKS -destkeypass key-pass`."""
+    java = _java(SAMPLES / "trust.jks", SAMPLES / name)
     options, _ = tls_options("SSL", {**java, "ssl.key.password": "key-pass"})
-    assert (options["ssl.ca.pem"], options["ssl.certificate.pem"]) == (CA.pem, CLIENT.pem + CA.pem)
-    assert options["ssl.key.pem"] == CLIENT.key_pem
+    key = load_pem_private_key(options["ssl.key.pem"].encode(), None)
+    client, ca = x509.load_pem_x509_certificates(options["ssl.certificate.pem"].encode())
+    assert key.public_key() == client.public_key()
+    assert x509.load_pem_x509_certificates(options["ssl.ca.pem"].encode()) == [ca]
     with pytest.raises(TlsError, match="the password is wrong or the file is damaged"):
         tls_options("SSL", java)
-    assert open_store(str(tmp_path / "trust.jks"), None).certificates == (CA.pem,)
+    with pytest.raises(TlsError, match="the password is wrong or the file is damaged"):
+        tls_options("SSL", {**java, "ssl.truststore.password": "other"})
+
+
+def test_the_certificates_of_a_jks_file_need_no_password() -> None:
+    found = open_store(str(SAMPLES / "trust.jks"), None)
+    assert found.certificates == open_store(str(SAMPLES / "trust.jks"), "store-pass").certificates
+    assert len(found.certificates) == 1
 
 
 def test_pem_files_are_handed_over_by_name(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text(CA.pem)
-    (tmp_path / "me.pem").write_text(CLIENT.key_pem + CLIENT.pem + CA.pem)
-    java = _java(tmp_path / "ca.pem", tmp_path / "me.pem", **{"ssl.keystore.type": "PEM", "ssl.key.password": "k"})
+    (tmp_path / "me.pem").write_text(CLIENT.encrypted_pem("k") + CLIENT.pem + CA.pem)
+    java = _java(tmp_path / "ca.pem", tmp_path / "me.pem", **PEM, **{"ssl.key.password": "k"})
     assert tls_options("SASL_SSL", java)[0] == {
         "ssl.ca.location": str(tmp_path / "ca.pem"),
         "ssl.key.location": str(tmp_path / "me.pem"),
@@ -129,13 +142,34 @@ def test_pem_files_are_handed_over_by_name(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("layout", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+@pytest.mark.parametrize("password", ["k", None])
+def test_sparks_client_gets_the_key_of_a_pem_file_opened(
+    tmp_path: Path, layout: PrivateFormat, password: str | None
+) -> None:
+    path = tmp_path / "me.pem"
+    path.write_text(CLIENT.encrypted_pem(password, layout) + CLIENT.pem + CA.pem)
+    java = {"security.protocol": "SSL", "ssl.keystore.location": str(path), **PEM}
+    if password:
+        java["ssl.key.password"] = password
+    cluster = ClusterSettings("A", "a:1", java)
+    options = spark_kafka_options(cluster, {})
+    if password is None and layout is PrivateFormat.PKCS8:
+        assert options["kafka.ssl.keystore.location"] == str(path), "Java reads it as it is"
+        return
+    assert options["kafka.ssl.keystore.key"] == CLIENT.key_pem
+    assert options["kafka.ssl.keystore.certificate.chain"] == CLIENT.pem + CA.pem
+    assert not {"kafka.ssl.keystore.location", "kafka.ssl.key.password"} & set(options)
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
 def test_pem_texts_in_one_line_get_their_line_breaks_back() -> None:
     java = {
         "ssl.truststore.certificates": " ".join(CA.pem.split("\n")),
         "ssl.keystore.key": " ".join(CLIENT.key_pem.split("\n")),
         "ssl.keystore.certificate.chain": (CLIENT.pem + CA.pem).replace("\n", " "),
     }
-    options, _ = tls_options("SSL", java)
+    options, _ = tls_options("SSL", {**java, **PEM})
     assert options == {
         "ssl.ca.pem": CA.pem,
         "ssl.key.pem": CLIENT.key_pem,
@@ -147,6 +181,8 @@ def test_what_a_file_says_wrong_about_its_stores(
     loaded: Loader, truststore: Path, keystore: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "junk").write_bytes(b"junk")
+    (tmp_path / "me.pem").write_text(CLIENT.encrypted_pem("k") + CLIENT.pem)
+    pem = "A.ssl.keystore.type = PEM\nA.ssl.truststore.type = PEM\n"
     for text, expected in (
         (f"A.ssl.truststore.location = {truststore}\n", "cannot be opened as PKCS12: the password is missing"),
         (f"A.ssl.keystore.location = {keystore}\nA.ssl.keystore.password = hunter2\n", "the password is wrong"),
@@ -157,8 +193,16 @@ def test_what_a_file_says_wrong_about_its_stores(
             "got BCFKS; allowed JKS, PKCS12",
         ),
         (f"A.ssl.keystore.location = {truststore}\nA.ssl.keystore.password = store-pass\n", "holds no private key"),
-        ("A.ssl.keystore.key = x\n", "ssl.keystore.certificate.chain is missing"),
-        ("A.ssl.truststore.certificates = x\n", "no block -----BEGIN"),
+        (f"{pem}A.ssl.keystore.key = x\n", "ssl.keystore.certificate.chain is missing"),
+        (f"{pem}A.ssl.truststore.certificates = x\n", "no block -----BEGIN"),
+        ("A.ssl.truststore.certificates = x\n", "but ssl.truststore.type is JKS; write ssl.truststore.type = PEM"),
+        (f"A.ssl.keystore.location = {tmp_path}/me.pem\n", "holds PEM, but ssl.keystore.type is JKS; write"),
+        (f"{pem}A.ssl.keystore.location = {keystore}\n", "holds no PEM, but ssl.keystore.type is PEM; write"),
+        (f"{pem}A.ssl.keystore.location = {tmp_path}/me.pem\n", "is encrypted and ssl.key.password is missing"),
+        (
+            f"{pem}A.ssl.keystore.location = {tmp_path}/me.pem\nA.ssl.key.password = hunter2\n",
+            "|A.ssl.keystore.location|the private key cannot be opened: ssl.key.password is wrong",
+        ),
     ):
         found = "\n".join(problems(loaded("A.security.protocol = SSL\n" + text)))
         assert expected in found, text
@@ -194,12 +238,26 @@ def test_host_names_are_checked_unless_switched_off() -> None:
 @given(st.binary(max_size=200), st.none() | st.text(max_size=5))
 def test_any_bytes_open_or_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes, password: str) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed-store"
-    for magic in (b"", b"\xfe\xed\xfe\xed\x00\x00\x00\x02", b"\x30\x82"):
+    for magic in (b"", JKS + b"\x00\x00\x00\x02", JKS + b"\x00\x00\x00\x02\x00\x00\x00\x01", b"\x30\x82"):
         path.write_bytes(magic + content)
         try:
             open_store(str(path), password)
         except StoreError:
             continue
+
+
+@given(st.data())
+def test_a_damaged_jks_file_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged-store"
+    for name in ("client.jks", "client.jceks", "secure-storage.jceks"):
+        content = bytearray((SAMPLES / name).read_bytes())
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] ^= data.draw(st.integers(1, 255))
+        path.write_bytes(content[: data.draw(st.integers(at + 1, len(content)))])
+        with pytest.raises(StoreError):
+            open_store(str(path), "store-pass", "key-pass")
+        with contextlib.suppress(StoreError):  # without a password the digest is not looked at
+            open_store(str(path), None, "key-pass")
 
 
 @given(st.text(max_size=80))

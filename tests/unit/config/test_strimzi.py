@@ -36,7 +36,8 @@ def test_what_belongs_to_kubernetes_is_named() -> None:
 
 
 def test_a_second_file_brings_the_secrets(tmp_path: Path) -> None:
-    (tmp_path / "more.properties").write_text("east.ssl.truststore.certificates = ${env:HOME}\n")
+    keys = "east.ssl.truststore.type = PEM\neast.ssl.truststore.certificates = ${env:HOME}\n"
+    (tmp_path / "more.properties").write_text(keys)
     found = problems(load([RESOURCE, tmp_path / "more.properties"]))
     assert "east.ssl.truststore.certificates|no block -----BEGIN" in "\n".join(found)
 
