@@ -72,9 +72,9 @@ def mirror_maker(job: Job) -> Iterator[int]:
 
 
 @contextmanager
-def srm_spark(job: Job) -> Iterator[int]:
+def srm_spark(job: Job, extra: Mapping[str, str] = {}) -> Iterator[int]:
     """Our driver, embedded Spark, with its own defaults; yields its process id."""
-    command = [str(Path(sys.executable).parent / "srm-driver"), "--config", str(job.config({}))]
+    command = [str(Path(sys.executable).parent / "srm-driver"), "--config", str(job.config(extra))]
     with job.log_path.open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:

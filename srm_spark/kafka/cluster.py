@@ -32,10 +32,12 @@ _MOVING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError._NOENT,
 )
-"""A partition that was just created or moves to another broker answers so for a moment; `_NOENT` is no leader known."""
-_MOVING_SECONDS = 10.0
+"""A partition that was just created or moves to another broker answers so for a while, one of 1000 new ones for half a
+minute; `_NOENT` is no leader known."""
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT)
 _RETRY_SECONDS = 0.2
 _CHUNK = 500
@@ -216,7 +218,7 @@ class Cluster:
     def _offsets(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
         found: dict[TopicPartition, int] = {}
-        deadline = time.monotonic() + min(self.timeout, _MOVING_SECONDS)
+        deadline = time.monotonic() + self.timeout
         while asked:
             late: dict[KafkaTopicPartition, OffsetSpec] = {}
             for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():

@@ -19,7 +19,7 @@ def stream(
     session: SparkSession, options: Mapping[str, str], positions: Mapping[TopicPartition, int], max_records: int
 ) -> DataFrame:
     """All records of the partitions from `positions` on, at most `max_records` a batch."""
-    reader = session.readStream.format("kafka").options(**options, **_FIXED)
+    reader = session.readStream.format("kafka").options(**{**_DEFAULTS, **options, **_FIXED})
     reader = reader.option("assign", _assignment(positions)).option("startingOffsets", _offsets(positions))
     return _columns(reader.option("maxOffsetsPerTrigger", max_records).load())
 
@@ -28,11 +28,17 @@ def bounded(
     session: SparkSession, options: Mapping[str, str], ranges: Mapping[TopicPartition, OffsetRange]
 ) -> DataFrame:
     """The records of `ranges`, none of them empty."""
-    reader = session.read.format("kafka").options(**options, **_FIXED).option("assign", _assignment(ranges))
+    reader = session.read.format("kafka").options(**{**_DEFAULTS, **options, **_FIXED})
+    reader = reader.option("assign", _assignment(ranges))
     reader = reader.option("startingOffsets", _offsets({p: r.start for p, r in ranges.items()}))
     return _columns(reader.option("endingOffsets", _offsets({p: r.end for p, r in ranges.items()})).load())
 
 
+_DEFAULTS: Mapping[str, str] = {
+    # Behind each fetch Spark asks for the partition's ends, on the connection on which the consumer has just begun to
+    # wait for more: half a second for every partition of a batch, by Kafka's default.
+    "kafka.fetch.max.wait.ms": "1",
+}
 _FIXED: Mapping[str, str] = {
     "includeHeaders": "true",
     # A truncated topic must not kill the flow's other topics; what is missing is found by comparing offsets.
