@@ -6,7 +6,7 @@ SrmError
 ├── SessionEnded                Spark is gone; only a new driver process helps
 ├── CodecError                  bytes are not the record they should be, or a value cannot be written as one
 ├── PatternError                a Java regular expression that cannot be used here
-├── PolicyError                 a replication policy cannot be loaded or cannot work
+├── PluginError                 a class that the configuration names cannot be loaded or cannot work
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
     ├── SourceChanged           a source topic is gone or was created anew: the flow looks at its topics again
@@ -78,8 +78,14 @@ class PatternError(SrmError):
         return f"pattern {self.pattern!r}: {self.construct} — {self.rewrite}"
 
 
-class PolicyError(SrmError):
-    """A replication policy cannot be loaded or cannot work."""
+class PluginError(SrmError):
+    """A class that the configuration names (policy, filter, resolver) cannot be loaded or cannot work."""
+
+    def __init__(self, key: str, got: str, message: str, hint: str) -> None:
+        self.key = key
+        self.message = message
+        self.hint = hint
+        super().__init__(f"{key} = {got}: {message}; {hint}")
 
 
 class FlowError(SrmError):

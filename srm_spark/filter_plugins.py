@@ -1,46 +1,55 @@
-"""Topic filters of the user's own: `topic.filter.class = package.module:Class`, a subclass of `NameFilter`. No I/O.
+"""Filters of the user's own: `topic.filter.class = package.module:Class`, a subclass of `NameFilter`. No I/O.
 
-A subclass overrides `matches(name)`; `self.include` and `self.exclude` hold what `topics` and `topics.exclude` say.
+A subclass overrides `matches(name)`; `self.include` and `self.exclude` hold what the keys beside it say.
 """
 
 from __future__ import annotations
 
-import importlib
+from typing import NamedTuple
 
-from srm_spark.errors import SrmError
+from srm_spark.errors import PatternError, PluginError
 from srm_spark.filters import NameFilter
+from srm_spark.plugins import load_class
 
-JAVA_DEFAULTS = ("", "DefaultTopicFilter", "org.apache.kafka.connect.mirror.DefaultTopicFilter")
-
-
-class FilterError(SrmError):
-    """A filter class cannot be used."""
+_JAVA_PACKAGE = "org.apache.kafka.connect.mirror."
 
 
-def load_topic_filter(class_name: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> NameFilter:
-    """The filter that `topic.filter.class` names; Kafka's own is ours."""
-    path = class_name.strip()
-    if path in JAVA_DEFAULTS:
+class FilterKey(NamedTuple):
+    """A key that names a filter, what Kafka's own is called, and the keys with its patterns."""
+
+    key: str
+    java_default: str
+    patterns: str
+
+
+TOPICS = FilterKey("topic.filter.class", "DefaultTopicFilter", "`topics` and `topics.exclude`")
+GROUPS = FilterKey("group.filter.class", "DefaultGroupFilter", "`groups` and `groups.exclude`")
+CONFIG_PROPERTIES = FilterKey(
+    "config.property.filter.class", "DefaultConfigPropertyFilter", "`config.properties.exclude`"
+)
+
+
+def is_kafkas_own(filter_key: FilterKey, class_name: str) -> bool:
+    """Whether the name is that of Kafka's own filter, which is ours."""
+    return class_name.strip().removeprefix(_JAVA_PACKAGE) in ("", filter_key.java_default)
+
+
+def load_filter(
+    filter_key: FilterKey, class_name: str, include: tuple[str, ...], exclude: tuple[str, ...]
+) -> NameFilter:
+    """The filter that a key names. Raises PluginError where its class, PatternError where a pattern cannot be used."""
+    if is_kafkas_own(filter_key, class_name):
         return NameFilter(include, exclude)
-    if ":" not in path:
-        raise FilterError(
-            "a Java class cannot be loaded here; write the rule as regular expressions in `topics` and"
-            " `topics.exclude`, or topic.filter.class = your_package.module:YourFilter, a subclass of"
-            " srm_spark.filters.NameFilter with its own matches(name)"
-        )
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as error:  # importing runs foreign code, which may raise anything
-        raise FilterError(
-            f"cannot be imported: {type(error).__name__}: {error}; put the package on the driver's Python path and"
-            " write package.module:Class"
-        ) from error
-    if not (isinstance(found, type) and issubclass(found, NameFilter)):
-        raise FilterError("is no subclass of srm_spark.filters.NameFilter; make it one, with its own matches(name)")
+    key, path = filter_key.key, class_name.strip()
+    rule = f"write the rule as regular expressions in {filter_key.patterns}, or {key} = your_package.module:YourFilter"
+    base = "a subclass of srm_spark.filters.NameFilter with its own matches(name)"
+    found = load_class(key, path, f"{rule}, {base}")
+    if not issubclass(found, NameFilter):
+        raise PluginError(key, path, "is no subclass of srm_spark.filters.NameFilter", f"make it {base}")
     try:
         return found(include, exclude)
+    except PatternError:
+        raise
     except Exception as error:  # the constructor may be foreign code, too
-        raise FilterError(
-            f"cannot be made from (include, exclude): {type(error).__name__}: {error}; override matches(name) only"
-        ) from error
+        message = f"cannot be made from (include, exclude): {type(error).__name__}: {error}"
+        raise PluginError(key, path, message, "override matches(name) only") from error

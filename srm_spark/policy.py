@@ -5,17 +5,18 @@ The naming rules of MirrorMaker 2 (mirrormaker2.md sections 1.5 and 2.1), and th
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from srm_spark.errors import PolicyError
+from srm_spark.errors import PluginError
+from srm_spark.plugins import load_class
 
 HEARTBEATS_TOPIC = "heartbeats"
 """The separator never touches this name."""
 JAVA_PREFIX = "org.apache.kafka.connect.mirror."
+_KEY = "replication.policy.class"
 
 
 @runtime_checkable
@@ -83,7 +84,8 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def __post_init__(self) -> None:
         if not self.separator or not self.internal_separator:
-            raise PolicyError("replication.policy.separator is empty: remote topics could not be told apart; write '.'")
+            message = "the separator is empty: remote topics could not be told apart"
+            raise PluginError("replication.policy.separator", "", message, "write '.'")
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{source_alias}{self.separator}{topic}"
@@ -136,42 +138,26 @@ def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
 def load_policy(
     class_name: str, *, source_alias: str | None = None, separator: str = ".", internal_separator: str = "."
 ) -> ReplicationPolicy:
-    """The policy that `replication.policy.class` names: a built-in Java name or `package.module:Class`."""
+    """The policy that `replication.policy.class` names: a built-in Java name or `package.module:Class`.
+
+    Raises PluginError.
+    """
     match class_name.strip().removeprefix(JAVA_PREFIX):
         case "DefaultReplicationPolicy":
             return DefaultReplicationPolicy(separator, internal_separator)
         case "IdentityReplicationPolicy":
             return IdentityReplicationPolicy(separator, internal_separator, source_alias=source_alias)
-        case path if ":" in path:
-            offered = {"source_alias": source_alias, "separator": separator, "internal_separator": internal_separator}
-            return _make(path, _import(path), offered)
         case _:
-            raise PolicyError(_not_python(class_name.strip()))
+            path = class_name.strip()
+            offered = {"source_alias": source_alias, "separator": separator, "internal_separator": internal_separator}
+            return _make(path, load_class(_KEY, path, _instead_of_java(path)), offered)
 
 
-def _not_python(class_name: str) -> str:
-    text = (
-        f"replication.policy.class = {class_name}: a Java class cannot be loaded here; write "
-        "replication.policy.class = your_package.module:YourPolicy, "
-        "a subclass of srm_spark.policy.DefaultReplicationPolicy"
-    )
+def _instead_of_java(class_name: str) -> str:
+    text = f"write {_KEY} = your_package.module:YourPolicy, a subclass of srm_spark.policy.DefaultReplicationPolicy"
     if class_name.endswith(("MigratingReplicationPolicy", "LegacyReplicationPolicy")):
         return f"{text}; if all it does is to keep topic names, write {JAVA_PREFIX}IdentityReplicationPolicy"
     return text
-
-
-def _import(path: str) -> type:
-    module_name, _, attribute = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:  # importing runs foreign code, which may raise anything
-        raise PolicyError(
-            f"replication.policy.class = {path}: cannot be imported: {type(error).__name__}: {error}; "
-            "put the package on the driver's Python path and write package.module:Class"
-        ) from error
-    if not isinstance(found, type):
-        raise PolicyError(f"replication.policy.class = {path}: is a {type(found).__name__}, expected a class")
-    return found
 
 
 def _make(path: str, policy_class: type, offered: dict[str, str | None]) -> ReplicationPolicy:
@@ -181,14 +167,11 @@ def _make(path: str, policy_class: type, offered: dict[str, str | None]) -> Repl
         names = {parameter.name for parameter in parameters}
         policy = policy_class(**{name: value for name, value in offered.items() if takes_all or name in names})
     except Exception as error:  # the constructor is foreign code, too
-        raise PolicyError(
-            f"replication.policy.class = {path}: cannot be made: {type(error).__name__}: {error}; "
-            f"it is called with the keywords {', '.join(offered)} as far as it takes them"
-        ) from error
+        message = f"cannot be made: {type(error).__name__}: {error}"
+        hint = f"it is called with the keywords {', '.join(offered)} as far as it takes them"
+        raise PluginError(_KEY, path, message, hint) from error
     if isinstance(policy, ReplicationPolicy):
         return policy
     needed = [name for name in dir(ReplicationPolicy) if not name.startswith("_")]
     missing = ", ".join(name for name in needed if not hasattr(policy, name))
-    raise PolicyError(
-        f"replication.policy.class = {path}: lacks {missing}; subclass srm_spark.policy.DefaultReplicationPolicy"
-    )
+    raise PluginError(_KEY, path, f"lacks {missing}", "subclass srm_spark.policy.DefaultReplicationPolicy")

@@ -56,8 +56,8 @@ SOURCE = (
     _text(
         "config.property.filter.class",
         f"{_MIRROR}DefaultConfigPropertyFilter",
-        "Only Kafka's own filter runs here.",
-        _R,
+        _OWN_FILTER,
+        _T,
         Kind.CLASS,
     ),
     Key(
@@ -110,7 +110,7 @@ CHECKPOINT = (
     Key("groups", Kind.REGEXES, ".*", _CON, _C, "Consumer groups whose offsets are translated.", ""),
     Key("groups.exclude", Kind.REGEXES, "console-consumer-.*,connect-.*,__.*", _CON, _C, "Groups left alone."),
     _text("groups.blacklist", None, "Old name of `groups.exclude`.", _T, Kind.REGEXES),
-    _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", "Only Kafka's own filter runs here.", _R, Kind.CLASS),
+    _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", _OWN_FILTER, _C, Kind.CLASS),
     _flag("refresh.groups.enabled", "true", "Looks for new groups while running.", _C),
     _interval("refresh.groups.interval.seconds", "600", "How often groups are looked for."),
     _flag("emit.checkpoints.enabled", "true", "Writes checkpoints.", _C),

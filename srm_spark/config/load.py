@@ -70,14 +70,14 @@ def load(
     chosen, heartbeats = _pairs(resolver, aliases, flows)
     clients.check_clusters(sources, report, resolver, aliases)
     settings = tuple(resolver.flow(flow, connector) for flow, connector in chosen)
-    for flow, connector in chosen:
-        check_plugins(resolver.values(flow, connector))
+    for (flow, connector), found in zip(chosen, settings, strict=True):
+        check_plugins(resolver.values(flow, connector), found)
     clients.check_flows(sources, report, settings)
     Topology(sources, report).check(settings)
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_together(sources, report, settings, clusters, dialect)
-    found = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
-    return Loaded(found, sources, resolver, report)
+    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
+    return Loaded(whole, sources, resolver, report)
 
 
 def find_dialect(sources: Sources, report: Report) -> Dialect:

@@ -6,7 +6,6 @@ the text as it is, as Kafka does, with a warning.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,8 @@ from srm_spark.config.source import Sources
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.config.stores import StoreError, secret_of
 from srm_spark.config.values import Report, split_list
-from srm_spark.errors import SrmError
+from srm_spark.errors import PluginError, SrmError
+from srm_spark.plugins import load_class
 
 _REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
 _PACKAGE = "org.apache.kafka.common.config.provider."
@@ -221,16 +221,15 @@ class References:
         entry = sources.entries.get("config.resolver.class")
         if entry is None:
             return None
-        module, _, name = entry.value.strip().partition(":")
+        own = "write package.module:Class, with resolve(provider, path, key)"
         try:
-            resolver = getattr(importlib.import_module(module), name)()
-        except Exception as error:  # importing and making run foreign code
-            self._report.problem(
-                entry.place,
-                entry.key,
-                f"got {entry.value.strip()}: cannot be loaded: {type(error).__name__}: {error}",
-                "write package.module:Class, and put the package on the driver's Python path",
-            )
+            resolver = load_class(entry.key, entry.value.strip(), own)()
+        except PluginError as error:
+            self._report.problem(entry.place, entry.key, f"got {entry.value.strip()}: {error.message}", error.hint)
+            return None
+        except Exception as error:  # making it runs foreign code
+            message = f"got {entry.value.strip()}: cannot be made: {type(error).__name__}: {error}"
+            self._report.problem(entry.place, entry.key, message, "it is called without arguments")
             return None
         if not callable(getattr(resolver, "resolve", None)):
             self._report.problem(

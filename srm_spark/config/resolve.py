@@ -22,7 +22,7 @@ from srm_spark.config.settings import (
 )
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
-from srm_spark.filter_plugins import JAVA_DEFAULTS
+from srm_spark.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, is_kafkas_own
 from srm_spark.model import Flow
 
 CONSUMER_DEFAULTS = {
@@ -163,13 +163,14 @@ def _topics(values: Values) -> TopicSettings:
         refresh_seconds=float(seconds),
         refresh_enabled=values.flag("refresh.topics.enabled") and seconds > 0,
         heartbeats_replicated=values.flag("heartbeats.replication.enabled"),
-        filter_class=_filter_class(values),
+        filter_class=_filter_class(values, TOPICS),
+        config_filter_class=_filter_class(values, CONFIG_PROPERTIES),
     )
 
 
-def _filter_class(values: Values) -> str:
-    name = values.text("topic.filter.class").strip()
-    return "" if name in JAVA_DEFAULTS else name
+def _filter_class(values: Values, filter_key: FilterKey) -> str:
+    name = values.text(filter_key.key)
+    return "" if is_kafkas_own(filter_key, name) else name
 
 
 def _old_name(values: Values, name: str, old: str) -> str:
@@ -227,4 +228,5 @@ def _checkpoints(values: Values) -> CheckpointSettings:
         sync_enabled=values.flag("sync.group.offsets.enabled") and sync > 0,
         sync_seconds=float(sync),
         replication_factor=_factor(values, "checkpoints.topic.replication.factor"),
+        filter_class=_filter_class(values, GROUPS),
     )

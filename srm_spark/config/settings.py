@@ -36,6 +36,8 @@ class TopicSettings:
     heartbeats_replicated: bool
     filter_class: str = ""
     """`package.module:Class` of a filter of the user's own; empty for the usual one."""
+    config_filter_class: str = ""
+    """The same, of topic configs."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class CheckpointSettings:
     sync_enabled: bool = False
     sync_seconds: float = 60.0
     replication_factor: int = 3
+    filter_class: str = ""
+    """`package.module:Class` of a filter of groups of the user's own; empty for the usual one."""
 
 
 @dataclass(frozen=True)

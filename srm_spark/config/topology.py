@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
-from srm_spark.errors import PatternError, PolicyError
-from srm_spark.filter_plugins import FilterError, load_topic_filter
+from srm_spark.errors import PatternError, PluginError
+from srm_spark.filter_plugins import TOPICS, load_filter
 from srm_spark.filters import NameFilter
 from srm_spark.model import Flow
 from srm_spark.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle, load_policy
@@ -88,25 +88,17 @@ class Topology:
                 separator=topics.separator,
                 internal_separator=topics.internal_separator,
             )
-        except PolicyError as error:
-            text = str(error).removeprefix(f"replication.policy.class = {topics.policy_class}: ")
-            message, _, hint = text.partition("; ")
-            name = "separator" if "separator" in message else "class"
-            place, key = self._place(settings.flow, f"replication.policy.{name}")
-            self._report.problem(place, key, f"got {topics.policy_class}: {message}", hint)
+        except PluginError as error:
+            place, key = self._place(settings.flow, error.key)
+            self._report.problem(place, key, f"got {topics.policy_class}: {error.message}", error.hint)
             return None
 
     def _filter(self, settings: FlowSettings) -> NameFilter | None:
         topics = settings.topics
         try:
-            return load_topic_filter(topics.filter_class, topics.include, topics.exclude)
-        except FilterError as error:
-            message, _, hint = str(error).partition("; ")
-            place, key = self._place(settings.flow, "topic.filter.class")
-            self._report.problem(place, key, f"got {topics.filter_class}: {message}", hint)
-        except PatternError:
-            pass  # reported where the pattern is written
-        return None
+            return load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude)
+        except (PluginError, PatternError):
+            return None  # reported where they are written
 
     def _aliases(self, route: _Route) -> None:
         separator = getattr(route.policy, "separator", None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.filter_plugins import load_topic_filter
+from srm_spark.filter_plugins import TOPICS, load_filter
 from srm_spark.filters import NameFilter
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.policy import ReplicationPolicy, load_policy
@@ -53,5 +53,5 @@ def connect(settings: FlowSettings) -> Ends:
             separator=topics.separator,
             internal_separator=topics.internal_separator,
         ),
-        topics=load_topic_filter(topics.filter_class, topics.include, topics.exclude),
+        topics=load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude),
     )

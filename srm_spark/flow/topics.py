@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from srm_spark.config.rights import acl_name
 from srm_spark.errors import TargetUnavailable
+from srm_spark.filter_plugins import CONFIG_PROPERTIES, load_filter
 from srm_spark.filters import NameFilter, is_replicated
 from srm_spark.flow.clusters import Ends
 from srm_spark.kafka.cluster import TopicConfig, TopicSpec
@@ -37,7 +38,9 @@ class RemoteTopics:
     def __init__(self, ends: Ends) -> None:
         self._ends = ends
         self._settings = ends.settings.topics
-        self._config_filter = NameFilter((".*",), self._settings.config_exclude)
+        self._config_filter = load_filter(
+            CONFIG_PROPERTIES, self._settings.config_filter_class, (".*",), self._settings.config_exclude
+        )
         self._verdicts: dict[str, bool] = {}
         self._limits: dict[str, Limits] = {}
 

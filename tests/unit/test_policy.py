@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.errors import PolicyError
+from srm_spark.errors import PluginError
 from srm_spark.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
@@ -312,10 +312,10 @@ def test_custom_policies_load_with_what_they_take(company: str) -> None:
     ],
 )
 def test_unusable_classes_are_explained(company: str, name: str, message: str) -> None:
-    with pytest.raises(PolicyError, match=message):
+    with pytest.raises(PluginError, match=message):
         load_policy(name, source_alias="a")
 
 
 def test_empty_separator_is_refused() -> None:
-    with pytest.raises(PolicyError, match="separator is empty"):
+    with pytest.raises(PluginError, match="separator is empty"):
         load_policy("DefaultReplicationPolicy", separator="")

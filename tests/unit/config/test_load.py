@@ -9,7 +9,7 @@ import pytest
 from srm_spark.config import load_settings
 from srm_spark.config.load import load
 from srm_spark.errors import ConfigError
-from srm_spark.filter_plugins import load_topic_filter
+from srm_spark.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, load_filter
 from srm_spark.filters import NameFilter
 from srm_spark.model import Flow
 from tests.unit.config.conftest import Loader, problems
@@ -197,20 +197,41 @@ class OnlyShort(NameFilter):
         return super().matches(name) and len(name) <= 6
 
 
-def test_a_topic_filter_of_ones_own(loaded: Loader) -> None:
-    found = loaded(f"topic.filter.class = {__name__}:OnlyShort\n")
+@pytest.mark.parametrize("filter_key", [TOPICS, GROUPS, CONFIG_PROPERTIES], ids=lambda each: each.key)
+def test_filters_of_ones_own(loaded: Loader, filter_key: FilterKey) -> None:
+    path = f"{__name__}:OnlyShort"
+    found = loaded(f"{filter_key.key} = {path}\n")
     assert problems(found) == []
-    topics = found.settings.flows[0].topics
-    own = load_topic_filter(topics.filter_class, topics.include, topics.exclude)
+    (flow,) = found.settings.flows
+    named = (flow.topics.filter_class, flow.checkpoints.filter_class, flow.topics.config_filter_class)
+    assert [name for name in named if name] == [path]
+    own = load_filter(filter_key, path, (".*",), ())
     assert (own.matches("orders"), own.matches("payments")) == (True, False)
-    for path, expected in (
-        (f"{__name__}:Loader", "is no subclass of srm_spark.filters.NameFilter"),
+    assert problems(loaded(f"{filter_key.key} = {MIRROR}{filter_key.java_default}\n")) == []
+    for wrong, expected in (
+        (f"{__name__}:Path", "is no subclass of srm_spark.filters.NameFilter"),
         ("no.such:X", "cannot be imported"),
         ("com.example.F", "a Java class cannot be loaded here"),
     ):
-        assert f"topic.filter.class|got {path}: {expected}" in "\n".join(
-            problems(loaded(f"topic.filter.class = {path}\n"))
-        )
+        text = "\n".join(problems(loaded(f"{filter_key.key} = {wrong}\n")))
+        assert f"{filter_key.key}|got {wrong}: {expected}" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("replication.policy.class", "your_package.module:YourPolicy, a subclass of srm_spark.policy.Default"),
+        ("topic.filter.class", "in `topics` and `topics.exclude`, or topic.filter.class = your_package.module:YourF"),
+        ("group.filter.class", "in `groups` and `groups.exclude`, or group.filter.class = your_package.module:YourF"),
+        ("config.property.filter.class", "in `config.properties.exclude`, or config.property.filter.class = your_pac"),
+        ("forwarding.admin.class", "let the user of srm-spark create topics"),
+        ("config.resolver.class", "write package.module:Class, with resolve(provider, path, key)"),
+    ],
+)
+def test_the_message_about_a_java_class_says_what_to_write_instead(loaded: Loader, key: str, remedy: str) -> None:
+    (problem,) = problems(loaded(f"{key} = com.example.Mine\n"))
+    assert problem.startswith(f"srm.properties:5|{key}|got com.example.Mine: a Java class cannot be loaded here")
+    assert remedy in problem
 
 
 def test_misplaced_keys_are_named_with_the_place_that_works(loaded: Loader) -> None:

@@ -1,0 +1,29 @@
+"""Classes of the user's own: a configuration names one as `package.module:Class`."""
+
+from __future__ import annotations
+
+import importlib
+
+from srm_spark.errors import PluginError
+
+
+def load_class(key: str, path: str, instead_of_java: str) -> type:
+    """The class that `key = path` names. Raises PluginError.
+
+    `instead_of_java` says what to write where the path is a Java class, as files of MirrorMaker 2 have it.
+    """
+    module, separator, name = path.partition(":")
+    if not separator:
+        raise PluginError(key, path, "a Java class cannot be loaded here", instead_of_java)
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as error:  # importing runs foreign code, which may raise anything
+        raise PluginError(
+            key,
+            path,
+            f"cannot be imported: {type(error).__name__}: {error}",
+            "put the package on the driver's Python path and write package.module:Class",
+        ) from error
+    if not isinstance(found, type):
+        raise PluginError(key, path, f"is a {type(found).__name__}, expected a class", "write package.module:Class")
+    return found
