@@ -5,10 +5,12 @@ Patterns cannot be compared in general, so each claim rests on a witness: the na
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
@@ -42,6 +44,10 @@ class _Route:
     @property
     def flow(self) -> Flow:
         return self.settings.flow
+
+    def names(self, topic: str) -> bool:
+        """Whether the topic itself is listed, not only a pattern that matches it."""
+        return any(acl_name(pattern) == topic for pattern in self.settings.topics.include)
 
     def remote(self, topic: str) -> str | None:
         """The remote name; None for a topic that does not flow."""
@@ -115,29 +121,35 @@ class Topology:
                     self._report.problem(place, "clusters", message, hint)
 
     def _same_topic(self, routes: Sequence[_Route], witnesses: Iterable[str]) -> None:
+        """A topic that two flows name is a problem; where only patterns meet, the sources may have different topics."""
         reported: set[frozenset[Flow]] = set()
-        for topic in witnesses:
+        for is_sure, topic in itertools.product((True, False), witnesses):
             writers: dict[tuple[str, str], _Route] = {}
             for route in routes:
                 remote = route.remote(topic)
-                if remote is None:
+                if remote is None or (is_sure and not route.names(topic)):
                     continue
                 other = writers.setdefault((route.flow.target, remote), route)
                 pair = frozenset((route.flow, other.flow))
                 if other is not route and pair not in reported:
                     reported.add(pair)
-                    self._report_same(other, route, topic, remote)
+                    self._report_same(other, route, topic, remote, is_sure=is_sure)
 
-    def _report_same(self, first: _Route, second: _Route, topic: str, remote: str) -> None:
+    def _report_same(self, first: _Route, second: _Route, topic: str, remote: str, *, is_sure: bool) -> None:
         place, key = self._place(second.flow, "topics")
         other, _ = self._place(first.flow, "topics")
-        self._report.problem(
-            place,
-            key,
-            f"got flows {first.flow} ({other}) and {second.flow} that would both write to {remote} on"
-            f" {second.flow.target}, for instance from a topic {topic} on each source",
-            "give the flows topics that do not overlap, or use DefaultReplicationPolicy",
-        )
+        flows = f"flows {first.flow} ({other}) and {second.flow}"
+        to = f"{remote} on {second.flow.target}"
+        remedy = "give the flows topics that do not overlap, or use DefaultReplicationPolicy"
+        is_held = any(route.settings.policies.stops("foreign.writer.policy", topic) for route in (first, second))
+        if not is_held:
+            self._report.warn(place, key, f"{flows} may mix their records, for instance in {to}")
+        elif is_sure:
+            hint = f"{remedy}; where their records are to be mixed, set foreign.writer.policy = resume"
+            self._report.problem(place, key, f"got {flows} that both write to {to}", hint)
+        else:
+            case = f"if both sources have one topic, for instance {topic}, {flows} both write to {to}"
+            self._report.warn(place, key, f"{case}, and it is held (foreign.writer.policy = stop); {remedy}")
 
     def _loops(self, routes: Sequence[_Route], witnesses: Iterable[str]) -> None:
         reported: set[frozenset[str]] = set()

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from srm_spark.config import load_settings
-from srm_spark.config.rights import Right, rights_of_flow
+from srm_spark.config.rights import Right, rights_of_flow, rights_of_heartbeats
+from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
 from srm_spark.driver import Driver
+from srm_spark.errors import TargetUnavailable
+from srm_spark.flow.heartbeat import Heartbeats
 from srm_spark.flow.status import FlowState
+from srm_spark.model import Flow
+from srm_spark.policy import HEARTBEATS_TOPIC
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
@@ -108,3 +113,20 @@ def test_without_a_right_the_flow_names_it(
         2 * SOON,
         lambda: "\n\n".join(f"{right}: {status_of(driver, flows[u])}" for u, right in silent.items()),
     )
+
+
+def test_without_a_right_heartbeats_name_it(broker: SecuredKafka) -> None:
+    def beat(user: str, *operations: str) -> None:
+        broker.allow(user, [Acl(operation, "TOPIC", HEARTBEATS_TOPIC) for operation in operations])
+        settings = HeartbeatSettings(Flow(f"{user}a", f"{user}b"), True, 1.0, 1)
+        target = ClusterSettings(f"{user}b", broker.at("SCRAM").bootstrap_servers, _login(user))
+        Heartbeats(settings, target).beat()
+
+    rights = rights_of_heartbeats(HeartbeatSettings(Flow("A", "B"), True, 1.0, 1))
+    assert {(right.operation, right.name) for right in rights} == {(o, HEARTBEATS_TOPIC) for o in ("CREATE", "WRITE")}
+    with pytest.raises(TargetUnavailable, match=f"allow CREATE on topic {HEARTBEATS_TOPIC}"):
+        beat("u1", "WRITE")
+    beat("u2", "CREATE", "WRITE")
+    assert broker.kafka.count(HEARTBEATS_TOPIC) == 1
+    with pytest.raises(TargetUnavailable, match=f"allow WRITE on topic {HEARTBEATS_TOPIC}"):
+        beat("u3", "CREATE")

@@ -148,21 +148,30 @@ IDENTITY = f"replication.policy.class = {MIRROR}IdentityReplicationPolicy\n"
 
 
 @pytest.mark.parametrize(
-    ("topics_of_a", "topics_of_b", "collides"),
+    ("topics_of_a", "topics_of_b", "is_told_as"),
     [
-        (".*", ".*", True),
-        ("orders", "orders", True),
-        ("orders", "o.*", True),
-        ("a\\\\..*", "[a-c]\\\\.x", True),
-        ("orders", "payments", False),
-        ("a-.*", "b-.*", False),
+        ("orders", "orders", "problem"),
+        ("x.*, a\\\\.x", "a\\\\.x, x1", "problem"),
+        (".*", ".*", "warning"),
+        ("orders", "o.*", "warning"),
+        ("a\\\\..*", "[a-c]\\\\.x", "warning"),
+        ("orders", "payments", ""),
+        ("a-.*", "b-.*", ""),
     ],
 )
-def test_two_flows_into_one_topic_are_found(loaded: Loader, topics_of_a: str, topics_of_b: str, collides: bool) -> None:
+def test_two_flows_into_one_topic_are_found(
+    loaded: Loader, topics_of_a: str, topics_of_b: str, is_told_as: str
+) -> None:
     text = f"A->C.topics = {topics_of_a}\nB->C.topics = {topics_of_b}\n"
-    found = "\n".join(problems(loaded(text + IDENTITY, base=FAN_IN)))
-    assert ("that would both write to" in found) is collides
-    assert problems(loaded(text, base=FAN_IN)) == []
+    found = loaded(text + IDENTITY, base=FAN_IN)
+    assert ("that both write to" in "\n".join(problems(found))) is (is_told_as == "problem")
+    told = any("it is held (foreign.writer.policy = stop)" in warning for warning in found.settings.warnings)
+    assert told is (is_told_as == "warning")
+    mixed = loaded(text + IDENTITY + "foreign.writer.policy = resume\n", base=FAN_IN)
+    assert problems(mixed) == []
+    assert any("may mix their records" in warning for warning in mixed.settings.warnings) is bool(is_told_as)
+    apart = loaded(text, base=FAN_IN)
+    assert (problems(apart), apart.settings.warnings) == ([], ())
 
 
 def test_identity_in_a_ring_is_found_unless_the_topics_differ(loaded: Loader) -> None:
