@@ -16,7 +16,7 @@ from srm_spark.errors import ClaimHeld, SrmError
 from srm_spark.flow.run import FlowRun
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.spark import SparkSession
-from srm_spark.spark.session import own_session
+from srm_spark.spark.session import own_session, release
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ class FlowRunner:
     def __init__(self, settings: FlowSettings, session: SparkSession, *, waits: bool = True) -> None:
         """With `waits` False, a flow that another driver owns fails at once instead of waiting for it."""
         self.settings = settings
+        self._given = session
         self._session = own_session(session)
         self._waits = waits
         self._stop = threading.Event()
@@ -57,6 +58,12 @@ class FlowRunner:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        try:
+            self._retry()
+        finally:
+            release(self._session, self._given)
+
+    def _retry(self) -> None:
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()

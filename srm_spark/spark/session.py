@@ -117,6 +117,18 @@ def own_session(session: SparkSession) -> SparkSession:
     return clone
 
 
+def release(own: SparkSession, given: SparkSession) -> None:
+    """Let go of a session that `own_session` made of `given`: an open clone keeps a Connect client from ever ending."""
+    if own is given or not is_connect(own):
+        return
+    clone: Any = own
+    try:
+        clone.client.release_session()
+        clone.client.close()
+    except Exception as error:
+        log.warning("a clone of the Spark Connect session could not be released: %s", error)
+
+
 def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Change SQL settings; only of a session of our own."""
     for key, value in settings.items():
