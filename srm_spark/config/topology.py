@@ -149,7 +149,9 @@ class Topology:
             self._report.problem(place, key, f"got {flows} that both write to {to}", hint)
         else:
             case = f"if both sources have one topic, for instance {topic}, {flows} both write to {to}"
-            self._report.warn(place, key, f"{case}, and it is held (foreign.writer.policy = stop); {remedy}")
+            self._report.warn(
+                place, key, f"{case}, and it is held where they meet; {remedy}, or set foreign.writer.policy = resume"
+            )
 
     def _loops(self, routes: Sequence[_Route], witnesses: Iterable[str]) -> None:
         reported: set[frozenset[str]] = set()

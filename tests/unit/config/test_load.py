@@ -165,7 +165,7 @@ def test_two_flows_into_one_topic_are_found(
     text = f"A->C.topics = {topics_of_a}\nB->C.topics = {topics_of_b}\n"
     found = loaded(text + IDENTITY, base=FAN_IN)
     assert ("that both write to" in "\n".join(problems(found))) is (is_told_as == "problem")
-    told = any("it is held (foreign.writer.policy = stop)" in warning for warning in found.settings.warnings)
+    told = any("it is held where they meet" in warning for warning in found.settings.warnings)
     assert told is (is_told_as == "warning")
     mixed = loaded(text + IDENTITY + "foreign.writer.policy = resume\n", base=FAN_IN)
     assert problems(mixed) == []
