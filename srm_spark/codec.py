@@ -45,6 +45,13 @@ class ProgressKey(NamedTuple):
     partition: TopicPartition
 
 
+class MapKey(NamedTuple):
+    """Which part of a partition's offset map: its source partition and first source offset."""
+
+    partition: TopicPartition
+    start: int
+
+
 def encode_heartbeat(heartbeat: Heartbeat) -> EncodedRecord:
     """Key and value of a heartbeat (mirrormaker2.md section 2)."""
     key = _string(heartbeat.source) + _string(heartbeat.target)
@@ -140,6 +147,20 @@ def decode_progress_value(value: bytes | None) -> int | None:
             return offset if offset >= 0 else None
         case _:
             raise CodecError(f'source offset value {value[:80]!r} is not {{"offset":N}}: delete or reset that offset')
+
+
+def map_key(partition: TopicPartition, start: int) -> bytes:
+    """Key of a part of the offset map: source partition and first source offset, as compact JSON."""
+    return _utf8(json.dumps([partition.topic, partition.partition, start], ensure_ascii=False, separators=(",", ":")))
+
+
+def decode_map_key(key: bytes | None) -> MapKey | None:
+    """Read the key of a part of the offset map; None for anything else."""
+    match _parse_json(key):
+        case [str(topic), int(number), int(start)] if not isinstance(number, bool):
+            return MapKey(TopicPartition(topic, number), start)
+        case _:
+            return None
 
 
 def encode_progress_detail(detail: ProgressDetail) -> bytes:

@@ -72,14 +72,16 @@ class IntervalMap:
         """This map with what was replicated after it; the newer one wins.
 
         - Source read again from an earlier offset (restart): what the older map says from there on is dropped,
-          consumers skip the first copy.
+          consumers skip the first copy. So is what a commit that died had written already.
         - A stretch of the source missing between the two, or a target that went back (re-created, truncated): the
           older map is of no use any more, the newer one starts over.
         """
         older = tuple(_until(self.intervals, newer.source.start))
         written_to = older[-1].downstream_end if older else 0
+        if newer.source.start == self.source.end:
+            written_to = max(written_to, self.target_end or 0)
         first = newer.intervals[0].downstream if newer.intervals else newer.target_end
-        went_back = first is not None and first < max(written_to, self.target_end or 0)
+        went_back = first is not None and first < written_to
         if went_back or not self.source.start <= newer.source.start <= self.source.end:
             return newer
         target_end = self.target_end if newer.target_end is None else newer.target_end

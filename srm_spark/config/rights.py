@@ -52,6 +52,7 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     for name in _names(settings):
         found += _of_topic(settings, name, remote_name(policy, flow.source, name))
     found += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
+    found += _control(flow.target, settings.map_topic, "the offset map", reads=True)
     found.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
     if settings.syncs.enabled:
         at, other = (flow.target, flow.source) if settings.syncs.on_target else (flow.source, flow.target)

@@ -147,6 +147,11 @@ class FlowSettings:
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Property → `file:line: key` where it was written, for what only a running cluster shows to be wrong."""
 
+    @property
+    def map_topic(self) -> str:
+        """The offset map on the target; MirrorMaker 2 leaves names of this form alone (mirrormaker2.md section 4)."""
+        return f"mm2-offset-map.{self.flow.source}.internal"
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -43,7 +43,7 @@ def check_source(flow: FlowSettings, source: Access, target: Access) -> Iterator
 
 @_guarded
 def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
-    """CREATE, WRITE on the remote topics, READ and WRITE on the progress topic, READ on the claim's group."""
+    """CREATE, WRITE on the remote topics, READ and WRITE on progress and offset map, READ on the claim's group."""
     alias = flow.flow.target
     on_cluster = target.on_cluster()
     check = f"{flow.flow}: create topics on {alias}"
@@ -59,6 +59,7 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     needed = frozenset({"READ", "WRITE"})
     check = f"{flow.flow}: record progress on {alias}"
     yield _own_topic(check, flow.progress_topic, needed, target, flow.target)
+    yield _own_topic(f"{flow.flow}: keep the offset map on {alias}", flow.map_topic, needed, target, flow.target)
     yield _group(flow, target)
 
 

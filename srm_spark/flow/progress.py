@@ -20,8 +20,10 @@ from srm_spark.codec import (
 )
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ProgressFailed, TargetUnavailable
+from srm_spark.flow.followed import FollowedTopic
+from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.kafka.cluster import Cluster, TopicSpec
-from srm_spark.kafka.control import ControlReader, ControlRecord, ControlWriter, ReadRecord
+from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 
 _INTERVALS_PER_RECORD = 20_000
@@ -58,8 +60,9 @@ class ProgressTopic:
     def __init__(self, settings: FlowSettings, target: Cluster) -> None:
         self._settings = settings
         self._target = target
-        self._reader: ControlReader | None = None
-        self._partitions: list[TopicPartition] = []
+        role = f"{settings.flow}|progress"
+        timeout = settings.admin_timeout_seconds
+        self._topic = FollowedTopic(target, settings.progress_topic, role, TargetUnavailable, timeout)
         self.positions: dict[TopicPartition, Position] = {}
         self._totals = Totals()
 
@@ -76,12 +79,7 @@ class ProgressTopic:
 
     def refresh(self) -> None:
         """Read what was written since the last call, by whichever process."""
-        if self._reader is None:
-            self._open()
-        reader = self._reader
-        assert reader is not None
-        ends = {p.partition: end for p, end in self._target.end_offsets(self._partitions).items()}
-        for record in reader.read(ends, self._settings.admin_timeout_seconds):
+        for record in self._topic.new_records():
             self._take(record)
 
     def take_totals(self) -> Totals:
@@ -91,19 +89,8 @@ class ProgressTopic:
 
     def close(self) -> None:
         """Stop reading."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-
-    def _open(self) -> None:
-        topic = self._settings.progress_topic
-        count = self._target.topics().get(topic, 0)
-        if not count:
-            raise TargetUnavailable(f"cluster {self._target.alias}: topic {topic} is gone; the next start creates it")
-        self._partitions = [TopicPartition(topic, number) for number in range(count)]
+        self._topic.close()
         self.positions.clear()
-        role = f"{self._settings.flow}|progress"
-        self._reader = ControlReader(self._settings.target, topic, range(count), role, TargetUnavailable)
 
     def _take(self, record: ReadRecord) -> None:
         key = decode_progress_key(record.key)
@@ -148,6 +135,13 @@ class ProgressWriter:
             for part in split_detail(detail):
                 headers = {PROGRESS_HEADER: encode_progress_detail(part)}
                 yield ControlRecord(settings.progress_topic, key, progress_value(part.source.end - 1), headers)
+
+
+def record(settings: FlowSettings, maps: Maps, details: Mapping[TopicPartition, ProgressDetail]) -> None:
+    """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
+    if details:
+        MapWriter(settings, maps).write(details)
+        ProgressWriter(settings).commit(details)
 
 
 def split_detail(detail: ProgressDetail, most: int = _INTERVALS_PER_RECORD) -> Iterator[ProgressDetail]:

@@ -5,13 +5,14 @@ check     topics of the source  → ranges that are still there, what was delete
 read      topics of the flow    → rows (topic, partition, offset, timestamp, key, value, headers)   spark.source
 route     source topic          → remote topic, same partition                                     flow.topics
 write     rows, on executors    → target records + one report per partition                        kafka.writer
-map       reports               → exact intervals (source range ↔ target range)                    flow.outcome
+judge     reports               → exact intervals (source range ↔ target range)                    flow.outcome
+map       intervals             → offset map                                                       flow.offset_map
 sync      intervals             → offset-syncs topic                                               flow.syncs
 commit    last source offset    → progress topic                                                   flow.progress
 ```
 
-The order is the guarantee: what is recorded is on the target, and a crash before `commit` leaves at most one batch that
-is on the target but not recorded.
+The order is the guarantee: what is recorded is on the target, progress never knows more than the map, and a crash
+before `commit` leaves at most one batch that is on the target but not recorded.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.flow.guard import Checked, SourceGuard
+from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
 from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter
@@ -54,6 +56,8 @@ class Assignment:
     syncs_topic: str
     tasks: int
     """Most Spark tasks per batch."""
+    maps: Maps = field(default_factory=dict)
+    """The offset map so far."""
 
 
 @dataclass
@@ -67,8 +71,9 @@ class Replication:
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
     _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
     _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
-    _progress: ProgressWriter | None = None
+    _maps: MapWriter | None = None
     _syncs: SyncWriter | None = None
+    _progress: ProgressWriter | None = None
     _guard: SourceGuard = field(init=False)
     _sizes: RecordSizes = field(default_factory=RecordSizes)
 
@@ -143,9 +148,6 @@ class Replication:
             self._commit(details)
 
     def _record(self, outcome: Outcome) -> None:
-        if self.settings.syncs.enabled:
-            self._syncs = self._syncs or SyncWriter(self.settings, self.assignment.syncs_topic)
-            self._syncs.write({p: done.intervals for p, done in outcome.done.items()})
         lost = self._guard.after(self._gaps(outcome))
         self._commit({p: self._detail(p, done, (lost[p],) if p in lost else ()) for p, done in outcome.done.items()})
 
@@ -169,6 +171,11 @@ class Replication:
         )
 
     def _commit(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
+        self._maps = self._maps or MapWriter(self.settings, self.assignment.maps)
+        self._maps.write(details)
+        if self.settings.syncs.enabled:
+            self._syncs = self._syncs or SyncWriter(self.settings, self.assignment.syncs_topic)
+            self._syncs.write({partition: detail.intervals for partition, detail in details.items()})
         self._progress = self._progress or ProgressWriter(self.settings)
         self._progress.commit(details)
         for partition, detail in details.items():

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from srm_spark.codec import decode_offset_sync
 from srm_spark.errors import CodecError, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.progress import Position, ProgressWriter
+from srm_spark.flow.offset_map import Maps
+from srm_spark.flow.progress import Position, record
 from srm_spark.flow.starts import Starts
 from srm_spark.kafka.control import ControlReader
 from srm_spark.kafka.limits import Route
@@ -44,7 +45,7 @@ class _Tail:
 
 
 def take_in_tails(
-    ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], *, is_unclean: bool
+    ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], maps: Maps, *, is_unclean: bool
 ) -> None:
     """Move start positions behind what has landed. After an unclean end the target must stand still first."""
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
@@ -66,14 +67,15 @@ def take_in_tails(
             continue
         starts.positions[tail.partition] = verdict
         starts.new.discard(tail.partition)
+        is_known = tail.is_ours or match.foreign is None
         details[tail.partition] = ProgressDetail(
-            source=OffsetRange(tail.source_start, verdict.next_offset),
+            source=OffsetRange(tail.source_start if is_known else verdict.next_offset, verdict.next_offset),
             target_end=verdict.target_end,
-            intervals=tuple(match.intervals) if tail.is_ours or match.foreign is None else (),
+            intervals=tuple(match.intervals) if is_known else (),
             topic_id=ids.get(tail.partition.topic),
             lost=(starts.lost[tail.partition],) if tail.partition in starts.lost else (),
         )
-    ProgressWriter(ends.settings).commit(details)
+    record(ends.settings, maps, details)
 
 
 def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Position | Hold:

@@ -18,6 +18,7 @@ from srm_spark.flow.clusters import connect
 from srm_spark.flow.factors import factors_too_large
 from srm_spark.flow.generation import Generation, task_count
 from srm_spark.flow.holds import Holds
+from srm_spark.flow.offset_map import OffsetMaps, map_spec
 from srm_spark.flow.progress import ProgressTopic, ensure_topic
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import take_in_tails
@@ -63,6 +64,7 @@ class FlowRun:
         self._remote = RemoteTopics(self._ends)
         self._holds = Holds(self._ends, self._remote)
         self._progress = ProgressTopic(settings, self._ends.target)
+        self._maps = OffsetMaps(settings, self._ends.target)
         self._claim = Claim(settings.flow, self._ends.target, settings.progress_topic, self._stop_generation)
         self._generation: Generation | None = None
         self._topics: dict[str, int] = {}
@@ -81,6 +83,7 @@ class FlowRun:
                 self._count()
         finally:
             self._progress.close()
+            self._maps.close()
             self._claim.release()
 
     def until_stopped(self) -> None:
@@ -92,6 +95,7 @@ class FlowRun:
         self._progress.ensure()
         if not self._own():
             return
+        ensure_topic(self._ends.target, map_spec(self._settings))
         if self._settings.syncs.enabled:
             factor = self._settings.syncs.replication_factor
             spec = TopicSpec(self._ends.syncs_topic, 1, factor, {"cleanup.policy": "compact"})
@@ -143,6 +147,7 @@ class FlowRun:
     def _start_generation(self) -> None:
         self._stop_generation()
         self._progress.refresh()
+        self._maps.refresh()
         self._topics = self._remote.select()
         self._unseen = self._remote.unseen(self._topics)
         prepared = self._remote.prepare(self._topics)
@@ -150,14 +155,15 @@ class FlowRun:
         self._topic_ids = self._ends.source.topic_ids(flowing)
         starts = find_starts(self._ends, self._progress, flowing, self._topic_ids)
         routes, ids = prepared.routes, self._topic_ids
-        take_in_tails(self._ends, starts, routes, ids, is_unclean=self._is_unclean)
+        take_in_tails(self._ends, starts, routes, ids, self._maps.maps, is_unclean=self._is_unclean)
         self._is_unclean = False
-        record_new(self._ends, starts, routes, ids)
+        record_new(self._ends, starts, routes, ids, self._maps.maps)
         self._holds.topics = dict(prepared.held)
         self._holds.partitions.update(starts.held)
         positions = {p: start for p, start in starts.positions.items() if p not in self._holds.partitions}
         blocked = unreadable(self._ends, {p: start for p, start in positions.items() if p in self._holds.suspects})
         self._progress.refresh()
+        self._maps.refresh()
         self._holds.begin(self._progress.positions)
         assignment = Assignment(
             starts=positions,
@@ -165,6 +171,7 @@ class FlowRun:
             topic_ids=ids,
             syncs_topic=self._ends.syncs_topic,
             tasks=task_count(self._session, self._ends),
+            maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )
         self._generation = Generation(self._session, self._ends, assignment, blocked)
         self._holds.partitions.update(blocked)

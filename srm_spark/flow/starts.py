@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.guard import report_loss, truncated
-from srm_spark.flow.progress import Position, ProgressTopic, ProgressWriter
+from srm_spark.flow.offset_map import Maps
+from srm_spark.flow.progress import Position, ProgressTopic, record
 from srm_spark.kafka.limits import Route
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 
@@ -85,24 +86,28 @@ def _continue(ends: Ends, starts: Starts, partition: TopicPartition, recorded: P
         starts.positions[partition] = recorded
 
 
-def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str]) -> None:
-    """Record where partitions start, or `latest` would skip what comes before the first batch of a restart."""
+def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], maps: Maps) -> None:
+    """Record where partitions start, or `latest` would skip what comes before the first batch of a restart.
+
+    Where the remote partition is empty it is known that nothing in front of the start was ever replicated.
+    """
     if not starts.new:
         return
     remote = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.new}
-    target_ends = ends.target.end_offsets(remote.values())
+    target_firsts, target_ends = ends.target.first_offsets(remote.values()), ends.target.end_offsets(remote.values())
     details = {}
     for partition in starts.new:
-        start = starts.positions[partition].next_offset
-        lost = starts.lost.get(partition, OffsetRange(start, start))
+        start, lost = starts.positions[partition].next_offset, starts.lost.get(partition)
+        end = target_ends.get(remote[partition])
+        is_empty = end is not None and target_firsts.get(remote[partition]) == end
         details[partition] = ProgressDetail(
-            source=lost,
-            target_end=target_ends.get(remote[partition]),
+            source=lost or OffsetRange(0 if is_empty else start, start),
+            target_end=end,
             intervals=(),
             topic_id=ids.get(partition.topic),
-            lost=(lost,) if lost.end > lost.start else (),
+            lost=(lost,) if lost else (),
         )
-    ProgressWriter(ends.settings).commit(details)
+    record(ends.settings, maps, details)
 
 
 def unreadable(ends: Ends, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Hold]:

@@ -101,6 +101,11 @@ class Cluster:
         """The cluster's alias."""
         return self.settings.alias
 
+    @property
+    def admin(self) -> AdminClient:
+        """The client, for the other modules of this package."""
+        return self._admin
+
     def topics(self) -> dict[str, int]:
         """Every topic that we may see, with its partition count."""
         try:

@@ -23,7 +23,8 @@ class ControlRecord(NamedTuple):
 
     topic: str
     key: bytes
-    value: bytes
+    value: bytes | None
+    """None deletes what the key stands for."""
     headers: Mapping[str, bytes] = {}
     partition: int | None = None
     timestamp: int | None = None

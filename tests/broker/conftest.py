@@ -68,6 +68,11 @@ class Pair:
         """On the target."""
         return f"mm2-offsets.{self.alias}.internal"
 
+    @property
+    def map_topic(self) -> str:
+        """Where the offset map lies."""
+        return f"mm2-offset-map.{self.alias}.internal"
+
     def topic(self, name: str = "t") -> str:
         """A source topic of this test."""
         return f"{name}-{self.unique}"

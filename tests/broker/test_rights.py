@@ -23,7 +23,7 @@ from tests.broker.mirror import SOON, await_count, status_of, write_config
 from tests.broker.secured import Acl, SecuredKafka, make_stores, secured_kafka
 from tests.kafka_io import Kafka, Record, numbered
 
-USERS = {f"u{number}": f"pass-{number}" for number in range(15)}
+USERS = {f"u{number}": f"pass-{number}" for number in range(18)}
 ALL = "u0"
 """Who lacks nothing."""
 

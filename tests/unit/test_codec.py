@@ -264,3 +264,13 @@ def test_partition_for_key_is_the_java_producers() -> None:
 def test_partitions_are_evenly_used() -> None:
     chosen = [codec.partition_for_key(random.Random(seed).randbytes(12), 5) for seed in range(1000)]
     assert all(150 < chosen.count(partition) < 250 for partition in range(5))
+
+
+@given(partitions, st.integers(0, 2**63 - 1))
+def test_keys_of_the_offset_map_come_back(partition: TP, start: int) -> None:
+    assert codec.decode_map_key(codec.map_key(partition, start)) == (partition, start)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"{}", b"[1,2,3]", b'["t",true,0]', b'["t",0]', b"\xff"])
+def test_other_keys_in_the_offset_map_are_passed_over(key: bytes | None) -> None:
+    assert codec.decode_map_key(key) is None

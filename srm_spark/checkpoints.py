@@ -1,0 +1,68 @@
+"""Where a group stands on the other side, and which checkpoints have to be written for it. No I/O.
+
+A position here is a group's committed offset on a source partition; its checkpoint says where the same group would go
+on in the remote partition: at the first record that it has not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from srm_spark.model import Checkpoint
+from srm_spark.offset_map import PartitionMap
+
+
+class Standing(Enum):
+    """How well a position could be translated."""
+
+    EXACT = "exact"
+    AHEAD = "ahead of replication: translated up to where replication stands"
+    EMPTY = "no record was replicated yet"
+    UNMAPPED = "the partition is not replicated yet"
+    UNKNOWN = "copied by somebody else, or before the offset map begins"
+    BEYOND = "the remote partition ends before it: it was truncated or created anew"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A position on both sides; no `downstream` where there is none, and `standing` says why."""
+
+    standing: Standing
+    upstream: int
+    downstream: int | None = None
+
+
+def translate(found: PartitionMap | None, upstream: int, target_end: int | None) -> Translation:
+    """Translate one position by the exact map; `target_end` is the end of the remote partition.
+
+    A partition that has never held a record translates 0 to 0, and nothing else does while no record was replicated
+    (mirrormaker2.md section 9.1, scenarios 2 and 6). A group that read further than replication went is translated as
+    far as replication went: what it has read beyond that is not on the target.
+    """
+    source = None if found is None else found.source
+    if found is None or source is None:
+        return Translation(Standing.UNMAPPED, upstream)
+    if not found.has_records and (source.end, upstream, found.target_end) != (0, 0, 0):
+        return Translation(Standing.EMPTY, upstream)
+    downstream = found.downstream(min(upstream, source.end))
+    if downstream is None:
+        return Translation(Standing.UNKNOWN, upstream)
+    if target_end is not None and downstream > target_end:
+        return Translation(Standing.BEYOND, upstream)
+    if upstream > source.end:
+        return Translation(Standing.AHEAD, source.end, downstream)
+    return Translation(Standing.EXACT, upstream, downstream)
+
+
+def is_news(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
+    """Whether a checkpoint must be written after `last`: monotonic unless the group rewound (mirrormaker2.md 5.3).
+
+    MirrorMaker 2 keeps one back whose target offset did not move; ours is written when only the source side moved,
+    too, so that a reader can tell how far the group is.
+    """
+    if last is None or checkpoint.upstream < last.upstream:
+        return True
+    if checkpoint.downstream < last.downstream:
+        return False
+    return checkpoint != last

@@ -1,0 +1,46 @@
+"""A control topic that is followed: each look returns what came since the last one, written by whichever process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from srm_spark.errors import FlowError
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.control import ControlReader, ReadRecord
+from srm_spark.model import TopicPartition
+
+
+class FollowedTopic:
+    """One topic of one cluster, read from its beginning; opened at the first look."""
+
+    def __init__(self, cluster: Cluster, topic: str, role: str, error: type[FlowError], timeout: float) -> None:
+        """`error` is raised when it cannot be read to its end within `timeout` seconds."""
+        self.topic = topic
+        self._cluster = cluster
+        self._role = role
+        self._error = error
+        self._timeout = timeout
+        self._partitions: list[TopicPartition] = []
+        self._reader: ControlReader | None = None
+
+    def new_records(self) -> Iterator[ReadRecord]:
+        """Records since the last call, up to the ends at this moment. Raises where the topic is gone."""
+        reader = self._reader or self._open()
+        ends = {p.partition: end for p, end in self._cluster.end_offsets(self._partitions).items()}
+        yield from reader.read(ends, self._timeout)
+
+    def close(self) -> None:
+        """Stop following; the next look starts at the beginning again."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _open(self) -> ControlReader:
+        count = self._cluster.topics().get(self.topic, 0)
+        if not count:
+            raise self._error(
+                f"cluster {self._cluster.alias}: topic {self.topic} is gone; the next start of the flow creates it"
+            )
+        self._partitions = [TopicPartition(self.topic, number) for number in range(count)]
+        self._reader = ControlReader(self._cluster.settings, self.topic, range(count), self._role, self._error)
+        return self._reader

@@ -1,0 +1,104 @@
+"""The offset map on the target: a compacted topic whose records are the parts of every partition's map.
+
+A record here is one part (see `srm_spark.offset_map`): the key says which, the value is the same JSON as the header of
+a progress record. It is written before the progress that speaks of it, so progress never knows more than the map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from srm_spark.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import ProgressFailed, TargetUnavailable
+from srm_spark.flow.followed import FollowedTopic
+from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.model import ProgressDetail, TopicPartition
+from srm_spark.offset_map import PartitionMap
+from srm_spark.translation import IntervalMap
+
+Maps = Mapping[TopicPartition, PartitionMap]
+"""Source partition → its map."""
+
+
+def map_spec(settings: FlowSettings) -> TopicSpec:
+    """How the topic is made."""
+    factor = settings.progress_replication_factor
+    return TopicSpec(settings.map_topic, 1, factor, {"cleanup.policy": "compact"})
+
+
+class OffsetMaps:
+    """Reads the topic; `maps` is what is known at the last look."""
+
+    def __init__(self, settings: FlowSettings, target: Cluster) -> None:
+        self._topic = FollowedTopic(
+            target,
+            settings.map_topic,
+            f"{settings.flow}|offset-map",
+            TargetUnavailable,
+            settings.admin_timeout_seconds,
+        )
+        self.maps: dict[TopicPartition, PartitionMap] = {}
+
+    def refresh(self) -> set[TopicPartition]:
+        """Take in what was written since the last call; the partitions whose maps changed."""
+        changed = set()
+        for record in self._topic.new_records():
+            key = decode_map_key(record.key)
+            if key is None:
+                continue
+            changed.add(key.partition)
+            if record.value is None:
+                self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
+            elif (detail := decode_progress_detail(record.value)) is not None:
+                self._put(key.partition, detail)
+        return changed
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._topic.close()
+        self.maps.clear()
+
+    def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
+        found = self.maps.get(partition)
+        if found is None or (None not in (found.topic_id, detail.topic_id) and found.topic_id != detail.topic_id):
+            found = self.maps[partition] = PartitionMap(detail.topic_id)
+        found.topic_id = detail.topic_id if detail.topic_id is not None else found.topic_id
+        found.put(IntervalMap.of(detail))
+
+
+class MapWriter:
+    """Adds commits of progress to the map; a record that is not acknowledged raises ProgressFailed."""
+
+    def __init__(self, settings: FlowSettings, maps: Maps) -> None:
+        """`maps` is what the topic holds."""
+        self._topic = settings.map_topic
+        self._maps = {partition: found.copy() for partition, found in maps.items()}
+        role = f"{settings.flow}|offset-map"
+        self._writer = ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
+
+    def write(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
+        """Add what was replicated."""
+        self._writer.write(record for partition, detail in details.items() for record in self._take(partition, detail))
+
+    def retire(self, first: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Drop what is gone on both sides; `first` are the first offsets still there, of source and target."""
+        self._writer.write(
+            ControlRecord(self._topic, map_key(partition, start), None, partition=0)
+            for partition, (upstream, downstream) in first.items()
+            if partition in self._maps
+            for start in self._maps[partition].retire(upstream, downstream)
+        )
+
+    def _take(self, partition: TopicPartition, detail: ProgressDetail) -> Iterator[ControlRecord]:
+        found = self._maps.setdefault(partition, PartitionMap())
+        change = found.take(IntervalMap.of(detail), detail.topic_id)
+        # Dropped ones first: between the two a reader knows too little, never something wrong.
+        for start in change.dropped:
+            yield ControlRecord(self._topic, map_key(partition, start), None, partition=0)
+        for part in change.put:
+            value = ProgressDetail(part.source, part.target_end, part.intervals, topic_id=found.topic_id)
+            yield ControlRecord(
+                self._topic, map_key(partition, part.source.start), encode_progress_detail(value), partition=0
+            )

@@ -1,0 +1,127 @@
+"""Consumer groups of one cluster: which there are, who is in them, where they stand; and setting where they stand.
+
+One group that cannot be asked never hides the others: its answer is the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.failures import named
+from srm_spark.model import TopicPartition
+
+_AT_ONCE = 100
+"""Requests in flight: the client takes one group per request."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a group committed for one partition."""
+
+    offset: int
+    """The next record that it will read."""
+    metadata: str = ""
+
+
+@dataclass(frozen=True)
+class GroupOffsets:
+    """Where one group stands; `refusal` says why that is not known."""
+
+    committed: Mapping[TopicPartition, Committed]
+    refusal: str | None = None
+
+
+class Groups:
+    """Group calls on one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def names(self) -> list[str]:
+        """Every group of consumers that we may see, of the classic and of the new protocol.
+
+        Share and streams groups are no consumer groups (KIP-932, KIP-1071): the client leaves them out.
+        """
+        try:
+            found = self._cluster.admin.list_consumer_groups(**self._limits()).result()
+        except KafkaException as error:
+            raise self._cluster.failure("list the groups", error, "DESCRIBE on the groups") from error
+        if found.errors and not found.valid:
+            raise self._cluster.failure("list the groups", found.errors[0], "DESCRIBE on the groups")
+        return sorted(group.group_id for group in found.valid)
+
+    def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
+        """Where each group stands; partitions without a committed offset are left out."""
+        found: dict[str, GroupOffsets] = {}
+        for chunk in _chunks(groups):
+            asked = {
+                group: self._cluster.admin.list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group)], require_stable=True, **self._limits()
+                )[group]
+                for group in chunk
+            }
+            for group, future in asked.items():
+                found[group] = _committed(future)
+        return found
+
+    def active(self, groups: Collection[str]) -> dict[str, bool | str]:
+        """Whether each group has members (or is just changing them); text where that is not known."""
+        found: dict[str, bool | str] = {}
+        for chunk in _chunks(groups):
+            for group, future in self._cluster.admin.describe_consumer_groups(chunk, **self._limits()).items():
+                try:
+                    state = future.result().state.name
+                except KafkaException as error:
+                    is_absent = error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
+                    found[group] = False if is_absent else named(error.args[0])
+                else:
+                    found[group] = state not in ("EMPTY", "DEAD")
+        return found
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, str | None]:
+        """Set where a group stands; per partition None, or why the broker refused it (a group with members is)."""
+        asked = [
+            KafkaTopicPartition(p.topic, p.partition, committed.offset, committed.metadata or None)
+            for p, committed in offsets.items()
+        ]
+        request = ConsumerGroupTopicPartitions(group, asked)
+        future = self._cluster.admin.alter_consumer_group_offsets([request], **self._limits())[group]
+        try:
+            done = future.result()
+        except KafkaException as error:
+            return dict.fromkeys(offsets, named(error.args[0]))
+        return {
+            TopicPartition(p.topic, p.partition): None if p.error is None else named(p.error)
+            for p in done.topic_partitions
+        }
+
+    def _limits(self) -> dict[str, float]:
+        return {"request_timeout": self._cluster.timeout}
+
+
+def _committed(future: Future[Any]) -> GroupOffsets:
+    try:
+        partitions = future.result().topic_partitions
+    except KafkaException as error:
+        return GroupOffsets({}, named(error.args[0]))
+    return GroupOffsets(
+        {
+            TopicPartition(p.topic, p.partition): Committed(p.offset, p.metadata or "")
+            for p in partitions
+            if p.error is None and p.offset >= 0
+        }
+    )
+
+
+def _chunks(groups: Iterable[str]) -> Iterable[list[str]]:
+    ordered = iter(sorted(groups))
+    while chunk := list(islice(ordered, _AT_ONCE)):
+        yield chunk

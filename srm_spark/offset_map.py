@@ -1,0 +1,179 @@
+"""The exact offset map of a source partition, kept for ever: a chain of parts, each small enough for one record.
+
+A part is an `IntervalMap`. While nothing but records flows, a partition is one part of one interval that grows;
+markers, compaction and other writers make intervals, and every `INTERVALS_PER_PART` of them a new part. No I/O.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from srm_spark.model import Interval, OffsetRange
+from srm_spark.translation import IntervalMap
+
+INTERVALS_PER_PART = 1000
+"""The last part is written again with every batch, so it must stay small."""
+
+
+@dataclass
+class Change:
+    """What a commit changes in the map of one partition."""
+
+    put: list[IntervalMap] = field(default_factory=list)
+    """Parts to write; the first may replace one that is there."""
+    dropped: list[int] = field(default_factory=list)
+    """Starts of parts that are no longer true."""
+
+
+class PartitionMap:
+    """The map of one partition of one generation of a topic."""
+
+    def __init__(self, topic_id: str | None = None) -> None:
+        self.topic_id = topic_id
+        """Id of the source topic; offsets of a re-created one mean something else."""
+        self._starts: list[int] = []
+        self._parts: list[_Packed] = []
+
+    @property
+    def source(self) -> OffsetRange | None:
+        """Source offsets that the map knows; None while it is empty."""
+        return OffsetRange(self._parts[0].source.start, self._parts[-1].source.end) if self._parts else None
+
+    @property
+    def target_end(self) -> int | None:
+        """Target offset of the next record to come; None while it is not known."""
+        return self._parts[-1].target_end if self._parts else None
+
+    @property
+    def has_records(self) -> bool:
+        """Whether any record was replicated."""
+        return any(part.numbers for part in self._parts)
+
+    @property
+    def part_count(self) -> int:
+        """How many records of the map topic hold it."""
+        return len(self._parts)
+
+    def parts(self) -> Iterable[IntervalMap]:
+        """All parts, in order."""
+        return (part.unpack() for part in self._parts)
+
+    def copy(self) -> PartitionMap:
+        """The same map, to be changed by somebody else."""
+        copy = PartitionMap(self.topic_id)
+        copy._starts, copy._parts = list(self._starts), list(self._parts)
+        return copy
+
+    def take(self, newer: IntervalMap, topic_id: str | None) -> Change:
+        """Add what was replicated next; tells what has to be written for it.
+
+        Source read again from an earlier offset replaces what was known from there on. Where the newer stretch does
+        not continue the older ones (a hole between them, a target that went back, another topic), it starts over.
+        """
+        before = set(self._starts)
+        if None not in (topic_id, self.topic_id) and topic_id != self.topic_id:
+            self._forget_all()
+        self.topic_id = topic_id if topic_id is not None else self.topic_id
+        at = bisect_left(self._starts, newer.source.start) - 1
+        if at < 0:
+            self._forget_all()
+            put = list(split(newer))
+        else:
+            older = self._parts[at].unpack()
+            joined = older.append(newer)
+            put = list(split(joined))
+            if joined is newer and newer.source.start != older.source.start:
+                self._forget_all()
+            else:
+                del self._starts[at:], self._parts[at:]
+        for part in put:
+            self.put(part)
+        return Change(put, sorted(before - set(self._starts)))
+
+    def put(self, part: IntervalMap) -> None:
+        """Set one part, as it was read back."""
+        at = bisect_left(self._starts, part.source.start)
+        if at < len(self._starts) and self._starts[at] == part.source.start:
+            self._parts[at] = _Packed.of(part)
+        else:
+            self._starts.insert(at, part.source.start)
+            self._parts.insert(at, _Packed.of(part))
+
+    def drop(self, start: int) -> None:
+        """Remove the part with this first source offset, if it is there."""
+        at = bisect_left(self._starts, start)
+        if at < len(self._starts) and self._starts[at] == start:
+            del self._starts[at], self._parts[at]
+
+    def retire(self, first_upstream: int, first_downstream: int) -> list[int]:
+        """Drop parts whose records are gone on both sides; the starts of those dropped. The last part stays."""
+        gone = 0
+        while gone < len(self._parts) - 1:
+            part = self._parts[gone]
+            if part.source.end > first_upstream or part.target_end is None or part.target_end > first_downstream:
+                break
+            gone += 1
+        dropped = self._starts[:gone]
+        del self._starts[:gone], self._parts[:gone]
+        return dropped
+
+    def downstream(self, upstream_offset: int) -> int | None:
+        """Target position of a consumer whose next source record is at or behind `upstream_offset`; None if unknown."""
+        at = bisect_right(self._starts, upstream_offset) - 1
+        return None if at < 0 else self._parts[at].unpack().downstream(upstream_offset)
+
+    def upstream(self, downstream_offset: int) -> int | None:
+        """Source position of a consumer whose next target record is at or behind `downstream_offset`."""
+        at = bisect_right(self._parts, downstream_offset, key=lambda part: part.first_downstream) - 1
+        if at < 0:
+            return None
+        part = self._parts[at]
+        if at + 1 < len(self._parts) and part.target_end is not None and downstream_offset > part.target_end:
+            return self._parts[at + 1].source.start  # somebody else's records lie between the two parts
+        return part.unpack().upstream(downstream_offset)
+
+    def _forget_all(self) -> None:
+        self._starts.clear()
+        self._parts.clear()
+
+
+def split(whole: IntervalMap, most: int = INTERVALS_PER_PART) -> Iterable[IntervalMap]:
+    """Cut a map into parts of at most `most` intervals; together they say the same."""
+    start, left = whole.source.start, whole.intervals
+    while len(left) > most:
+        part, left = left[:most], left[most:]
+        yield IntervalMap(OffsetRange(start, part[-1].upstream_end), part[-1].downstream_end, part)
+        start = part[-1].upstream_end
+    yield IntervalMap(OffsetRange(start, whole.source.end), whole.target_end, left)
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A part at 24 bytes an interval; as objects, a hundred million markers would not fit into a driver."""
+
+    source: OffsetRange
+    target_end: int | None
+    first_downstream: int
+    numbers: bytes
+
+    @classmethod
+    def of(cls, part: IntervalMap) -> _Packed:
+        numbers = array("q", (number for interval in part.intervals for number in interval)).tobytes()
+        first = part.intervals[0].downstream if part.intervals else part.target_end
+        return cls(part.source, part.target_end, 0 if first is None else first, numbers)
+
+    def unpack(self) -> IntervalMap:
+        return _unpack(self)
+
+
+@lru_cache(maxsize=4096)
+def _unpack(packed: _Packed) -> IntervalMap:
+    numbers = array("q", packed.numbers)
+    flat = iter(numbers)
+    return IntervalMap(
+        packed.source, packed.target_end, tuple(Interval(*row) for row in zip(flat, flat, flat, strict=True))
+    )

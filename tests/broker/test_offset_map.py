@@ -1,0 +1,104 @@
+"""The offset map on the target: every record of both sides is found through it, after restarts and rewinds, too."""
+
+from __future__ import annotations
+
+import json
+
+from tests.broker.conftest import Pair
+from tests.broker.mirror import await_count, await_lag_zero
+from tests.kafka_io import Kafka, Log, numbered, produce
+
+Part = tuple[tuple[int, int], list[list[int]]]
+
+
+def read_map(cluster: Kafka, topic: str) -> dict[tuple[str, int], dict[int, Part]]:
+    """The map topic as anybody would read it: the newest value of each key; partition → start → range, intervals."""
+    found: dict[tuple[str, int], dict[int, Part]] = {}
+    for stored in cluster.read(topic)[0]:
+        name, number, start = json.loads(stored.record.key or b"")
+        parts = found.setdefault((name, number), {})
+        parts.pop(start, None)
+        if stored.record.value is not None:
+            value = json.loads(stored.record.value)
+            assert value["source"][0] == start
+            parts[start] = ((value["source"][0], value["source"][1]), value["intervals"])
+    return found
+
+
+def assert_map_is_exact(found: dict[int, Part], source: Log, remote: Log, partition: int) -> None:
+    """The parts follow each other without a hole from offset 0, and pair the records of both logs one by one."""
+    parts = [found[start] for start in sorted(found)]
+    ranges = [part[0] for part in parts]
+    assert ranges[0][0] == 0
+    assert [r[1] for r in ranges[:-1]] == [r[0] for r in ranges[1:]]
+    pairs = [(up + n, down + n) for _, intervals in parts for up, down, count in intervals for n in range(count)]
+    assert pairs == [
+        (there.offset, here.offset) for there, here in zip(source[partition], remote[partition], strict=True)
+    ]
+
+
+def test_a_clean_partition_is_one_record_whatever_happened(pair: Pair) -> None:
+    pair.source.create(pair.topic(), 2)
+    for batch in range(3):  # restarts, and several batches each
+        driver = pair.replicate()
+        for part in range(2):
+            pair.source.write(pair.topic(), numbered(20, 2, f"{batch}-{part}-"))
+            await_count(pair.target, pair.remote(), 20 * (2 * batch + part + 1))
+        await_lag_zero(driver)
+        driver.stop()
+    found = read_map(pair.target, pair.map_topic)
+    for partition in (0, 1):
+        assert found[pair.topic(), partition] == {0: ((0, 60), [[0, 0, 60]])}
+    assert pair.target.configs(pair.map_topic)["cleanup.policy"] == "compact"
+
+
+def test_markers_and_aborted_records_are_gaps(pair: Pair) -> None:
+    pair.source.create(pair.topic(), 2)
+    producer = pair.source.producer(transactional_id=f"tx-{pair.unique}")
+    producer.init_transactions(30)
+    driver = pair.replicate({f"{pair.alias}.consumer.isolation.level": "read_committed"})
+    for number, ends_well in enumerate((True, False, True, True)):
+        producer.begin_transaction()
+        produce(producer, pair.topic(), numbered(10, 2, f"{number}-"))
+        assert producer.flush(30) == 0
+        producer.commit_transaction(30) if ends_well else producer.abort_transaction(30)
+        if number == 1:
+            await_lag_zero(driver)
+            driver.stop()
+            driver = pair.replicate({f"{pair.alias}.consumer.isolation.level": "read_committed"})
+    await_count(pair.target, pair.remote(), 30)
+    await_lag_zero(driver)
+    driver.stop()
+    source, remote = pair.source.read(pair.topic(), committed=True), pair.target.read(pair.remote())
+    found = read_map(pair.target, pair.map_topic)
+    for partition in (0, 1):
+        assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)
+
+
+def test_a_flow_that_starts_at_the_end_knows_that_nothing_before_was_copied(pair: Pair) -> None:
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(7))
+    driver = pair.replicate({f"{pair.alias}.consumer.auto.offset.reset": "latest"})
+    await_lag_zero(driver)
+    assert read_map(pair.target, pair.map_topic)[pair.topic(), 0] == {0: ((0, 7), [])}
+    pair.source.write(pair.topic(), numbered(3))
+    await_count(pair.target, pair.remote(), 3)
+    await_lag_zero(driver)
+    assert read_map(pair.target, pair.map_topic)[pair.topic(), 0] == {0: ((0, 10), [[7, 0, 3]])}
+
+
+def test_a_topic_created_anew_has_a_map_of_its_own(pair: Pair) -> None:
+    keys = {"source.recreated.policy": "resume"}
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(5))
+    driver = pair.replicate(keys)
+    await_count(pair.target, pair.remote(), 5)
+    await_lag_zero(driver)
+    driver.stop()
+    pair.source.delete(pair.topic())
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(4, prefix="again"))
+    driver = pair.replicate(keys)
+    await_count(pair.target, pair.remote(), 9)
+    await_lag_zero(driver)
+    assert read_map(pair.target, pair.map_topic)[pair.topic(), 0] == {0: ((0, 4), [[0, 5, 4]])}

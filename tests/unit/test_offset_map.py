@@ -1,0 +1,141 @@
+"""The map in parts against the map in one piece."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srm_spark.model import Interval, OffsetRange, ProgressDetail
+from srm_spark.offset_map import INTERVALS_PER_PART, PartitionMap, split
+from srm_spark.translation import IntervalMap
+
+
+def stretch(start: int, end: int, target_end: int | None, *intervals: Interval) -> IntervalMap:
+    return IntervalMap(OffsetRange(start, end), target_end, intervals)
+
+
+def markers(start: int, downstream: int, count: int) -> IntervalMap:
+    """`count` records, each with a marker behind it."""
+    intervals = tuple(Interval(start + 2 * number, downstream + number, 1) for number in range(count))
+    return IntervalMap(OffsetRange(start, start + 2 * count), downstream + count, intervals)
+
+
+# A batch: records and gaps on the source.
+batches = st.lists(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=6), max_size=8)
+
+
+@given(batches)
+def test_batches_taken_one_by_one_say_what_one_map_says(sizes: list[list[tuple[int, int]]]) -> None:
+    chain, whole = PartitionMap(), None
+    upstream, downstream = 5, 100
+    for batch in sizes:
+        start, intervals = upstream, []
+        for count, gap in batch:
+            intervals.append(Interval(upstream, downstream, count))
+            upstream, downstream = upstream + count + gap, downstream + count
+        newer = IntervalMap.of(ProgressDetail(OffsetRange(start, upstream), downstream, tuple(intervals)))
+        chain.take(newer, "id")
+        whole = newer if whole is None else whole.append(newer)
+    if whole is None:
+        assert chain.source is None
+        return
+    for offset in range(whole.source.start - 1, whole.source.end + 2):
+        assert chain.downstream(offset) == whole.downstream(offset)
+    for offset in range(99, downstream + 2):
+        assert chain.upstream(offset) == whole.upstream(offset)
+
+
+def test_a_clean_partition_is_one_record_that_is_written_again() -> None:
+    chain = PartitionMap()
+    assert chain.take(stretch(0, 10, 10, Interval(0, 0, 10)), "id").put == [stretch(0, 10, 10, Interval(0, 0, 10))]
+    change = chain.take(stretch(10, 20, 20, Interval(10, 10, 10)), "id")
+    assert (change.put, change.dropped) == ([stretch(0, 20, 20, Interval(0, 0, 20))], [])
+    assert chain.part_count == 1
+
+
+def test_full_parts_are_not_written_again() -> None:
+    chain = PartitionMap()
+    first = chain.take(markers(0, 0, INTERVALS_PER_PART + 1), "id")
+    assert [part.source.start for part in first.put] == [0, 2 * INTERVALS_PER_PART - 1]
+    second = chain.take(markers(2 * INTERVALS_PER_PART + 2, INTERVALS_PER_PART + 1, 3), "id")
+    assert [part.source.start for part in second.put] == [2 * INTERVALS_PER_PART - 1]
+    assert chain.downstream(4) == 2
+    assert chain.downstream(2 * INTERVALS_PER_PART + 4) == INTERVALS_PER_PART + 2
+    assert chain.upstream(INTERVALS_PER_PART + 2) == 2 * INTERVALS_PER_PART + 4
+
+
+@given(st.integers(1, 30), st.integers(1, 7))
+def test_cut_parts_follow_each_other(count: int, most: int) -> None:
+    whole = markers(3, 50, count)
+    parts = list(split(whole, most))
+    assert [part.source.end for part in parts[:-1]] == [part.source.start for part in parts[1:]]
+    assert tuple(interval for part in parts for interval in part.intervals) == whole.intervals
+    assert max(len(part.intervals) for part in parts) <= most
+
+
+def test_reading_again_from_an_earlier_offset_replaces_what_was_known_from_there() -> None:
+    chain = PartitionMap()
+    chain.take(markers(0, 0, INTERVALS_PER_PART + 5), "id")
+    again = stretch(10, 12, 5000, Interval(10, 4998, 2))
+    change = chain.take(again, "id")
+    assert change.dropped == [2 * INTERVALS_PER_PART - 1]
+    assert (chain.downstream(8), chain.downstream(10), chain.downstream(12)) == (4, 4998, 5000)
+    assert chain.downstream(14) is None
+
+
+def test_what_does_not_continue_starts_over() -> None:
+    for newer in (
+        stretch(30, 40, 40, Interval(30, 30, 10)),  # a hole in the source
+        stretch(20, 25, 5, Interval(20, 0, 5)),  # the target was created anew
+    ):
+        chain = PartitionMap()
+        chain.take(stretch(0, 20, 20, Interval(0, 0, 20)), "id")
+        change = chain.take(newer, "id")
+        assert (change.put, change.dropped) == ([newer], [0])
+        assert chain.downstream(0) is None
+
+
+def test_a_topic_created_anew_starts_over_though_its_offsets_would_fit() -> None:
+    chain = PartitionMap()
+    chain.take(stretch(0, 10, 10, Interval(0, 0, 10)), "old")
+    again = stretch(0, 4, 14, Interval(0, 10, 4))
+    assert chain.take(again, "new").put == [again]
+    assert chain.downstream(0) == 10
+    assert chain.downstream(6) is None
+
+
+def test_retired_parts_are_gone_on_both_sides() -> None:
+    chain = PartitionMap()
+    chain.take(markers(0, 0, 2 * INTERVALS_PER_PART + 5), "id")
+    end = 2 * INTERVALS_PER_PART - 1
+    assert chain.retire(end, INTERVALS_PER_PART - 1) == []  # the target still has one record of it
+    assert chain.retire(end - 1, INTERVALS_PER_PART) == []  # the source has
+    assert chain.retire(end, INTERVALS_PER_PART) == [0]
+    assert chain.retire(10**9, 10**9) == [end]
+    assert chain.part_count == 1
+
+
+def test_what_was_read_back_says_the_same() -> None:
+    chain, copy = PartitionMap(), PartitionMap("id")
+    chain.take(markers(0, 7, 2500), "id")
+    for part in chain.parts():
+        copy.put(part)
+    assert [copy.downstream(offset) for offset in range(5001)] == [chain.downstream(offset) for offset in range(5001)]
+    copy.drop(0)
+    assert copy.downstream(5) is None
+
+
+@given(batches)
+def test_a_commit_that_died_behind_the_map_is_taken_again(sizes: list[list[tuple[int, int]]]) -> None:
+    once, twice = PartitionMap(), PartitionMap()
+    upstream, downstream = 0, 40
+    for batch in sizes:
+        start, intervals = upstream, []
+        for count, gap in batch:
+            intervals.append(Interval(upstream, downstream, count))
+            upstream, downstream = upstream + count + gap, downstream + count
+        newer = IntervalMap.of(ProgressDetail(OffsetRange(start, upstream), downstream, tuple(intervals)))
+        once.take(newer, "id")
+        twice.take(newer, "id")
+        twice.take(newer, "id")
+    assert list(twice.parts()) == list(once.parts())
