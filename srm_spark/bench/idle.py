@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from srm_spark.bench.contenders import Job, srm_spark
-from srm_spark.bench.processes import cpu_seconds
+from srm_spark.bench.processes import cpu_by_process
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import SourceUnavailable, SrmError, TargetUnavailable
 from srm_spark.kafka.cluster import Cluster, TopicSpec
@@ -94,10 +94,11 @@ def idle(*, topics: int, partitions: int, others: int, heartbeats: bool, settle:
 
 
 def cores(pid: int, seconds: float) -> float:
-    """CPU seconds of a process tree per second of the clock."""
-    before, began = cpu_seconds(pid), time.monotonic()
+    """CPU seconds of a process tree per second of the clock; Spark ends a worker now and then, which counts as 0."""
+    before, began = cpu_by_process(pid), time.monotonic()
     time.sleep(seconds)
-    return (cpu_seconds(pid) - before) / (time.monotonic() - began)
+    after = cpu_by_process(pid)
+    return sum(spent - before.get(process, 0.0) for process, spent in after.items()) / (time.monotonic() - began)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import psutil
 
 
@@ -20,3 +22,13 @@ def cpu_seconds(pid: int) -> float:
             continue
         total += times.user + times.system + times.children_user + times.children_system
     return total
+
+
+def cpu_by_process(pid: int) -> dict[int, float]:
+    """User and system time of each living process of the tree under `pid`, without what dead children took."""
+    found = {}
+    for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            found[process.pid] = times.user + times.system
+    return found
