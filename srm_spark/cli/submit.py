@@ -19,6 +19,7 @@ from pathlib import Path
 
 from srm_spark.cli.pack import ARCHIVE, pack
 from srm_spark.cli.supervise import run_submit
+from srm_spark.config.secrets import SPARK_SETTINGS
 from srm_spark.errors import SetupError, SrmError
 from srm_spark.jars import fetch, java_home
 
@@ -60,6 +61,8 @@ class Request:
     driver: list[str] = field(default_factory=list)
     spark: list[str] = field(default_factory=list)
     lists: dict[str, list[str]] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    """Of spark-defaults.conf and of `--conf`."""
     master: str = ""
     deploy_mode: str = "client"
     print_only: bool = False
@@ -79,7 +82,7 @@ class Request:
 def parse(arguments: Sequence[str], defaults: Mapping[str, str] | None = None) -> Request:
     """Sort the arguments; `defaults` are the settings of spark-defaults.conf."""
     settings = dict(defaults or {})
-    request = Request()
+    request = Request(settings=settings)
     rest = list(arguments)
     while rest:
         option = rest.pop(0)
@@ -108,7 +111,9 @@ def build_command(
 ) -> list[str]:
     """The whole spark-submit command. Ours comes first where the user may say otherwise: the last --conf wins."""
     command = [str(spark_home / "bin" / "spark-submit"), "--name", "srm-driver", "--master", request.master]
-    for setting in _SETTINGS:
+    # A site's own regex may hide more than ours; the driver warns of one that hides too little.
+    hiding = [f"{key}={value}" for key, value in SPARK_SETTINGS.items() if key not in request.settings]
+    for setting in (*_SETTINGS, *hiding):
         command += ["--conf", setting]
     lists = {"--jars": [str(jar) for jar in jars]}
     configs = [str(config.resolve()) for config in request.configs]

@@ -19,6 +19,13 @@ SPARK_REDACTION_REGEX = (
     "(?i)secret|password|passphrase|token|access[.]?key|jaas|credential|keystore|truststore|certificate"
 )
 """For `spark.redaction.regex`: Spark's own default does not cover `sasl.jaas.config` and PEM keys."""
+SPARK_SETTINGS = {
+    "spark.redaction.regex": SPARK_REDACTION_REGEX,
+    # A write task knows the producer's password. With thousands of topics it is larger than 1 MB, and then Spark hands
+    # it out by a file in its local directory, one per batch.
+    "spark.io.encryption.enabled": "true",
+}
+"""What every Spark session that srm-spark starts needs, so that it shows no secret."""
 
 
 def is_secret(key: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from srm_spark.config.secrets import SPARK_REDACTION_REGEX
+from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import fetch, java_home
 
@@ -36,10 +36,7 @@ _OWN: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
-    "spark.redaction.regex": SPARK_REDACTION_REGEX,
-    # A write task knows the producer's password. With thousands of topics it is larger than 1 MB, and then Spark hands
-    # it out by a file in its local directory, one per batch.
-    "spark.io.encryption.enabled": "true",
+    **SPARK_SETTINGS,
 }
 _SPARK_REDACTION = "(?i)secret|password|token|access[.]?key"
 """Spark's default for `spark.redaction.regex`."""

@@ -7,7 +7,7 @@ import re
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,11 +26,23 @@ from tests.kafka_io import Kafka, numbered
 
 USER, USER_PASSWORD, WRONG_PASSWORD = "ann", "ann-Hush-1", "wrong-Hush-2"
 START_SECONDS = 240.0
+LOG4J = """\
+rootLogger.level = info
+rootLogger.appenderRef.stderr.ref = console
+# Of its own, because spark.log.level decides about the root logger only.
+logger.apache.name = org.apache
+logger.apache.level = info
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
 
 
 @dataclass(frozen=True)
 class Running:
-    """A driver with two flows: one works, the other one has a wrong password."""
+    """A driver with three flows: two work, one of them with an encrypted key, the third has a wrong password."""
 
     process: subprocess.Popen[bytes]
     folder: Path
@@ -50,7 +62,7 @@ class Running:
         return [secret for secret in self.secrets if secret in text]
 
 
-def _keys(stores: Stores, a: str, b: str, wrong: str) -> dict[str, str]:
+def _keys(stores: Stores, a: str, b: str, pem: str, wrong: str) -> dict[str, str]:
     def plain(password: str) -> str:
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
         return f'{module} required username="{USER}" password="{password}";'
@@ -69,8 +81,11 @@ def _keys(stores: Stores, a: str, b: str, wrong: str) -> dict[str, str]:
         "ssl.key.password": PASSWORD,
         "ssl.truststore.location": stores.path("trust.p12"),
     }
+    encrypted = {name: value for name, value in mutual.items() if not name.startswith("ssl.keystore.")}
+    encrypted |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": stores.path("client.pem")}
     return {
         **{f"{alias}.{name}": value for alias in (a, wrong) for name, value in login.items()},
+        **{f"{pem}.{name}": value for name, value in encrypted.items()},
         f"{a}.sasl.jaas.config": plain(USER_PASSWORD),
         f"{wrong}.sasl.jaas.config": plain(WRONG_PASSWORD),
         **{f"{b}.{name}": value for name, value in mutual.items()},
@@ -82,7 +97,7 @@ def _keys(stores: Stores, a: str, b: str, wrong: str) -> dict[str, str]:
 def _allow(broker: SecuredKafka, config: Path) -> None:
     for flow in load_settings([config]).flows:
         for right in rights_of_flow(flow):
-            principal = USER if right.alias == flow.flow.source else "CN=client"
+            principal = "CN=client" if right.alias in ("b-hush", "pem-hush") else USER
             broker.allow(principal, [Acl(right.operation, right.kind, right.name)])
 
 
@@ -94,13 +109,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     # As with thousands of topics: tasks are handed out by files.
     (folder / "conf" / "spark-defaults.conf").write_text("spark.broadcast.UDFCompressionThreshold 100\n")
     stores = make_stores(folder)
-    a, b, wrong = "a-hush", "b-hush", "wrong-hush"
+    (folder / "conf" / "log4j2.properties").write_text(LOG4J)
+    a, b, pem, wrong = "a-hush", "b-hush", "pem-hush", "wrong-hush"
     flow = f"{a}->{b}"
     with ExitStack() as stack:
         broker = stack.enter_context(secured_kafka("secrets", stores, users={USER: USER_PASSWORD}))
-        clusters = {a: broker.at("PLAIN"), b: broker.at("MTLS"), wrong: broker.at("PLAIN")}
-        flows = [flow, f"{wrong}->{b}"]
-        keys = {**_keys(stores, a, b, wrong), "topics": "secret-.*"}
+        clusters = {a: broker.at("PLAIN"), b: broker.at("MTLS"), pem: broker.at("MTLS"), wrong: broker.at("PLAIN")}
+        flows = [flow, f"{pem}->{b}", f"{wrong}->{b}"]
+        keys = {**_keys(stores, a, b, pem, wrong), "topics": "secret-.*"}
         later = {**keys, "topics": "secret-.*, late-.*"}
         _allow(broker, write_config(folder / "rights.properties", clusters, flows, later))
         kafka = broker.kafka
@@ -120,7 +136,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         secrets = (USER_PASSWORD, WRONG_PASSWORD, PASSWORD, key_line)
         found = Running(process, folder, folder / "driver.properties", kafka, secrets, "secret-t", flow)
         await_until(lambda: f"{a}.secret-t" in kafka.topics(), START_SECONDS, lambda: found.log[-3000:])
-        assert_copied(kafka, "secret-t", kafka, f"{a}.secret-t", START_SECONDS)
+        for alias in (a, pem):
+            assert_copied(kafka, "secret-t", kafka, f"{alias}.secret-t", START_SECONDS)
         yield found
 
 
@@ -156,6 +173,7 @@ def test_logs_and_errors(running: Running) -> None:
     await_until(lambda: "state=retrying" in running.log, SOON, lambda: running.log[-3000:])
     reason = next(line for line in running.log.splitlines() if "state=retrying" in line)
     assert "wrong-hush" in reason
+    assert " INFO ConsumerConfig: " in running.log, "Spark and its Kafka client log, too"
     assert re.search("(?i)authenticat", reason), reason
     assert running.found_in(running.log) == []
 
@@ -164,7 +182,8 @@ def test_process_arguments(running: Running) -> None:
     family = _family(running.process)
     assert any("java" in child.name() for child in family)
     for child in family:
-        assert running.found_in(" ".join(child.cmdline())) == [], child
+        with suppress(psutil.NoSuchProcess):  # Spark's workers come and go
+            assert running.found_in(" ".join(child.cmdline())) == [], child
 
 
 def test_files_of_the_query_and_of_spark(running: Running) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from srm_spark.cli.pack import requirements
 from srm_spark.cli.submit import build_command, main, parse, render
+from srm_spark.config.secrets import SPARK_REDACTION_REGEX
 from srm_spark.errors import SetupError
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
@@ -28,6 +29,7 @@ def test_local_runs_in_the_virtual_environment_itself() -> None:
     assert command("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*") == [
         *("/spark/bin/spark-submit", "--name", "srm-driver", "--master", "local[*]"),
         *("--conf", "spark.speculation=false", "--conf", "spark.log.level=WARN"),
+        *("--conf", f"spark.redaction.regex={SPARK_REDACTION_REGEX}", "--conf", "spark.io.encryption.enabled=true"),
         *("--conf", "spark.pyspark.python=/venv/bin/python", "--jars", "/cache/a.jar,/cache/b.jar"),
         *("/src/jobs/srm_driver.py", "--config", "/etc/flows.properties"),
         *("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*"),
@@ -62,6 +64,11 @@ def test_the_master_is_found_where_spark_finds_it(
     arguments: tuple[str, ...], defaults: dict[str, str], local: bool
 ) -> None:
     assert ("--archives" not in command(*arguments, **defaults)) == local
+
+
+def test_a_redaction_of_the_users_own_is_kept() -> None:
+    for words in (command("--conf", "spark.redaction.regex=x"), command(spark_redaction_regex="x")):
+        assert not any("jaas" in word for word in words)
 
 
 def test_lists_of_the_user_are_joined_with_ours() -> None:
