@@ -34,12 +34,15 @@ class Bed:
         self._writer = ControlWriter(settings, {}, "idle", SourceUnavailable, 60.0)
 
     def create(self, names: Sequence[str], partitions: int) -> None:
-        """Make topics of the source."""
+        """Make topics of the source; returns when the broker has them."""
         for start in range(0, len(names), _SPECS_PER_CALL):
             specs = [TopicSpec(name, partitions, 1, {}) for name in names[start : start + _SPECS_PER_CALL]]
             for name, reason in self._source.create(specs).items():
                 if reason:
                     raise SrmError(f"topic {name} cannot be created: {reason}")
+        made = {TopicPartition(name, number) for name in names for number in range(partitions)}
+        while made - self._source.end_offsets(made).keys():
+            time.sleep(_POLL_SECONDS)
 
     def write(self, names: Collection[str], partitions: int) -> None:
         """One record into each partition."""

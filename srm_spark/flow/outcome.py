@@ -29,11 +29,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Every partition of the pass is in `done`; what else is to be said about it is in the others."""
+    """What is not done to the end of its range, not held and not failed is left to the next pass."""
 
     done: Mapping[TopicPartition, Done]
-    remainder: Mapping[TopicPartition, OffsetRange]
-    """What a further pass has to take, because a task reached its limit of bytes."""
     failures: Mapping[TopicPartition, str]
 
 
@@ -41,30 +39,21 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
     """Sort out one pass. A range without a row holds only markers and compacted offsets and is done, unless a task
     ended early and never came to it."""
     done: dict[TopicPartition, Done] = {}
-    remainder: dict[TopicPartition, OffsetRange] = {}
     failures: dict[TopicPartition, str] = {}
     found = {report.partition: report for report in reports}
     is_cut = any(report.is_cut for report in found.values())
     for partition, (start, end) in ranges.items():
         report = found.get(partition)
         if report is None:
-            if is_cut:
-                remainder[partition] = OffsetRange(start, end)
-            else:
+            if not is_cut:
                 done[partition] = Done(end)
             continue
-        reached = _reached(report, start, end)
-        done[partition] = _done(report, reached)
-        if report.failure is not None:
-            if done[partition].hold is None:
-                failures[partition] = report.failure
-        elif report.hold is None and reached < end:
-            remainder[partition] = OffsetRange(reached, end)
+        done[partition] = _done(report, _reached(report, start, end))
+        if report.failure is not None and done[partition].hold is None:
+            failures[partition] = report.failure
     if any(found.hold is not None for found in done.values()):
-        for partition in [p for p, reason in failures.items() if reason.startswith(_DRAWN_IN)]:
-            del failures[partition]
-            remainder[partition] = OffsetRange(done[partition].end, ranges[partition].end)
-    return Outcome(done, remainder, failures)
+        failures = {p: reason for p, reason in failures.items() if not reason.startswith(_DRAWN_IN)}
+    return Outcome(done, failures)
 
 
 def _reached(report: PartitionReport, start: int, end: int) -> int:

@@ -55,7 +55,8 @@ class LocalKafka:
             str(self._config_path),
             log_path=self.log_path,
             heap=heap,
-            jvm_options=jvm_options,
+            # Libraries unpack native code there, and a killed JVM leaves it behind.
+            jvm_options=(*jvm_options, f"-Djava.io.tmpdir={self.directory}"),
             log_levels={"kafka.server.KafkaRaftServer": "info"},
         )
 

@@ -63,6 +63,15 @@ def test_data_and_port_survive_a_stop_and_a_kill(local_kafka: StartKafka) -> Non
     assert broker.bootstrap_servers == address
 
 
+def test_what_a_killed_broker_has_unpacked_lies_in_its_folder(tmp_path: Path) -> None:
+    """lz4's native library, when the first such batch comes; elsewhere nobody would ever remove it."""
+    with LocalKafka("unpacking", tmp_path) as broker:
+        create_topic(broker, "orders")
+        broker.tool(PRODUCER, "--topic", "orders", "--compression-codec", "lz4", stdin="a\n")
+        broker.kill()
+    assert list(tmp_path.glob("liblz4*.so"))
+
+
 def test_a_given_folder_is_kept_with_its_ports(tmp_path: Path) -> None:
     with LocalKafka("kept", tmp_path / "kept") as first:
         create_topic(first, "orders")

@@ -15,14 +15,12 @@ def test_a_whole_report_is_done_to_the_end_of_its_range_behind_markers() -> None
     done = outcome.done[T0]
     assert (done.end, done.intervals, done.hold) == (17, [Interval(10, 3, 5)], None)
     assert (done.bytes, done.zero_timestamps, done.latency_ms) == (7, 2, 9)
-    assert not outcome.remainder
     assert not outcome.failures
 
 
 def test_a_range_without_rows_is_done() -> None:
     outcome = judge({T0: OffsetRange(4, 6)}, [])
     assert outcome.done[T0].end == 6
-    assert not outcome.remainder
 
 
 def test_a_cut_task_leaves_its_own_rest_and_what_nobody_reported() -> None:
@@ -33,20 +31,18 @@ def test_a_cut_task_leaves_its_own_rest_and_what_nobody_reported() -> None:
     assert outcome.done[T0].end == 9
     assert outcome.done[T1].end == 3
     assert T2 not in outcome.done
-    assert outcome.remainder == {T1: OffsetRange(3, 9), T2: OffsetRange(2, 4)}
 
 
 def test_a_task_cut_behind_its_last_row_leaves_nothing() -> None:
     cut = PartitionReport(T0, [Interval(0, 0, 9)], next_offset=9, is_complete=False, is_cut=True)
-    assert not judge({T0: OffsetRange(0, 9)}, [cut]).remainder
+    assert judge({T0: OffsetRange(0, 9)}, [cut]).done[T0].end == 9
 
 
-def test_a_hold_ends_the_range_and_leaves_no_remainder() -> None:
+def test_a_hold_ends_the_range() -> None:
     hold = Hold(3, "too large")
     report = PartitionReport(T0, [Interval(0, 0, 3)], next_offset=3, hold=hold, is_complete=False, is_cut=True)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     assert (outcome.done[T0].end, outcome.done[T0].hold) == (3, hold)
-    assert not outcome.remainder
 
 
 def test_a_failure_keeps_what_was_acknowledged_before_it() -> None:
@@ -56,7 +52,6 @@ def test_a_failure_keeps_what_was_acknowledged_before_it() -> None:
     assert outcome.done[T0].end == 9
     assert outcome.done[T1].end == 5
     assert outcome.failures == {T0: "_TIMED_OUT: slow", T1: "_TIMED_OUT: slow"}
-    assert not outcome.remainder
 
 
 def test_failures_that_would_come_again_hold_their_partition() -> None:
@@ -66,7 +61,6 @@ def test_failures_that_would_come_again_hold_their_partition() -> None:
     assert outcome.done[T0].hold == Hold(2, "TOPIC_AUTHORIZATION_FAILED: no")
     assert outcome.done[T1].hold == Hold(0, f"{FOREIGN_WRITER}: 3 records lie at 0 to 5")
     assert not outcome.failures
-    assert not outcome.remainder
 
 
 def test_a_failure_before_a_hold_wins() -> None:
@@ -85,6 +79,5 @@ def test_what_a_refused_partition_drew_in_is_tried_again() -> None:
     outcome = judge(ranges, [refused, drawn_in])
     assert not outcome.failures
     assert outcome.done[T1].end == 2
-    assert outcome.remainder == {T1: OffsetRange(2, 9)}
     alone = judge(ranges, [drawn_in])
     assert alone.failures.keys() == {T1}
