@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -29,7 +30,7 @@ from srm_spark.driver import Driver
 from srm_spark.errors import ConfigError, FlowError, SrmError
 from srm_spark.flow.lag import LagReader
 from srm_spark.flow.status import FlowState, FlowStatus
-from srm_spark.jars import fetch
+from srm_spark.jars import fetch, java_command
 from srm_spark.jars.cache import cache_dir
 from srm_spark.kafka.compare import PartitionComparison, compare_topics
 from srm_spark.kafka.samples import SAMPLE_TOPICS, Samples
@@ -155,7 +156,8 @@ def addresses(brokers: tuple[LocalKafka, LocalKafka]) -> dict[str, str]:
 
 def suggestions(source: str, target: str) -> list[str]:
     """What to try while it runs, with Kafka's own tools."""
-    tools = f"java -cp '{fetch('kafka')[0].parent}/*' org.apache.kafka.tools"
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    tools = f"{shlex.quote(java_command())} {quiet} -cp '{fetch('kafka')[0].parent}/*' org.apache.kafka.tools"
     show = "--formatter-property print.key=true --formatter-property print.headers=true"
     return [
         "",
@@ -163,7 +165,7 @@ def suggestions(source: str, target: str) -> list[str]:
         "",
         f"# watch a remote topic on {TARGET}",
         f"{tools}.consumer.ConsoleConsumer --bootstrap-server {target} --topic {SOURCE}.orders {show}",
-        f"# write to its source on {SOURCE}: one record per line, Ctrl-D ends",
+        f"# in another terminal, write to its source on {SOURCE}: one record per line, Ctrl-D ends",
         f"{tools}.ConsoleProducer --bootstrap-server {source} --topic orders",
         f"# make another topic on {SOURCE}, and find it on {TARGET}",
         f"{tools}.TopicCommand --bootstrap-server {source} --create --topic fresh --partitions 2",
