@@ -40,9 +40,9 @@ class Bed:
             for name, reason in self._source.create(specs).items():
                 if reason:
                     raise SrmError(f"topic {name} cannot be created: {reason}")
-        made = {TopicPartition(name, number) for name in names for number in range(partitions)}
-        while made - self._source.end_offsets(made).keys():
+        while not self._source.topics().keys() >= set(names):
             time.sleep(_POLL_SECONDS)
+        self._source.end_offsets(TopicPartition(name, number) for name in names for number in range(partitions))
 
     def write(self, names: Collection[str], partitions: int) -> None:
         """One record into each partition."""
