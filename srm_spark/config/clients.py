@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from srm_spark.config.jaas import JaasError
-from srm_spark.config.keys_client import CLIENT_KEYS
-from srm_spark.config.levels import cluster_props
+from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS, ClientKey
+from srm_spark.config.levels import Layered, Level, Setting, client_props, cluster_props, record_producer_props
 from srm_spark.config.render import unmapped
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.sasl import sasl_problem
@@ -30,64 +31,118 @@ _CHOICES = {
 def check_clusters(sources: Sources, report: Report, resolver: Resolver, aliases: Sequence[str]) -> None:
     """Reports clusters that cannot be reached by what the file says."""
     for alias in aliases:
-        cluster = resolver.cluster(alias)
-        key = f"{alias}.bootstrap.servers"
+        cluster, key = resolver.cluster(alias), f"{alias}.bootstrap.servers"
         place = sources.place_of(key, "bootstrap.servers", "clusters")
         if not cluster.bootstrap_servers:
             report.problem(place, key, "is missing; allowed host:port, …", f"write {key} = host:9092")
-        for server in filter(None, cluster.bootstrap_servers.split(",")):
-            match = _SERVER.match(server.strip())
-            if match is None or not 0 < int(match["port"]) < 65536:
-                shown = _shown(sources, key, server.strip())
-                report.problem(place, key, f"got {shown!r}; allowed host:port with a port from 1 to 65535")
-        _check_login(sources, report, alias, cluster)
+        props = cluster_props(sources.entries, alias)
+        _Client(report, props, cluster, {}, Setting("", Level.GLOBAL, key, place)).check()
 
 
-def _shown(sources: Sources, key: str, value: str) -> str:
-    """What a message may say of a value: what a reference brought may be a secret."""
-    written = sources.entries.get(key)
-    return written.value if written and "${" in written.value else mask(key, value)
-
-
-def _check_login(sources: Sources, report: Report, alias: str, cluster: ClusterSettings) -> None:
-    props = cluster_props(sources.entries, alias)
-    protocol = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper()
-
-    def place(name: str) -> tuple[str, str]:
-        setting = props.get(name)
-        return (setting.place, setting.key) if setting else (sources.place_of(f"{alias}.bootstrap.servers"), name)
-
-    if protocol not in PROTOCOLS:
-        report.problem(*place("security.protocol"), f"got {protocol!r}; allowed {', '.join(PROTOCOLS)}")
-        return
-    try:
-        missing = sasl_problem(protocol, cluster.properties)
-        if missing is None:
-            for name, reason in unmapped(cluster, {}).items():
-                if CLIENT_KEYS[name].librdkafka and place(name)[1].startswith(f"{alias}."):
-                    report.warn(*place(name), reason)
-        elif not any((problem.location, problem.key) == place(missing[0]) for problem in report.problems):
-            report.problem(*place(missing[0]), missing[1])
-        if protocol.startswith("SASL") and cluster.properties.get("sasl.mechanism", "GSSAPI").upper() == "GSSAPI":
-            report.warn(
-                *place("sasl.mechanism"), "GSSAPI needs a confluent-kafka built with Kerberos; its wheels are not"
-            )
-    except JaasError as error:
-        report.problem(*place("sasl.jaas.config"), f"cannot be read: {error}")
-    except TlsError as error:
-        report.problem(*place(error.key), error.message)
-
-
-def check_flows(sources: Sources, report: Report, flows: Sequence[FlowSettings]) -> None:
+def check_flows(sources: Sources, report: Report, resolver: Resolver, flows: Sequence[FlowSettings]) -> None:
     """Reports client properties with wrong values and those that have no counterpart in librdkafka."""
     for settings in flows:
         _check_source_login(sources, report, settings.source)
-        for alias, client, props in (
-            (settings.flow.source, "consumer", settings.consumer),
-            (settings.flow.target, "producer", settings.producer),
+        connector, worker = resolver.connector(settings.flow), resolver.worker(settings.flow)
+        home = Setting("", Level.GLOBAL, f"{settings.flow}.enabled", sources.place_of(f"{settings.flow}.enabled"))
+        side = "target" if settings.syncs.on_target else "source"
+        for cluster, extra, props in (
+            (settings.source, settings.consumer, _props(resolver, connector, "source", "consumer")),
+            (settings.target, settings.producer, record_producer_props(worker, connector, resolver.dialect)),
+            (settings.source, settings.source_admin, _props(resolver, connector, "source", "admin")),
+            (settings.target, settings.target_admin, _props(resolver, connector, "target", "admin")),
+            (getattr(settings, side), settings.syncs_producer, _props(resolver, connector, side, "producer")),
         ):
-            prefixes = (f"{settings.flow}.{client}.", f"{settings.flow}.{client}.override.", f"{alias}.{client}.")
-            _check_values(sources, report, (*prefixes, f"connectors.{client}."), props)
+            _Client(report, props, cluster, extra, home).check()
+
+
+def _props(resolver: Resolver, connector: Layered, side: str, client: str) -> Layered:
+    return client_props(connector, side, client, resolver.dialect)
+
+
+@dataclass(frozen=True)
+class _Client:
+    """What one kind of client gets, all of it checked as far as no network is needed."""
+
+    report: Report
+    props: Layered
+    """Where each property comes from."""
+    cluster: ClusterSettings
+    extra: Mapping[str, str]
+    """What this client has beyond the cluster's own; empty for the cluster itself."""
+    home: Setting
+    """The place of what was not written."""
+
+    def check(self) -> None:
+        """Reports every mistake."""
+        self._servers()
+        if not self.extra or any(name in SECURITY_KEYS for name in self.extra):
+            self._login()
+        for name, value in self.extra.items():
+            if (row := CLIENT_KEYS.get(name)) is not None and name in self.props.names():
+                self._value(row, value)
+
+    def _setting(self, name: str) -> Setting:
+        return self.props.get(name) or replace(self.home, key=name)
+
+    def _place(self, name: str) -> tuple[str, str]:
+        setting = self._setting(name)
+        return setting.place, setting.key
+
+    def _shown(self, name: str, value: str) -> str:
+        """What a message may say of a value: what a reference brought may be a secret."""
+        written = self._setting(name).value
+        return written if "${" in written else mask(name, value)
+
+    def _servers(self) -> None:
+        name = "bootstrap.servers"
+        for server in filter(None, self.extra.get(name, self.cluster.bootstrap_servers).split(",")):
+            match = _SERVER.match(server.strip())
+            if match is None or not 0 < int(match["port"]) < 65536:
+                got = self._shown(name, server.strip())
+                self.report.problem(*self._place(name), f"got {got!r}; allowed host:port with a port from 1 to 65535")
+
+    def _login(self) -> None:
+        java = {**self.cluster.properties, **self.extra}
+        protocol = java.get("security.protocol", "PLAINTEXT").strip().upper()
+        if protocol not in PROTOCOLS:
+            got = self._shown("security.protocol", protocol)
+            message = f"got {got!r}; allowed {', '.join(PROTOCOLS)}"
+            self.report.problem(*self._place("security.protocol"), message)
+            return
+        try:
+            missing = sasl_problem(protocol, java)
+            if missing is None:
+                self._left_out()
+            elif not self._is_reported(missing[0]):
+                self.report.problem(*self._place(missing[0]), missing[1])
+            if protocol.startswith("SASL") and java.get("sasl.mechanism", "GSSAPI").strip().upper() == "GSSAPI":
+                reason = "GSSAPI needs a confluent-kafka built with Kerberos; its wheels are not"
+                self.report.warn(*self._place("sasl.mechanism"), reason)
+        except JaasError as error:
+            self.report.problem(*self._place("sasl.jaas.config"), f"cannot be read: {error}")
+        except TlsError as error:
+            self.report.problem(*self._place(error.key), error.message)
+
+    def _is_reported(self, name: str) -> bool:
+        return any((problem.location, problem.key) == self._place(name) for problem in self.report.problems)
+
+    def _left_out(self) -> None:
+        """Security settings that do nothing; those of the top level may be meant for other clusters."""
+        for name, reason in unmapped(self.cluster, self.extra).items():
+            setting = self.props.get(name)
+            if name in SECURITY_KEYS and CLIENT_KEYS[name].librdkafka and setting and setting.level > Level.GLOBAL:
+                self.report.warn(setting.place, setting.key, reason)
+
+    def _value(self, row: ClientKey, value: str) -> None:
+        place, name = self._place(row.name), row.name
+        allowed = _CHOICES.get(name)
+        if allowed and value.strip().lower() not in allowed:
+            self.report.problem(*place, f"got {self._shown(name, value)!r}; allowed {', '.join(allowed)}")
+        elif (row.low is not None or row.divisor > 1) and not re.fullmatch(r"[+-]?\d{1,19}", value.strip()):
+            self.report.problem(*place, f"got {self._shown(name, value)!r}; allowed a whole number")
+        elif not row.librdkafka and row.clients == "producer":
+            self.report.warn(*place, f"ignored: {row.note}")
 
 
 def _check_source_login(sources: Sources, report: Report, source: ClusterSettings) -> None:
@@ -99,19 +154,3 @@ def _check_source_login(sources: Sources, report: Report, source: ClusterSetting
         problem = (sources.place_of(key), key, f"{reason}; allowed client credentials")
         if not any((known.location, known.key) == problem[:2] for known in report.problems):
             report.problem(*problem, "a cluster that is only a target may use it")
-
-
-def _check_values(sources: Sources, report: Report, prefixes: Sequence[str], props: Mapping[str, str]) -> None:
-    for name, value in props.items():
-        row = CLIENT_KEYS.get(name)
-        key = next((prefix + name for prefix in prefixes if prefix + name in sources.entries), None)
-        if row is None or key is None:
-            continue
-        place = sources.place_of(key)
-        allowed = _CHOICES.get(name)
-        if allowed and value.strip().lower() not in allowed:
-            report.problem(place, key, f"got {_shown(sources, key, value)!r}; allowed {', '.join(allowed)}")
-        elif (row.low is not None or row.divisor > 1) and not re.fullmatch(r"[+-]?\d{1,19}", value.strip()):
-            report.problem(place, key, f"got {_shown(sources, key, value)!r}; allowed a whole number")
-        elif not row.librdkafka and row.clients == "producer":
-            report.warn(place, key, f"ignored: {row.note}")

@@ -112,28 +112,34 @@ WORKER = (
     *(_row(name, Scope.TOP, f"{_REST}.") for name in _REST_NAMES.split()),
 )
 
-SERVICE = tuple(
-    _row(name, Scope.SERVICE, _SERVICE)
-    for name in (
-        "colocated.cluster.alias",
-        "external_kafka_accounts",
+SERVICE = (
+    _row(
         "streams.replication.manager.config",
-        "streams.replication.manager.service.target.cluster",
-        "metrics.topic.replication.factor",
-        "control.topic.replication.factor",
-        "streams.replication.manager.service.remote.advertisement.topic.replication.factor",
-        "streams.replication.manager.service.streams.replication.factor",
-        "streams.replication.manager.service.streams.cache.max.bytes.buffering",
-        "streams.replication.manager.service.streams.commit.interval.ms",
-        "streams.replication.manager.service.streams.application.connection.test.timeout",
-        "securestorage.password",
-        "ssl_client_truststore_location",
-        "ssl_client_truststore_password",
-        "kerberos.keytab.location",
-        "kerberos.principal.name",
-        "kerberos.auth.enable",
-        "client_config_root_dir",
-    )
+        Scope.SERVICE,
+        "Cloudera Manager's field for further keys: write its entries, which `|` separates, as lines of their own.",
+    ),
+    *(
+        _row(name, Scope.SERVICE, _SERVICE)
+        for name in (
+            "colocated.cluster.alias",
+            "external_kafka_accounts",
+            "streams.replication.manager.service.target.cluster",
+            "metrics.topic.replication.factor",
+            "control.topic.replication.factor",
+            "streams.replication.manager.service.remote.advertisement.topic.replication.factor",
+            "streams.replication.manager.service.streams.replication.factor",
+            "streams.replication.manager.service.streams.cache.max.bytes.buffering",
+            "streams.replication.manager.service.streams.commit.interval.ms",
+            "streams.replication.manager.service.streams.application.connection.test.timeout",
+            "securestorage.password",
+            "ssl_client_truststore_location",
+            "ssl_client_truststore_password",
+            "kerberos.keytab.location",
+            "kerberos.principal.name",
+            "kerberos.auth.enable",
+            "client_config_root_dir",
+        )
+    ),
 )
 
 IGNORED_PREFIXES = {

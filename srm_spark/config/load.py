@@ -72,7 +72,7 @@ def load(
     settings = tuple(resolver.flow(flow, connector) for flow, connector in chosen)
     for (flow, connector), found in zip(chosen, settings, strict=True):
         check_plugins(resolver.values(flow, connector), found)
-    clients.check_flows(sources, report, settings)
+    clients.check_flows(sources, report, resolver, settings)
     Topology(sources, report).check(settings)
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_together(sources, report, settings, clusters, dialect)

@@ -26,6 +26,8 @@ SPARK_SETTINGS = {
     "spark.io.encryption.enabled": "true",
 }
 """What every Spark session that srm-spark starts needs, so that it shows no secret."""
+SQL_SETTINGS = {"spark.sql.redaction.options.regex": f"{SPARK_REDACTION_REGEX}|url"}
+"""Plans name the options of a source; in a session of somebody else's only this one hides them."""
 
 
 def is_secret(key: str) -> bool:

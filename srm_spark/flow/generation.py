@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from srm_spark.config.render import spark_kafka_options
-from srm_spark.config.secrets import SPARK_REDACTION_REGEX
+from srm_spark.config.secrets import SQL_SETTINGS
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.replicate import Assignment, Replication
 from srm_spark.model import Hold, OffsetRange, TopicPartition
@@ -70,6 +70,5 @@ def _sql_settings(ends: Ends, partitions: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.pollingDelay": f"{idle_delay}ms",
         "spark.sql.streaming.minBatchesToRetain": "2",
-        # Plans name the options of a source; in a session of somebody else's only this one hides them.
-        "spark.sql.redaction.options.regex": f"{SPARK_REDACTION_REGEX}|url",
+        **SQL_SETTINGS,
     }

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from srm_spark.cli.control import main
 from srm_spark.config import load_settings
 from srm_spark.config.rights import rights_of_flow
+from srm_spark.config.secrets import SPARK_SETTINGS
 from tests.awaiting import await_until
 from tests.broker.mirror import SOON, assert_copied, write_config
 from tests.broker.process import srm_driver
@@ -213,6 +214,8 @@ def test_the_ui_of_spark(running: Running) -> None:
         with _answer(page) as text:
             assert len(text) > 2, page
             assert running.found_in(text) == [], page
+    with _answer(pages[0]) as text:
+        assert set(SPARK_SETTINGS) <= {key for key, _ in json.loads(text)["sparkProperties"]}
 
 
 def test_what_shows_the_configuration(running: Running) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from srm_spark.config import keys
+from srm_spark.config import keys, keys_connector, keys_process
 from srm_spark.config.document import json_schema, template, with_generated_part
 from srm_spark.config.keys_client import CLIENT_KEYS
 from srm_spark.config.schema import Effect
@@ -34,6 +34,13 @@ def test_every_key_has_one_row_that_says_something() -> None:
 
 def test_every_key_of_srm_is_in_the_table() -> None:
     assert [name for name in SRM_KEYS if name not in keys.BY_NAME] == []
+
+
+def test_what_is_said_to_be_srms_is_srms() -> None:
+    """The rows of MirrorMaker 2 are compared with its own classes, in tests/spark."""
+    ours = {"dialect", "config.resolver.class", "dedicated.mode.enable.internal.rest", "client_config_root_dir"}
+    rows = (*keys_process.TOP, *keys_process.SERVICE, *keys_connector.SRM_CONNECTOR)
+    assert {row.name for row in rows} - set(SRM_KEYS) == ours
 
 
 def test_ignored_keys_say_why() -> None:

@@ -129,6 +129,34 @@ def test_each_mistake_is_explained(loaded: Loader, text: str, expected: str) -> 
     assert expected in "\n".join(problems(loaded(text)))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A.consumer.ssl.truststore.location = /no/such\n", "5|A.consumer.ssl.truststore.location|/no/such cannot be"),
+        ("A->B.source.consumer.sasl.mechanism = x\n", "|A->B.source.consumer.sasl.mechanism|got X; allowed PLAIN"),
+        ("B.producer.sasl.jaas.config = oh no\n", "|B.producer.sasl.jaas.config|cannot be read"),
+        (
+            "A->B.producer.override.security.protocol = x\n",
+            "|A->B.producer.override.security.protocol|got 'X'; allowed",
+        ),
+        ("B.admin.security.protocol = x\n", "|B.admin.security.protocol|got 'X'; allowed PLAINTEXT, SSL"),
+        ("A.admin.request.timeout.ms = soon\n", "|A.admin.request.timeout.ms|got 'soon'; allowed a whole number"),
+        ("A.producer.acks = 2\n", "|A.producer.acks|got '2'; allowed all, -1, 0, 1"),
+        (
+            "A->B.target.admin.bootstrap.servers = x\n",
+            "|A->B.target.admin.bootstrap.servers|got 'x'; allowed host:port",
+        ),
+    ],
+)
+def test_mistakes_of_one_client_are_explained(loaded: Loader, text: str, expected: str) -> None:
+    login = (
+        "security.protocol = SASL_SSL\nsasl.mechanism = PLAIN\nsasl.jaas.config = x.y required username=u password=p;"
+    )
+    assert problems(loaded(login)) == []
+    (problem,) = problems(loaded(text + login))
+    assert expected in problem
+
+
 def test_an_alias_with_the_separator_is_refused(loaded: Loader) -> None:
     base = (
         "clusters = us.east, B\nus.east.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nus.east->B.enabled = true\n"
