@@ -6,7 +6,9 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 
 from srm_spark.config import keys, keys_connector, keys_process
 from srm_spark.config.document import json_schema, template, with_generated_part
@@ -62,3 +64,18 @@ def test_the_schema_knows_the_keys(name: str) -> None:
     (flow, _) = schema["patternProperties"].values()
     assert schema["properties"][name]["description"]
     assert flow["properties"][name] == schema["properties"][name]
+
+
+def test_an_editor_accepts_the_example_and_marks_what_is_wrong() -> None:
+    check = jsonschema.Draft202012Validator(json_schema())
+    check.check_schema(check.schema)
+    example = yaml.safe_load((PAGE.parents[1] / "conf" / "example.yaml").read_text())
+    assert list(check.iter_errors(example)) == []
+    example["east->west"] |= {"enabled": "yes", "offset.lag.max": -1}
+    example["offset-syncs.topic.location"] = "middle"
+    marked = {tuple(error.path) for error in check.iter_errors(example)}
+    assert marked == {
+        ("east->west", "enabled"),
+        ("east->west", "offset.lag.max"),
+        ("offset-syncs.topic.location",),
+    }
