@@ -120,14 +120,14 @@ def test_javas_own_keystores_become_pem_also_with_a_password_for_the_key_alone(n
     assert x509.load_pem_x509_certificates(options["ssl.ca.pem"].encode()) == [ca]
     with pytest.raises(TlsError, match="the password is wrong or the file is damaged"):
         tls_options("SSL", java)
-    with pytest.raises(TlsError, match="the password is wrong or the file is damaged"):
-        tls_options("SSL", {**java, "ssl.truststore.password": "other"})
 
 
-def test_the_certificates_of_a_jks_file_need_no_password() -> None:
+def test_the_certificates_of_a_jks_file_need_no_password_but_no_wrong_one() -> None:
     found = open_store(str(SAMPLES / "trust.jks"), None)
     assert found.certificates == open_store(str(SAMPLES / "trust.jks"), "store-pass").certificates
     assert len(found.certificates) == 1
+    with pytest.raises(StoreError, match="the password is wrong or the file is damaged"):
+        open_store(str(SAMPLES / "trust.jks"), "other")
 
 
 def test_pem_files_are_handed_over_by_name(tmp_path: Path) -> None:
