@@ -55,6 +55,25 @@ def translate(found: PartitionMap | None, upstream: int, target_end: int | None)
     return Translation(Standing.EXACT, upstream, downstream)
 
 
+def translate_back(found: PartitionMap | None, downstream: int, source_end: int | None) -> Translation:
+    """The same for a group that reads a remote topic and goes back to the source; `source_end` is the end there.
+
+    `upstream` of the answer is where the group stands on the remote topic, `downstream` where it would go on.
+    """
+    source = None if found is None else found.source
+    if found is None or source is None:
+        return Translation(Standing.UNMAPPED, downstream)
+    end = found.target_end
+    if end is None or (not found.has_records and (source.end, downstream, end) != (0, 0, 0)):
+        return Translation(Standing.EMPTY, downstream)
+    upstream = found.upstream(min(downstream, end))
+    if upstream is None:
+        return Translation(Standing.UNKNOWN, downstream)
+    if source_end is not None and upstream > source_end:
+        return Translation(Standing.BEYOND, downstream)
+    return Translation(Standing.AHEAD if downstream > end else Standing.EXACT, min(downstream, end), upstream)
+
+
 def is_news(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
     """Whether a checkpoint must be written after `last`: monotonic unless the group rewound (mirrormaker2.md 5.3).
 

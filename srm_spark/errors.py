@@ -13,6 +13,7 @@ SrmError
     ├── TargetUnavailable       the target cluster does not answer or refuses us
     ├── TargetWriteFailed       records were not acknowledged by the target
     ├── OffsetSyncFailed        the offset-syncs topic refused a record
+    ├── CheckpointFailed        the checkpoints topic refused a record
     ├── ProgressFailed          the progress topic refused a record: the batch will be found again at the next start
     ├── ClaimHeld               another driver owns the flow, and waiting was not wanted
     └── ClaimLost               another driver owns the flow now
@@ -110,6 +111,10 @@ class TargetWriteFailed(FlowError):
 
 class OffsetSyncFailed(FlowError):
     """The offset-syncs topic refused a record."""
+
+
+class CheckpointFailed(FlowError):
+    """The checkpoints topic refused a record."""
 
 
 class ProgressFailed(FlowError):

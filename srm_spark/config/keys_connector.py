@@ -107,17 +107,17 @@ SOURCE = (
 )
 
 CHECKPOINT = (
-    Key("groups", Kind.REGEXES, ".*", _CON, _C, "Consumer groups whose offsets are translated.", ""),
-    Key("groups.exclude", Kind.REGEXES, "console-consumer-.*,connect-.*,__.*", _CON, _C, "Groups left alone."),
+    Key("groups", Kind.REGEXES, ".*", _CON, _H, "Consumer groups whose offsets are translated.", ""),
+    Key("groups.exclude", Kind.REGEXES, "console-consumer-.*,connect-.*,__.*", _CON, _H, "Groups left alone."),
     _text("groups.blacklist", None, "Old name of `groups.exclude`.", _T, Kind.REGEXES),
-    _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", _OWN_FILTER, _C, Kind.CLASS),
-    _flag("refresh.groups.enabled", "true", "Looks for new groups while running.", _C),
-    _interval("refresh.groups.interval.seconds", "600", "How often groups are looked for."),
-    _flag("emit.checkpoints.enabled", "true", "Writes checkpoints.", _C),
-    _interval("emit.checkpoints.interval.seconds", "60", "How often checkpoints are written."),
-    _flag("sync.group.offsets.enabled", "false", "Commits translated offsets on the target.", _C),
-    _interval("sync.group.offsets.interval.seconds", "60", "How often translated offsets are committed."),
-    _factor("checkpoints.topic.replication.factor", "3", "Replication factor of the checkpoints topic", _C),
+    _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", _OWN_FILTER, _H, Kind.CLASS),
+    _flag("refresh.groups.enabled", "true", "Looks for new groups while running."),
+    _interval("refresh.groups.interval.seconds", "5", "How often groups are looked for (MM2: 600).", _H),
+    _flag("emit.checkpoints.enabled", "true", "Writes checkpoints."),
+    _interval("emit.checkpoints.interval.seconds", "5", "How often groups are asked where they stand (MM2: 60).", _H),
+    _flag("sync.group.offsets.enabled", "false", "Commits translated offsets on the target."),
+    _interval("sync.group.offsets.interval.seconds", "5", "How often translated offsets are committed (MM2: 60).", _H),
+    _factor("checkpoints.topic.replication.factor", "3", "Replication factor of the checkpoints topic"),
 )
 
 HEARTBEAT = (
@@ -168,7 +168,11 @@ SRM_CONNECTOR = (
     _flag("disable.source.topic.auto.creation", "true", "No client of srm-spark ever creates a topic by asking.", _I),
     _flag("copy.source.offset.in.header.enabled", "false", "Records are copied unchanged.", _I),
     _flag("srm.internal.topic.exclude.enable", "true", "Internal topics never flow.", _I),
-    _flag("cloudera.reverse.checkpointing.enabled", "false", "Carries group progress back at failback.", _C),
+    _flag(
+        "cloudera.reverse.checkpointing.enabled",
+        "true",
+        "Groups that read remote topics of the target are translated back to the topics there (SRM: false).",
+    ),
 )
 
 LOSS_POLICIES = (
@@ -182,6 +186,9 @@ LOSS_POLICIES = (
 OWN = (
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
+    _flag(
+        "sync.group.offsets.rewinds.enabled", "false", "A group that rewound on the source is set back on the target."
+    ),
     _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
     _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),

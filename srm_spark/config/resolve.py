@@ -229,4 +229,6 @@ def _checkpoints(values: Values) -> CheckpointSettings:
         sync_seconds=float(sync),
         replication_factor=_factor(values, "checkpoints.topic.replication.factor"),
         filter_class=_filter_class(values, GROUPS),
+        reverse_enabled=values.flag("cloudera.reverse.checkpointing.enabled"),
+        rewinds_enabled=values.flag("sync.group.offsets.rewinds.enabled"),
     )

@@ -57,14 +57,18 @@ class CheckpointSettings:
     groups: tuple[str, ...] = (".*",)
     groups_exclude: tuple[str, ...] = ()
     refresh_enabled: bool = True
-    refresh_seconds: float = 600.0
+    refresh_seconds: float = 5.0
     emit_enabled: bool = True
-    emit_seconds: float = 60.0
+    emit_seconds: float = 5.0
     sync_enabled: bool = False
-    sync_seconds: float = 60.0
+    sync_seconds: float = 5.0
     replication_factor: int = 3
     filter_class: str = ""
     """`package.module:Class` of a filter of groups of the user's own; empty for the usual one."""
+    reverse_enabled: bool = True
+    """Groups that read remote topics of the target are translated back."""
+    rewinds_enabled: bool = False
+    """A group that rewound on the source is set back on the target, unless it moved there by itself."""
 
 
 @dataclass(frozen=True)

@@ -32,3 +32,5 @@ def _factors(ends: Ends) -> Iterator[tuple[str, int, Cluster]]:
     yield "offset.storage.replication.factor", settings.progress_replication_factor, ends.target
     if settings.syncs.enabled:
         yield "offset-syncs.topic.replication.factor", settings.syncs.replication_factor, ends.syncs_cluster
+    if settings.checkpoints.emit_enabled:
+        yield "checkpoints.topic.replication.factor", settings.checkpoints.replication_factor, ends.target

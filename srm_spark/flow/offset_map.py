@@ -6,11 +6,12 @@ a progress record. It is written before the progress that speaks of it, so progr
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 
 from srm_spark.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ProgressFailed, TargetUnavailable
+from srm_spark.errors import FlowError, ProgressFailed
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
@@ -29,36 +30,31 @@ def map_spec(settings: FlowSettings) -> TopicSpec:
 
 
 class OffsetMaps:
-    """Reads the topic; `maps` is what is known at the last look."""
+    """Reads the topic; `maps` is what was known at the last look. `lock` is held while that changes."""
 
-    def __init__(self, settings: FlowSettings, target: Cluster) -> None:
-        self._topic = FollowedTopic(
-            target,
-            settings.map_topic,
-            f"{settings.flow}|offset-map",
-            TargetUnavailable,
-            settings.admin_timeout_seconds,
-        )
+    def __init__(self, cluster: Cluster, topic: str, role: str, error: type[FlowError]) -> None:
+        """`cluster` is where the topic lies: the target of the flow that writes it."""
+        self._topic = FollowedTopic(cluster, topic, role, error, cluster.timeout)
+        self.lock = threading.RLock()
         self.maps: dict[TopicPartition, PartitionMap] = {}
 
-    def refresh(self) -> set[TopicPartition]:
-        """Take in what was written since the last call; the partitions whose maps changed."""
-        changed = set()
-        for record in self._topic.new_records():
-            key = decode_map_key(record.key)
-            if key is None:
-                continue
-            changed.add(key.partition)
-            if record.value is None:
-                self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
-            elif (detail := decode_progress_detail(record.value)) is not None:
-                self._put(key.partition, detail)
-        return changed
+    def refresh(self) -> None:
+        """Take in what was written since the last call."""
+        with self.lock:
+            for record in self._topic.new_records():
+                key = decode_map_key(record.key)
+                if key is None:
+                    continue
+                if record.value is None:
+                    self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
+                elif (detail := decode_progress_detail(record.value)) is not None:
+                    self._put(key.partition, detail)
 
     def close(self) -> None:
         """Stop reading."""
-        self._topic.close()
-        self.maps.clear()
+        with self.lock:
+            self._topic.close()
+            self.maps.clear()
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         found = self.maps.get(partition)

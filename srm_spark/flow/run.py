@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged
+from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged, TargetUnavailable
 from srm_spark.flow.clusters import connect
+from srm_spark.flow.consumers import ConsumerGroups
 from srm_spark.flow.factors import factors_too_large
 from srm_spark.flow.generation import Generation, task_count
 from srm_spark.flow.holds import Holds
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 STOP_SECONDS = 120.0
 """How long a clean stop waits for the batch in progress."""
+_GROUPS_SECONDS = 30.0
+"""How long it waits for a call about consumer groups."""
 _DEBOUNCE_SECONDS = 1.0
 """Topics are often created several at a time: one new generation for all of them."""
 _IDS_PER_LOOK = 500
@@ -64,8 +67,10 @@ class FlowRun:
         self._remote = RemoteTopics(self._ends)
         self._holds = Holds(self._ends, self._remote)
         self._progress = ProgressTopic(settings, self._ends.target)
-        self._maps = OffsetMaps(settings, self._ends.target)
+        role = f"{settings.flow}|offset-map"
+        self._maps = OffsetMaps(self._ends.target, settings.map_topic, role, TargetUnavailable)
         self._claim = Claim(settings.flow, self._ends.target, settings.progress_topic, self._stop_generation)
+        self._groups = ConsumerGroups(self._ends, self._maps)
         self._generation: Generation | None = None
         self._topics: dict[str, int] = {}
         self._unseen: str | None = None
@@ -82,6 +87,7 @@ class FlowRun:
             if kind is None:
                 self._count()
         finally:
+            self._groups.stop(_GROUPS_SECONDS)
             self._progress.close()
             self._maps.close()
             self._claim.release()
@@ -103,6 +109,8 @@ class FlowRun:
         self._progress.refresh()
         self._progress.take_totals()  # what earlier runs did
         self._start_generation()
+        if self._groups.is_wanted:
+            self._groups.start()
         while not self._stop.wait(TICK_SECONDS):
             self._tick()
 
@@ -218,6 +226,7 @@ class FlowRun:
         self._progress.refresh()
         new = self._progress.take_totals()
         if new.records or new.losses:
+            self._groups.moved()
             self._show(
                 FlowState.RUNNING,
                 self._unseen,
@@ -240,6 +249,7 @@ class FlowRun:
             partitions=sum(self._topics.values()),
             lag_records=sum(max(0, end - positions[p].next_offset) for p, end in ends.items()),
             held=self._holds.describe(),
+            consumers=self._groups.report,
         )
 
 

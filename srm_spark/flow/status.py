@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from srm_spark.flow.consumers import ConsumersReport
 from srm_spark.model import Flow
 
 
@@ -45,5 +46,7 @@ class FlowStatus:
     """Of the newest batch: acknowledgement on the target minus record timestamp."""
     losses: Mapping[str, str] = field(default_factory=dict)
     """Partition → source offsets that are lost, because they were deleted before they were replicated."""
+    consumers: ConsumersReport | None = field(default=None, repr=False)
+    """Where consumer groups stand; None until they were looked at."""
     held: Mapping[str, str] = field(default_factory=dict)
     """Topic or partition → why it stands still, with the offset."""

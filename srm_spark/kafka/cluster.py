@@ -90,7 +90,9 @@ class Cluster:
         role: str = "srm-admin",
     ) -> None:
         self.settings = settings
+        self.properties = properties or {}
         self.timeout = timeout
+        self.role = role
         self._error = error
         self._last_error = LastError()
         self._make_admin = partial(admin_client, settings, properties or {}, role, self._last_error)
@@ -211,6 +213,10 @@ class Cluster:
         )
         hint = remedy(kafka_error, right, otherwise) if right else otherwise
         return self._error(f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}; {hint}")
+
+    def refused(self, what: str, reason: str) -> FlowError:
+        """The error to raise where no client's error says why."""
+        return self._error(f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}")
 
     def _abandon(self) -> None:
         """Go on with another client; destroying the old one would wait for the call that hangs, at exit too."""

@@ -5,21 +5,20 @@ One group that cannot be asked never hides the others: its answer is the reason.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.failures import named
+from srm_spark.kafka.offset_fetch import OffsetFetch, OffsetFetchDied, Row
 from srm_spark.model import TopicPartition
 
 _AT_ONCE = 100
-"""Requests in flight: the client takes one group per request."""
+"""Groups per request."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,7 @@ class Groups:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._fetch = OffsetFetch(cluster.settings, cluster.properties, f"{cluster.role}|groups")
 
     def names(self) -> list[str]:
         """Every group of consumers that we may see, of the classic and of the new protocol.
@@ -60,17 +60,18 @@ class Groups:
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
         """Where each group stands; partitions without a committed offset are left out."""
-        found: dict[str, GroupOffsets] = {}
-        for chunk in _chunks(groups):
-            asked = {
-                group: self._cluster.admin.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group)], require_stable=True, **self._limits()
-                )[group]
-                for group in chunk
-            }
-            for group, future in asked.items():
-                found[group] = _committed(future)
-        return found
+        asked = sorted(groups)
+        if not asked:
+            return {}
+        try:
+            answer = self._fetch.ask(asked, self._cluster.timeout)
+        except OffsetFetchDied as error:
+            raise self._cluster.refused(f"read the offsets of {len(asked)} groups", str(error)) from error
+        return {group: _committed(answer[group]) for group in asked}
+
+    def close(self) -> None:
+        """Let go of what was started."""
+        self._fetch.close()
 
     def active(self, groups: Collection[str]) -> dict[str, bool | str]:
         """Whether each group has members (or is just changing them); text where that is not known."""
@@ -89,7 +90,7 @@ class Groups:
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, str | None]:
         """Set where a group stands; per partition None, or why the broker refused it (a group with members is)."""
         asked = [
-            KafkaTopicPartition(p.topic, p.partition, committed.offset, committed.metadata or None)
+            KafkaTopicPartition(p.topic, p.partition, committed.offset, committed.metadata)
             for p, committed in offsets.items()
         ]
         request = ConsumerGroupTopicPartitions(group, asked)
@@ -107,18 +108,10 @@ class Groups:
         return {"request_timeout": self._cluster.timeout}
 
 
-def _committed(future: Future[Any]) -> GroupOffsets:
-    try:
-        partitions = future.result().topic_partitions
-    except KafkaException as error:
-        return GroupOffsets({}, named(error.args[0]))
-    return GroupOffsets(
-        {
-            TopicPartition(p.topic, p.partition): Committed(p.offset, p.metadata or "")
-            for p in partitions
-            if p.error is None and p.offset >= 0
-        }
-    )
+def _committed(answer: Sequence[Row] | str) -> GroupOffsets:
+    if isinstance(answer, str):
+        return GroupOffsets({}, answer)
+    return GroupOffsets({TopicPartition(topic, number): Committed(at, text) for topic, number, at, text in answer})
 
 
 def _chunks(groups: Iterable[str]) -> Iterable[list[str]]:

@@ -18,6 +18,7 @@ _KEYS = {
     # Single brokers.
     "replication.factor": "1",
     "offset-syncs.topic.replication.factor": "1",
+    "checkpoints.topic.replication.factor": "1",
     "heartbeats.topic.replication.factor": "1",
     "offset.storage.replication.factor": "1",
     "offset.storage.partitions": "3",

@@ -1,0 +1,77 @@
+"""Checkpoints: where the source's consumer groups would go on on the target, in MirrorMaker 2's topic and format.
+
+They are monotonic for a group that does not rewind, and never tombstones (mirrormaker2.md sections 2 and 5.3).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from srm_spark.checkpoints import is_news
+from srm_spark.codec import decode_checkpoint, encode_checkpoint
+from srm_spark.errors import CheckpointFailed, CodecError, TargetUnavailable
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.followed import FollowedTopic
+from srm_spark.flow.positions import Positions
+from srm_spark.kafka.cluster import TopicSpec
+from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.model import Checkpoint, TopicPartition
+
+Stand = tuple[str, TopicPartition]
+"""Group and partition of the target."""
+
+
+class Checkpoints:
+    """The checkpoints topic of one flow: what it says, and what has to be added."""
+
+    def __init__(self, ends: Ends) -> None:
+        settings = ends.settings
+        self._ends = ends
+        self._topic = ends.policy.checkpoints_topic(settings.flow.source)
+        role, timeout = f"{settings.flow}|checkpoints", settings.admin_timeout_seconds
+        self._followed = FollowedTopic(ends.target, self._topic, role, TargetUnavailable, timeout)
+        self._writer = ControlWriter(settings.target, {}, role, CheckpointFailed, timeout)
+        self.last: dict[Stand, Checkpoint] = {}
+        """The newest checkpoint of each group and partition, whoever wrote it."""
+
+    @property
+    def spec(self) -> TopicSpec:
+        """How the topic is made."""
+        factor = self._ends.settings.checkpoints.replication_factor
+        return TopicSpec(self._topic, 1, factor, {"cleanup.policy": "compact"})
+
+    def refresh(self) -> None:
+        """Take in what the topic says; records that are no checkpoints are passed over."""
+        for record in self._followed.new_records():
+            try:
+                found = decode_checkpoint(record.key, record.value)
+            except CodecError:
+                continue
+            self.last[found.group, found.partition] = found
+
+    def write(self, positions: Positions) -> tuple[Checkpoint, ...]:
+        """Write what is news; raises CheckpointFailed where the topic refuses it."""
+        news = tuple(self._news(positions))
+        now = int(time.time() * 1000)
+        self._writer.write(
+            ControlRecord(self._topic, *encode_checkpoint(checkpoint), partition=0, timestamp=now)
+            for checkpoint in news
+        )
+        self.last.update({(checkpoint.group, checkpoint.partition): checkpoint for checkpoint in news})
+        return news
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._followed.close()
+
+    def _news(self, positions: Positions) -> Iterable[Checkpoint]:
+        for position in positions.found:
+            checkpoint = position.checkpoint
+            if checkpoint is None:
+                continue
+            last = self.last.get((checkpoint.group, checkpoint.partition))
+            if last is not None and last.downstream > position.target_end:
+                last = None  # the remote topic was created anew: what was said about the old one binds nobody
+            if is_news(checkpoint, last):
+                yield checkpoint

@@ -1,0 +1,128 @@
+"""Where consumer groups of the source stand on the target, by the exact offset map.
+
+A position here is one group on one partition of the source. Topics that flow are translated forward; remote topics of
+the target (`B.orders` on A, in the flow A->B) are translated back to what they are copies of, by the map of the reverse
+flow, which lies on the source: that is how groups fail back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from srm_spark.checkpoints import Standing, Translation, translate, translate_back
+from srm_spark.errors import SourceUnavailable
+from srm_spark.filter_plugins import GROUPS, load_filter
+from srm_spark.filters import is_replicated
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.kafka.groups import Committed, GroupOffsets, Groups
+from srm_spark.model import Checkpoint, TopicPartition
+
+
+@dataclass(frozen=True)
+class GroupPosition:
+    """One group on one partition, on both sides."""
+
+    group: str
+    partition: TopicPartition
+    """On the source."""
+    remote: TopicPartition
+    """On the target."""
+    committed: Committed
+    """What the group committed on the source."""
+    translation: Translation
+    target_end: int
+    """End of the partition on the target; 0 where it does not exist."""
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """What there is to tell others; None where the position has no counterpart."""
+        found = self.translation
+        if found.downstream is None:
+            return None
+        return Checkpoint(self.group, self.remote, found.upstream, found.downstream, self.committed.metadata)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Where all groups of a flow stand."""
+
+    found: tuple[GroupPosition, ...]
+    refusals: Mapping[str, str]
+    """Group → why the source does not tell where it stands."""
+
+
+class Translator:
+    """Translates the groups of one flow."""
+
+    def __init__(self, ends: Ends, maps: OffsetMaps) -> None:
+        """`maps` are the flow's own, on the target."""
+        self._ends = ends
+        self._maps = maps
+        settings = ends.settings
+        back = f"mm2-offset-map.{settings.flow.target}.internal"
+        self._back = OffsetMaps(ends.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
+        self._back_topic = back
+        self._groups = Groups(ends.source)
+        chosen = settings.checkpoints
+        self._filter = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
+
+    def groups(self) -> list[str]:
+        """The groups of the source that the flow takes."""
+        return [name for name in self._groups.names() if self._filter.matches(name)]
+
+    def positions(self, groups: Iterable[str]) -> Positions:
+        """Where these groups stand, now."""
+        answers = self._groups.offsets(groups)
+        self._maps.refresh()
+        if self._ends.settings.checkpoints.reverse_enabled and self._back_topic in self._ends.source.topics():
+            self._back.refresh()
+        asked = [(group, p, c) for group, answer in answers.items() for p, c in answer.committed.items()]
+        remotes = {p: remote for p in {p for _, p, _ in asked} if (remote := self._remote(p)) is not None}
+        ends = self._ends.target.end_offsets(set(remotes.values()))
+        with self._maps.lock, self._back.lock:
+            found = tuple(
+                GroupPosition(group, p, remotes[p], c, self._translate(p, remotes[p], c, ends), ends.get(remotes[p], 0))
+                for group, p, c in asked
+                if p in remotes
+            )
+        return Positions(found, _refusals(answers))
+
+    def close(self) -> None:
+        """Let go of the connections; the flow's maps are left alone."""
+        self._back.close()
+        self._groups.close()
+
+    def _translate(
+        self,
+        partition: TopicPartition,
+        remote: TopicPartition,
+        committed: Committed,
+        ends: Mapping[TopicPartition, int],
+    ) -> Translation:
+        if self._is_back(partition.topic):
+            return translate_back(self._back.maps.get(remote), committed.offset, ends.get(remote))
+        if remote not in ends:
+            return Translation(Standing.UNMAPPED, committed.offset)
+        return translate(self._maps.maps.get(partition), committed.offset, ends[remote])
+
+    def _remote(self, partition: TopicPartition) -> TopicPartition | None:
+        """The same partition on the target; None where its topic does not flow, in either direction."""
+        topic, ends = partition.topic, self._ends
+        flow, policy = ends.settings.flow, ends.policy
+        if self._is_back(topic):
+            upstream = policy.upstream_topic(topic)
+            chosen = upstream is not None and (ends.topics.matches(topic) or ends.topics.matches(upstream))
+            return TopicPartition(upstream, partition.partition) if upstream is not None and chosen else None
+        if not is_replicated(topic, ends.topics, policy, flow.target, heartbeats_replicated=False):
+            return None
+        return TopicPartition(policy.format_remote_topic(flow.source, topic), partition.partition)
+
+    def _is_back(self, topic: str) -> bool:
+        settings = self._ends.settings
+        return settings.checkpoints.reverse_enabled and self._ends.policy.topic_source(topic) == settings.flow.target
+
+
+def _refusals(answers: Mapping[str, GroupOffsets]) -> dict[str, str]:
+    return {group: answer.refusal for group, answer in answers.items() if answer.refusal is not None}
