@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import struct
 from collections.abc import Mapping
-from functools import cache
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from tests.awaiting import await_until
 from tests.kafka_io import TIMEOUT, Kafka, Log
@@ -29,11 +26,10 @@ class Checkpoint(NamedTuple):
 def commit(cluster: Kafka, group: str, offsets: Mapping[Place, int], metadata: str = "") -> None:
     """Let a group without members stand at these offsets."""
     asked = [TopicPartition(topic, number, offset, metadata) for (topic, number), offset in offsets.items()]
-    admin = _admin(cluster.bootstrap_servers)
 
     def is_done() -> bool:  # a coordinator may hear of a new topic a moment later
         request = ConsumerGroupTopicPartitions(group, asked)
-        done = admin.alter_consumer_group_offsets([request])[group].result(TIMEOUT)
+        done = cluster.admin.alter_consumer_group_offsets([request])[group].result(TIMEOUT)
         return all(p.error is None for p in done.topic_partitions)
 
     await_until(is_done, TIMEOUT, f"offsets of group {group}")
@@ -44,7 +40,7 @@ def committed(cluster: Kafka, group: str, topic: str) -> dict[Place, tuple[int, 
 
     Asked by a consumer that does not join: an admin client crashes when a coordinator moves (librdkafka issue 5040).
     """
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group})
+    consumer = Consumer({**cluster.options, "group.id": group})
     try:
         asked = [TopicPartition(topic, number) for number in range(cluster.topics().get(topic, 0))]
         found = consumer.committed(asked, TIMEOUT) if asked else []
@@ -57,7 +53,7 @@ def member(cluster: Kafka, group: str, topic: str, **options: str) -> Consumer:
     """A consumer that has joined its group; the caller closes it."""
     consumer = Consumer(
         {
-            "bootstrap.servers": cluster.bootstrap_servers,
+            **cluster.options,
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -98,11 +94,6 @@ def next_unread(source: Log, remote: Log, partition: int, offset: int) -> int:
     if not unread:
         return remote[partition][-1].offset + 1 if remote[partition] else 0
     return next(stored.offset for stored in remote[partition] if stored.record == unread[0].record)
-
-
-@cache
-def _admin(servers: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": servers}, logger=logging.getLogger("tests.librdkafka"))
 
 
 def _string(data: bytes) -> tuple[str, bytes]:

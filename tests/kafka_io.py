@@ -80,6 +80,16 @@ class Kafka:
         )
         return self._admin_client
 
+    @property
+    def admin(self) -> AdminClient:
+        """For what this class does not do."""
+        return self._admin
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """librdkafka options of every client."""
+        return dict(self._base)
+
     def create(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Make a topic and wait until the broker knows it."""
         _results(self._admin.create_topics([NewTopic(topic, partitions, 1, config=dict(configs or {}))]))

@@ -54,6 +54,7 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     found += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
     found += _control(flow.target, settings.map_topic, "the offset map", reads=True)
     found.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
+    found += _of_groups(settings, policy.checkpoints_topic(flow.source))
     if settings.syncs.enabled:
         at, other = (flow.target, flow.source) if settings.syncs.on_target else (flow.source, flow.target)
         found += _control(at, policy.offset_syncs_topic(other), "the offset-syncs topic", reads=True)
@@ -81,6 +82,17 @@ def _of_topic(settings: FlowSettings, name: str, remote: str) -> Iterator[Right]
     yield Right(target, "READ", "TOPIC", remote, "compares what landed before a crash")
     yield Right(target, "ALTER", "TOPIC", remote, "adds partitions where the source has more")
     yield Right(target, "DESCRIBE_CONFIGS", "TOPIC", remote, "learns which records the topic takes")
+
+
+def _of_groups(settings: FlowSettings, checkpoints: str) -> Iterator[Right]:
+    chosen, flow = settings.checkpoints, settings.flow
+    if chosen.emit_enabled:
+        yield from _control(flow.target, checkpoints, "checkpoints", reads=True)
+    for name in dict.fromkeys(acl_name(pattern) for pattern in chosen.groups):
+        if chosen.emit_enabled or chosen.sync_enabled:
+            yield Right(flow.source, "DESCRIBE", "GROUP", name, "sees where consumer groups stand")
+        if chosen.sync_enabled:
+            yield Right(flow.target, "READ", "GROUP", name, "sets where they stand while nobody consumes")
 
 
 def _names(settings: FlowSettings) -> list[str]:

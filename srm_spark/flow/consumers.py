@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from srm_spark.errors import FlowError
 from srm_spark.flow.checkpoint import Checkpoints
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.group_sync import GroupSync, Synced
+from srm_spark.flow.group_sync import GroupSync, Synced, SyncState
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.positions import Positions, Translator
 from srm_spark.flow.progress import ensure_topic
@@ -49,6 +49,7 @@ class ConsumerGroups:
         self._synced: tuple[Synced, ...] = ()
         self._groups: list[str] = []
         self._is_made = False
+        self._unseen: str | None = None
         self._next_look = self._next_emit = self._next_sync = self._rest_until = 0.0
         self._moved = threading.Event()
         self._stop = threading.Event()
@@ -80,6 +81,7 @@ class ConsumerGroups:
         now = time.monotonic()
         if now >= self._next_look:
             self._groups = self._translator.groups()
+            self._tell_unseen(self._translator.unseen(self._groups))
             again = self._chosen.refresh_seconds if self._chosen.refresh_enabled else float("inf")
             self._next_look = now + again
         self._moved.clear()
@@ -126,6 +128,11 @@ class ConsumerGroups:
             return True
         return chosen.sync_enabled and now >= self._next_sync
 
+    def _tell_unseen(self, unseen: str | None) -> None:
+        if unseen is not None and unseen != self._unseen:
+            log.info("flow=%s %s", self._ends.settings.flow, unseen)
+        self._unseen = unseen
+
     def _tell(self, synced: tuple[Synced, ...]) -> None:
         """Log what changed since the last round, a line per group and verdict."""
         known = {(one.position.group, one.position.remote): one.state for one in self._synced}
@@ -136,5 +143,6 @@ class ConsumerGroups:
         )
         for (group, state, detail), count in sorted(changed.items()):
             text = "flow=%s group=%s partitions=%s %s%s"
-            log.info(text, self._ends.settings.flow, group, count, state, f" ({detail})" if detail else "")
+            level = logging.WARNING if state == SyncState.REFUSED.value else logging.INFO
+            log.log(level, text, self._ends.settings.flow, group, count, state, f" ({detail})" if detail else "")
         self._synced = synced

@@ -46,7 +46,7 @@ class GroupSync:
     """Commits on the target of one flow."""
 
     def __init__(self, ends: Ends) -> None:
-        self._groups = Groups(ends.target)
+        self._groups = Groups(ends.target, "READ")
         self._follows_rewinds = ends.settings.checkpoints.rewinds_enabled
         self._ours: dict[tuple[str, TopicPartition], int] = {}
         """What we committed last: a group that still stands there has not consumed on the target."""

@@ -7,10 +7,11 @@ flow, which lies on the source: that is how groups fail back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from srm_spark.checkpoints import Standing, Translation, translate, translate_back
+from srm_spark.config.rights import acl_name
 from srm_spark.errors import SourceUnavailable
 from srm_spark.filter_plugins import GROUPS, load_filter
 from srm_spark.filters import is_replicated
@@ -64,13 +65,27 @@ class Translator:
         back = f"mm2-offset-map.{settings.flow.target}.internal"
         self._back = OffsetMaps(ends.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
         self._back_topic = back
-        self._groups = Groups(ends.source)
+        self._groups = Groups(ends.source, "DESCRIBE")
         chosen = settings.checkpoints
         self._filter = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
 
     def groups(self) -> list[str]:
         """The groups of the source that the flow takes."""
         return [name for name in self._groups.names() if self._filter.matches(name)]
+
+    def unseen(self, groups: Collection[str]) -> str | None:
+        """What the filter asks for and the source does not show; None where nothing is missing.
+
+        A group that we may not describe looks exactly like one that does not exist.
+        """
+        chosen = self._ends.settings.checkpoints.groups
+        names = [name for pattern in chosen if not (name := acl_name(pattern)).endswith("*")]
+        missing = [name for name in names if name not in groups]
+        if groups and not missing:
+            return None
+        what = f"group {', '.join(missing)}" if missing else f"a group that matches {','.join(chosen)}"
+        alias = self._ends.settings.flow.source
+        return f"{alias} does not show {what}: there is none, or DESCRIBE on it is not allowed"
 
     def positions(self, groups: Iterable[str]) -> Positions:
         """Where these groups stand, now."""

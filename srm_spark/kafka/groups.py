@@ -41,8 +41,10 @@ class GroupOffsets:
 class Groups:
     """Group calls on one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, right: str) -> None:
+        """`right` is the operation on groups that the caller's work takes: DESCRIBE, or READ to commit."""
         self._cluster = cluster
+        self._right = right
         self._fetch = OffsetFetch(cluster.settings, cluster.properties, f"{cluster.role}|groups")
 
     def names(self) -> list[str]:
@@ -67,7 +69,7 @@ class Groups:
             answer = self._fetch.ask(asked, self._cluster.timeout)
         except OffsetFetchDied as error:
             raise self._cluster.refused(f"read the offsets of {len(asked)} groups", str(error)) from error
-        return {group: _committed(answer[group]) for group in asked}
+        return {group: self._committed(group, answer[group]) for group in asked}
 
     def close(self) -> None:
         """Let go of what was started."""
@@ -82,7 +84,7 @@ class Groups:
                     state = future.result().state.name
                 except KafkaException as error:
                     is_absent = error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
-                    found[group] = False if is_absent else named(error.args[0])
+                    found[group] = False if is_absent else self._refusal(group, named(error.args[0]))
                 else:
                     found[group] = state not in ("EMPTY", "DEAD")
         return found
@@ -98,20 +100,24 @@ class Groups:
         try:
             done = future.result()
         except KafkaException as error:
-            return dict.fromkeys(offsets, named(error.args[0]))
+            return dict.fromkeys(offsets, self._refusal(group, named(error.args[0])))
         return {
-            TopicPartition(p.topic, p.partition): None if p.error is None else named(p.error)
+            TopicPartition(p.topic, p.partition): None if p.error is None else self._refusal(group, named(p.error))
             for p in done.topic_partitions
         }
 
+    def _committed(self, group: str, answer: Sequence[Row] | str) -> GroupOffsets:
+        if isinstance(answer, str):
+            return GroupOffsets({}, self._refusal(group, answer))
+        return GroupOffsets({TopicPartition(topic, number): Committed(at, text) for topic, number, at, text in answer})
+
+    def _refusal(self, group: str, reason: str) -> str:
+        if "GROUP_AUTHORIZATION_FAILED" not in reason:
+            return reason
+        return f"{reason}; allow {self._right} on group {group} to the principal of these credentials"
+
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self._cluster.timeout}
-
-
-def _committed(answer: Sequence[Row] | str) -> GroupOffsets:
-    if isinstance(answer, str):
-        return GroupOffsets({}, answer)
-    return GroupOffsets({TopicPartition(topic, number): Committed(at, text) for topic, number, at, text in answer})
 
 
 def _chunks(groups: Iterable[str]) -> Iterable[list[str]]:

@@ -8,7 +8,7 @@ is started again. Questions and answers go through its pipes as pickles, so no s
 from __future__ import annotations
 
 import pickle
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -81,9 +81,10 @@ class OffsetFetch:
         assert process.stdout is not None
         pickle.dump(question, process.stdin)
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], question.timeout + _GRACE_SECONDS)
-        if not ready:
-            raise TimeoutError
+        with selectors.DefaultSelector() as answering:  # `select` itself knows no file beyond the 1024th
+            answering.register(process.stdout, selectors.EVENT_READ)
+            if not answering.select(question.timeout + _GRACE_SECONDS):
+                raise TimeoutError
         answer: Answer = pickle.load(process.stdout)
         return answer
 

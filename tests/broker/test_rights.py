@@ -21,9 +21,10 @@ from tests.awaiting import await_until
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, await_count, status_of, write_config
 from tests.broker.secured import Acl, SecuredKafka, make_stores, secured_kafka
+from tests.group_io import commit
 from tests.kafka_io import Kafka, Record, numbered
 
-USERS = {f"u{number}": f"pass-{number}" for number in range(18)}
+USERS = {f"u{number}": f"pass-{number}" for number in range(23)}
 ALL = "u0"
 """Who lacks nothing."""
 
@@ -48,6 +49,7 @@ def _prepare(kafka: Kafka, user: str, lacks: Right | None) -> None:
     """A source topic; where a right needs a situation, that situation."""
     kafka.create(f"{user}-t", 2)
     kafka.write(f"{user}-t", numbered(10, 2))
+    commit(kafka, f"{user}-g", {(f"{user}-t", 0): 3})
     remote = f"{user}a.{user}-t"
     if lacks is None:
         return
@@ -63,8 +65,17 @@ def _prepare(kafka: Kafka, user: str, lacks: Right | None) -> None:
 
 
 def _is_hidden(right: Right, said: str) -> bool:
-    """A topic that we may not even describe is not refused, it is not there."""
-    return f"does not show topic {right.name}: there is none, or {right.operation} on it is not allowed" in said
+    """A topic or group that we may not even describe is not refused, it is not there."""
+    return (
+        f"does not show {right.kind.lower()} {right.name}: there is none, or {right.operation} on it is not allowed"
+        in said
+    )
+
+
+def _goes_with(right: Right, lacks: Right | None) -> bool:
+    """READ on a group brings DESCRIBE, and both sides are one cluster here: without DESCRIBE there is no READ."""
+    is_described = lacks is not None and (lacks.operation, lacks.kind) == ("DESCRIBE", "GROUP")
+    return right is lacks or (lacks is not None and is_described and (right.kind, right.name) == ("GROUP", lacks.name))
 
 
 def _said(driver: Driver, flow: str, caplog: pytest.LogCaptureFixture) -> str:
@@ -76,14 +87,16 @@ def _said(driver: Driver, flow: str, caplog: pytest.LogCaptureFixture) -> str:
 def test_without_a_right_the_flow_names_it(
     broker: SecuredKafka, start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     kafka = broker.kafka
     clusters: dict[str, KafkaCluster] = {}
-    keys = {"flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000"}
+    keys = {"flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000", "sync.group.offsets.enabled": "true"}
     for user in USERS:
         for alias in (f"{user}a", f"{user}b"):
             clusters[alias] = broker.at("SCRAM")
             keys |= {f"{alias}.{name}": value for name, value in _login(user).items()}
         keys[f"{user}a->{user}b.topics"] = f"{user}-t"
+        keys[f"{user}a->{user}b.groups"] = f"{user}-g"
     flows = {user: f"{user}a->{user}b" for user in USERS}
     path = write_config(tmp_path / "rights.properties", clusters, list(flows.values()), keys)
     settings = {str(flow.flow): flow for flow in load_settings([path]).flows}
@@ -93,7 +106,7 @@ def test_without_a_right_the_flow_names_it(
         assert len(rights) == len(USERS) - 1, "one user per right, and one who has them all"
         if number:
             lacking[user] = rights[number - 1]
-        left = [Acl(r.operation, r.kind, r.name) for r in rights if r is not lacking.get(user)]
+        left = [Acl(r.operation, r.kind, r.name) for r in rights if not _goes_with(r, lacking.get(user))]
         broker.allow(user, left)
         _prepare(kafka, user, lacking.get(user))
     driver = start(clusters, list(flows.values()), keys)

@@ -29,8 +29,17 @@ ADDED = {"topics.blacklist", "groups.blacklist", "config.properties.blacklist"} 
     key.name for key in keys_connector.OWN
 }
 """What we take at the top level beyond MM2 4.3: its former names, and ours."""
-OTHER_DEFAULTS = {"enabled", "refresh.topics.interval.seconds", "tasks.max", "target.cluster.alias", "metric.reporters"}
-"""`enabled` is false in dedicated mode; two are ours; aliases and reporters have no meaning here."""
+OTHER_DEFAULTS = {
+    "enabled",
+    "refresh.topics.interval.seconds",
+    "refresh.groups.interval.seconds",
+    "emit.checkpoints.interval.seconds",
+    "sync.group.offsets.interval.seconds",
+    "tasks.max",
+    "target.cluster.alias",
+    "metric.reporters",
+}
+"""`enabled` is false in dedicated mode; intervals are ours; aliases and reporters have no meaning here."""
 NOT_OURS = ("client.id", "poll.timeout.ms", "enable.auto.commit")
 """Client properties that each side sets itself, or that only look like one."""
 WORKER_FILLED_IN = {
