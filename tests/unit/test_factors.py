@@ -44,16 +44,19 @@ def _said(folder: Path, source: int, target: int, more: str = "") -> list[str]:
 
 
 def test_each_factor_that_is_too_large_is_named_with_its_line(tmp_path: Path) -> None:
-    remote, progress, syncs = _said(tmp_path, 1, 1)
+    remote, progress, syncs, checkpoints = _said(tmp_path, 1, 1)
     assert "srm.properties:5: A->B.replication.factor = 4, but B has 1 broker:" in remote
     assert "write replication.factor = 1" in remote
     assert "srm.properties:6: B.offset.storage.replication.factor = 2, but B has 1 broker:" in progress
     assert "offset-syncs.topic.replication.factor (default) = 3, but A has 1 broker:" in syncs
+    assert "checkpoints.topic.replication.factor (default) = 3, but B has 1 broker:" in checkpoints
 
 
 def test_nothing_is_said_where_they_fit(tmp_path: Path) -> None:
     assert _said(tmp_path, 3, 4) == []
     assert _said(tmp_path, 1, 4, "emit.offset-syncs.enabled = false\nemit.checkpoints.enabled = false\n") == []
     assert _said(tmp_path, 1, 4, "offset-syncs.topic.location = target\n") == []
-    brokers_default = "A->B.replication.factor = -1\nA->B.offset-syncs.topic.replication.factor = -1\n"
+    brokers_default = "".join(
+        f"A->B.{topics}replication.factor = -1\n" for topics in ("", "offset-syncs.topic.", "checkpoints.topic.")
+    )
     assert _said(tmp_path, 1, 2, brokers_default) == []

@@ -73,10 +73,10 @@ def test_offset_syncs_lie_where_the_file_says_or_nowhere(tmp_path: Path) -> None
 
 
 def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
-    settings = load_settings([_file(tmp_path, "topics = t")])
+    settings = load_settings([_file(tmp_path, "topics = t\nsync.group.offsets.enabled = true")])
     beat = next(beat for beat in settings.heartbeats if beat.flow == settings.flows[0].flow)
     rights = (*rights_of_flow(settings.flows[0]), *rights_of_heartbeats(beat))
-    words = {"t": "topics that flow", "A.t": "remote topics"}
+    words = {"t": "topics that flow", "A.t": "remote topics", "*": "groups"}
     needed = {(r.alias, r.operation, words.get(r.name, r.name)) for r in rights}
     rows = re.findall(r"^\| ([AB]) \| ([A-Z_, ]+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
     told = {
