@@ -138,7 +138,8 @@ class ControlReader:
         """Records up to `ends` (partition → next offset); raises when they do not come in `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while any(self._next[partition] < end for partition, end in ends.items()):
-            messages = self._consumer.consume(1000, _POLL_SECONDS)
+            # Asked for 1000 it would wait the whole time for the thousandth.
+            messages = self._consumer.consume(1, _POLL_SECONDS) + self._consumer.consume(1000, 0)
             for message in messages:
                 if (error := message.error()) is not None:
                     if not is_passing(error):

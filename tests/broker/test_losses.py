@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from srm_spark.driver import Driver
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -74,16 +76,17 @@ def test_a_topic_created_anew_is_held_where_the_policy_says_so(pair: Pair) -> No
     assert pair.target.count(pair.remote()) == 3
 
 
-def test_a_topic_created_anew_under_a_running_flow_is_copied_from_its_beginning(pair: Pair) -> None:
-    """Longer than it was: a reader that trusts offsets alone would skip the first records."""
+@pytest.mark.parametrize("count", [20, 2])
+def test_a_topic_created_anew_between_two_looks_is_copied_from_its_beginning(pair: Pair, count: int) -> None:
+    """Longer than it was: a reader that trusts offsets alone would skip the first records. Shorter: it would wait."""
     pair.source.create(pair.topic())
     pair.source.write(pair.topic(), numbered(3))
-    driver = pair.replicate()
+    driver = pair.replicate({"refresh.topics.interval.seconds": "6"})
     await_count(pair.target, pair.remote(), 3)
     pair.source.delete(pair.topic())
     pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(20, prefix="new "))
-    await_count(pair.target, pair.remote(), 23)
+    pair.source.write(pair.topic(), numbered(count, prefix="new "))
+    await_count(pair.target, pair.remote(), 3 + count)
     await_lag_zero(driver)
     copied, anew = records(pair.target.read(pair.remote()))[0], records(pair.source.read(pair.topic()))[0]
     assert copied[3:] == anew
