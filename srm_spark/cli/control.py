@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.options import ERROR, FILE
 from srm_spark.cli.reload import read_pid, signal_driver
 from srm_spark.config.document import json_schema, template
@@ -26,8 +27,16 @@ OUTPUT = click.option("-o", "--output", type=click.Choice(["text", "json"]), def
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
+@click.option("--config", "files", multiple=True, type=FILE, help="For offsets and groups, where it may also stand.")
+@click.pass_context
+def main(context: click.Context, files: Sequence[Path]) -> None:
     """Looks at and steers srm-spark."""
+    if files:  # SRM's scripts write it in front of the command
+        context.default_map = {"offsets": {"files": files}, "groups": {"status": {"files": files}}}
+
+
+main.add_command(groups)
+main.add_command(offsets)
 
 
 @main.group()

@@ -57,7 +57,7 @@ class Groups:
         except KafkaException as error:
             raise self._cluster.failure("list the groups", error, "DESCRIBE on the groups") from error
         if found.errors and not found.valid:
-            raise self._cluster.failure("list the groups", found.errors[0], "DESCRIBE on the groups")
+            raise self._cluster.failure("list the groups", KafkaException(found.errors[0]), "DESCRIBE on the groups")
         return sorted(group.group_id for group in found.valid)
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:

@@ -1,0 +1,134 @@
+"""`srm-control offsets` and `srm-control groups`: where consumer groups stand on both sides of a flow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from srm_spark.cli.options import DEFINES, ERROR, FILE, pairs
+from srm_spark.config import load_settings
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import SrmError
+from srm_spark.filters import NameFilter, split_list
+from srm_spark.flow.group_report import GroupReport, GroupRow, report_groups
+
+CONFIG = click.option(
+    "--config", "files", multiple=True, required=True, type=FILE, help="As for srm-driver; repeatable."
+)
+SOURCE = click.option("--source", required=True, metavar="ALIAS", help="Where the groups consume.")
+TARGET = click.option("--target", required=True, metavar="ALIAS", help="Where they go on.")
+GROUP = click.option("--group", "names", default=".*", show_default=True, metavar="LIST", help="Names or regexes.")
+
+
+@click.command()
+@CONFIG
+@DEFINES
+@SOURCE
+@TARGET
+@GROUP
+@click.option("--export", "is_export", is_flag=True, required=True, help="Print what kafka-consumer-groups can import.")
+@click.option("--format", "output", type=click.Choice(["csv", "json"]), default="csv", show_default=True)
+@click.option("--to", "path", type=FILE, help="Write it to this file instead.")
+def offsets(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    source: str,
+    target: str,
+    names: str,
+    is_export: bool,
+    output: str,
+    path: Path | None,
+) -> None:
+    """Prints where groups go on on the target: group, topic, partition, offset.
+
+    Import them with: kafka-consumer-groups --reset-offsets --from-file FILE --execute --group G. Works while the source
+    is down, too: then from the newest checkpoints. Exit code 1 where nothing could be exported.
+    """
+    report = _report(files, defines, source, target, names)
+    rows = [row for row in report.rows if row.downstream is not None]
+    text = _csv(rows) if output == "csv" else json.dumps([_as_json(row) for row in rows], indent=2) + "\n"
+    if path is None:
+        click.echo(text, nl=False)
+    else:
+        path.write_text(text)
+        click.echo(f"{len(rows)} offsets written to {path}", err=True)
+    for row in report.rows:
+        if row.downstream is None:
+            click.echo(f"left out: group {row.group} on {row.remote}: {row.standing}", err=True)
+    if not rows:
+        click.echo(f"error: no offset of a group that matches {names} could be exported", err=True)
+        raise SystemExit(ERROR)
+
+
+@click.group()
+def groups() -> None:
+    """Looks at consumer groups."""
+
+
+@groups.command()
+@CONFIG
+@DEFINES
+@SOURCE
+@TARGET
+@GROUP
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+def status(*, files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str, output: str) -> None:
+    """Prints where groups stand on both sides, with their lag, and how well their positions translate."""
+    report = _report(files, defines, source, target, names)
+    if output == "json":
+        click.echo(json.dumps([_as_json(row) for row in report.rows], indent=2))
+        return
+    table = Table("group", "topic", box=None)
+    numbers = ("partition", f"on {source}", "lag", f"goes on on {target} at", f"committed on {target}", "lag there")
+    for title in numbers:
+        table.add_column(title, justify="right")
+    table.add_column("translation")
+    for row in report.rows:
+        here, there = (row.upstream, row.source_lag), (row.downstream, row.target_offset, row.target_lag)
+        cells = ["-" if number is None else str(number) for number in (row.remote.partition, *here, *there)]
+        table.add_row(row.group, row.remote.topic, *cells, row.standing)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _report(files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str) -> GroupReport:
+    try:
+        settings = load_settings(files, pairs(defines))
+        report = report_groups(_flow(settings.flows, source, target), NameFilter(split_list(names)))
+    except SrmError as error:
+        raise click.ClickException(str(error)) from error
+    if report.source_down is not None:
+        click.echo(f"from checkpoints, since the source does not answer: {report.source_down}", err=True)
+    for refusal in report.refusals:
+        click.echo(f"not known: group {refusal}", err=True)
+    return report
+
+
+def _flow(flows: Sequence[FlowSettings], source: str, target: str) -> FlowSettings:
+    for flow in flows:
+        if (flow.flow.source, flow.flow.target) == (source, target):
+            return flow
+    enabled = ", ".join(str(flow.flow) for flow in flows) or "none"
+    raise click.UsageError(f"{source}->{target} is no enabled flow of these files; enabled: {enabled}")
+
+
+def _csv(rows: Sequence[GroupRow]) -> str:
+    text = io.StringIO()
+    written = csv.writer(text, lineterminator="\n")
+    written.writerows((row.group, row.remote.topic, row.remote.partition, row.downstream) for row in rows)
+    return text.getvalue()
+
+
+def _as_json(row: GroupRow) -> dict[str, object]:
+    found = asdict(row)
+    found["topic"], found["partition"] = found.pop("remote")
+    return found
