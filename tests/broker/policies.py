@@ -1,7 +1,8 @@
-"""A replication policy of a user's own, for `replication.policy.class = tests.broker.policies:SuffixPolicy`."""
+"""Classes of a user's own, for keys such as `replication.policy.class = tests.broker.policies:SuffixPolicy`."""
 
 from __future__ import annotations
 
+from srm_spark.filters import NameFilter
 from srm_spark.policy import DefaultReplicationPolicy
 
 
@@ -16,3 +17,17 @@ class SuffixPolicy(DefaultReplicationPolicy):
 
     def upstream_topic(self, topic: str) -> str | None:
         return topic.rpartition("_from_")[0] or None
+
+
+class NoSegments(NameFilter):
+    """`config.property.filter.class`: what the excludes leave, without anything about segments."""
+
+    def matches(self, name: str) -> bool:
+        return super().matches(name) and not name.startswith("segment.")
+
+
+class Paying(NameFilter):
+    """`group.filter.class`: groups whose name says so."""
+
+    def matches(self, name: str) -> bool:
+        return name.endswith("-paying")

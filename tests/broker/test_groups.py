@@ -139,6 +139,18 @@ def test_group_offsets_are_set_exactly_while_nobody_consumes(pair: Pair, protoco
     await_until(lambda: committed(pair.target, group, pair.remote())[place][0] == 9, SOON, "it left, and is moved on")
 
 
+def test_filters_of_the_users_own(pair: Pair) -> None:
+    """Of groups, and of what a remote topic inherits; that of topics is shown with the policies."""
+    pair.source.create(pair.topic(), 1, {"segment.ms": "77777777", "retention.ms": "123456789"})
+    for kind in ("paying", "free"):
+        commit(pair.source, f"{pair.unique}-{kind}", {(pair.topic(), 0): 0})
+    own = "tests.broker.policies"
+    pair.replicate({**FAST, "group.filter.class": f"{own}:Paying", "config.property.filter.class": f"{own}:NoSegments"})
+    await_until(lambda: checkpoints(pair), SOON, "a checkpoint")
+    assert {group for group, _, _ in checkpoints(pair)} == {f"{pair.unique}-paying"}
+    assert pair.target.configs(pair.remote()) == {"retention.ms": "123456789"}
+
+
 def test_a_client_process_that_dies_is_started_again(pair: Pair) -> None:
     """A coordinator that moves kills the client library (librdkafka issue 5040); the driver must not notice."""
     group = f"g{pair.unique}"
