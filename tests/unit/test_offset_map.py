@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,16 +26,20 @@ def markers(start: int, downstream: int, count: int) -> IntervalMap:
 batches = st.lists(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=6), max_size=8)
 
 
-@given(batches)
-def test_batches_taken_one_by_one_say_what_one_map_says(sizes: list[list[tuple[int, int]]]) -> None:
-    chain, whole = PartitionMap(), None
-    upstream, downstream = 5, 100
+def mapped(sizes: list[list[tuple[int, int]]], upstream: int, downstream: int) -> Iterator[IntervalMap]:
+    """What each of these batches brings, one behind the other."""
     for batch in sizes:
         start, intervals = upstream, []
         for count, gap in batch:
             intervals.append(Interval(upstream, downstream, count))
             upstream, downstream = upstream + count + gap, downstream + count
-        newer = IntervalMap.of(ProgressDetail(OffsetRange(start, upstream), downstream, tuple(intervals)))
+        yield IntervalMap.of(ProgressDetail(OffsetRange(start, upstream), downstream, tuple(intervals)))
+
+
+@given(batches)
+def test_batches_taken_one_by_one_say_what_one_map_says(sizes: list[list[tuple[int, int]]]) -> None:
+    chain, whole = PartitionMap(), None
+    for newer in mapped(sizes, 5, 100):
         chain.take(newer, "id")
         whole = newer if whole is None else whole.append(newer)
     if whole is None:
@@ -41,7 +47,7 @@ def test_batches_taken_one_by_one_say_what_one_map_says(sizes: list[list[tuple[i
         return
     for offset in range(whole.source.start - 1, whole.source.end + 2):
         assert chain.downstream(offset) == whole.downstream(offset)
-    for offset in range(99, downstream + 2):
+    for offset in range(99, (whole.target_end or 0) + 2):
         assert chain.upstream(offset) == whole.upstream(offset)
 
 
@@ -128,13 +134,7 @@ def test_what_was_read_back_says_the_same() -> None:
 @given(batches)
 def test_a_commit_that_died_behind_the_map_is_taken_again(sizes: list[list[tuple[int, int]]]) -> None:
     once, twice = PartitionMap(), PartitionMap()
-    upstream, downstream = 0, 40
-    for batch in sizes:
-        start, intervals = upstream, []
-        for count, gap in batch:
-            intervals.append(Interval(upstream, downstream, count))
-            upstream, downstream = upstream + count + gap, downstream + count
-        newer = IntervalMap.of(ProgressDetail(OffsetRange(start, upstream), downstream, tuple(intervals)))
+    for newer in mapped(sizes, 0, 40):
         once.take(newer, "id")
         twice.take(newer, "id")
         twice.take(newer, "id")
