@@ -1,0 +1,98 @@
+"""Positions of groups, translated both ways, and which checkpoints are news."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srm_spark.checkpoints import Standing, Translation, is_news, translate, translate_back
+from srm_spark.model import Checkpoint, Interval, OffsetRange, TopicPartition
+from srm_spark.offset_map import PartitionMap
+from srm_spark.translation import IntervalMap
+
+
+def a_map(start: int, end: int, target_end: int | None, *intervals: Interval) -> PartitionMap:
+    found = PartitionMap("id")
+    found.take(IntervalMap(OffsetRange(start, end), target_end, intervals), "id")
+    return found
+
+
+COPIED = a_map(0, 12, 9, Interval(2, 0, 5), Interval(8, 5, 4))  # 0, 1 and 7 hold no record
+EMPTY = a_map(0, 0, 0)
+LATEST = a_map(0, 7, 0)  # copying began behind seven records
+TAKEN_OVER = a_map(20, 25, 30, Interval(20, 25, 5))  # somebody else copied what lies in front
+
+
+@pytest.mark.parametrize(
+    ("found", "upstream", "expected"),
+    [
+        (COPIED, 0, Translation(Standing.EXACT, 0, 0)),
+        (COPIED, 3, Translation(Standing.EXACT, 3, 1)),
+        (COPIED, 7, Translation(Standing.EXACT, 7, 5)),
+        (COPIED, 12, Translation(Standing.EXACT, 12, 9)),
+        (COPIED, 15, Translation(Standing.AHEAD, 12, 9)),
+        (EMPTY, 0, Translation(Standing.EXACT, 0, 0)),
+        (EMPTY, 3, Translation(Standing.EMPTY, 3)),
+        (LATEST, 0, Translation(Standing.EMPTY, 0)),
+        (LATEST, 7, Translation(Standing.EMPTY, 7)),
+        (TAKEN_OVER, 19, Translation(Standing.UNKNOWN, 19)),
+        (TAKEN_OVER, 21, Translation(Standing.EXACT, 21, 26)),
+        (None, 0, Translation(Standing.UNMAPPED, 0)),
+        (PartitionMap(), 0, Translation(Standing.UNMAPPED, 0)),
+    ],
+)
+def test_forward(found: PartitionMap | None, upstream: int, expected: Translation) -> None:
+    assert translate(found, upstream, 1000) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "downstream", "expected"),
+    [
+        (COPIED, 0, Translation(Standing.EXACT, 0, 2)),
+        (COPIED, 4, Translation(Standing.EXACT, 4, 6)),
+        (COPIED, 5, Translation(Standing.EXACT, 5, 8)),
+        (COPIED, 9, Translation(Standing.EXACT, 9, 12)),
+        (COPIED, 11, Translation(Standing.AHEAD, 9, 12)),
+        (EMPTY, 0, Translation(Standing.EXACT, 0, 0)),
+        (LATEST, 0, Translation(Standing.EMPTY, 0)),
+        (TAKEN_OVER, 3, Translation(Standing.UNKNOWN, 3)),
+        (None, 0, Translation(Standing.UNMAPPED, 0)),
+    ],
+)
+def test_back(found: PartitionMap | None, downstream: int, expected: Translation) -> None:
+    assert translate_back(found, downstream, 1000) == expected
+
+
+def test_never_beyond_the_end_of_the_other_side() -> None:
+    assert translate(COPIED, 12, 8) == Translation(Standing.BEYOND, 12)
+    assert translate(COPIED, 12, 9).downstream == 9
+    assert translate_back(COPIED, 9, 11) == Translation(Standing.BEYOND, 9)
+
+
+@given(st.integers(0, 12))
+def test_there_and_back_is_the_next_unread_record(upstream: int) -> None:
+    there = translate(COPIED, upstream, 1000).downstream
+    assert there is not None
+    back = translate_back(COPIED, there, 1000).downstream
+    holding = [*range(2, 7), *range(8, 12)]
+    assert back == next((offset for offset in holding if offset >= upstream), 12)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "downstream", "expected"),
+    [
+        (100, 40, False),  # the same again
+        (100, 41, True),
+        (110, 50, True),
+        (110, 40, True),  # read through markers: only the source side moved
+        (110, 39, False),  # never back for a group that went on
+        (90, 35, True),  # it rewound
+        (90, 45, True),
+    ],
+)
+def test_news_is_monotonic_unless_the_group_rewound(upstream: int, downstream: int, expected: bool) -> None:
+    place = TopicPartition("A.t", 0)
+    last = Checkpoint("g", place, 100, 40)
+    assert is_news(Checkpoint("g", place, upstream, downstream), last) is expected
+    assert is_news(last, None)
