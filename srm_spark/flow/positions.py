@@ -64,7 +64,7 @@ class Translator:
         settings = ends.settings
         back = f"mm2-offset-map.{settings.flow.target}.internal"
         self._back = OffsetMaps(ends.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
-        self._back_topic = back
+        self._back_topic = TopicPartition(back, 0)
         self._groups = Groups(ends.source, "DESCRIBE")
         chosen = settings.checkpoints
         self._filter = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
@@ -91,8 +91,8 @@ class Translator:
         """Where these groups stand, now."""
         answers = self._groups.offsets(groups)
         self._maps.refresh()
-        if self._ends.settings.checkpoints.reverse_enabled and self._back_topic in self._ends.source.topics():
-            self._back.refresh()
+        if self._ends.settings.checkpoints.reverse_enabled and self._ends.source.end_offsets([self._back_topic]):
+            self._back.refresh()  # without the topic nothing was ever copied from there
         asked = [(group, p, c) for group, answer in answers.items() for p, c in answer.committed.items()]
         remotes = {p: remote for p in {p for _, p, _ in asked} if (remote := self._remote(p)) is not None}
         ends = self._ends.target.end_offsets(set(remotes.values()))
