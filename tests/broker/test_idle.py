@@ -12,8 +12,8 @@ from tests.broker.process import srm_driver
 from tests.kafka_io import Record
 
 PARTITIONS = 500
-MOST_CORES = 0.2
-"""0.04 is what a quiet machine shows; asking for ends without a pause takes half a core."""
+MOST_CORES = 0.15
+"""0.04 is what a quiet machine shows; asking for ends without a pause takes a quarter of a core or more."""
 MEASURED_SECONDS = 8.0
 SETTLE_SECONDS = 120.0
 """Until the JVM has compiled what it ran."""
