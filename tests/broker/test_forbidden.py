@@ -62,11 +62,8 @@ def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
         assert_copied(pair.source, pair.topic(name), target, pair.remote(name))
     await_held(driver, [])
     driver.stop()
-    assert set(target.topics()) == {
-        *(pair.remote(name) for name in ("small", "closed", "fine")),
-        pair.progress_topic,
-        "__consumer_offsets",
-    }
+    kept = {name for name in target.topics() if not name.startswith("__") and not name.endswith(".internal")}
+    assert kept == {pair.remote(name) for name in ("small", "closed", "fine")}
 
     # The same broker as a source: a topic that is deleted there must not come back because we ask for it.
     target.create(pair.topic("gone"))
