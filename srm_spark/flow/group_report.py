@@ -70,7 +70,7 @@ def _now(ends: Ends, groups: NameFilter) -> GroupReport:
     try:
         names = [name for name in translator.groups() if groups.matches(name)]
         positions = translator.positions(names)
-        source_ends = ends.source.end_offsets({position.partition for position in positions.found})
+        source_ends = ends.source.end_offsets({found.partition for found in positions.found}, waits=False)
         committed = theirs.offsets({position.group for position in positions.found})
         rows = tuple(
             _row(

@@ -64,7 +64,7 @@ class Translator:
         settings = ends.settings
         back = f"mm2-offset-map.{settings.flow.target}.internal"
         self._back = OffsetMaps(ends.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
-        self._back_topic = TopicPartition(back, 0)
+        self._back_topic = back
         self._groups = Groups(ends.source, "DESCRIBE")
         chosen = settings.checkpoints
         self._filter = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
@@ -91,11 +91,11 @@ class Translator:
         """Where these groups stand, now."""
         answers = self._groups.offsets(groups)
         self._maps.refresh()
-        if self._ends.settings.checkpoints.reverse_enabled and self._ends.source.end_offsets([self._back_topic]):
+        if self._ends.settings.checkpoints.reverse_enabled and self._ends.source.topic_ids([self._back_topic]):
             self._back.refresh()  # without the topic nothing was ever copied from there
         asked = [(group, p, c) for group, answer in answers.items() for p, c in answer.committed.items()]
         remotes = {p: remote for p in {p for _, p, _ in asked} if (remote := self._remote(p)) is not None}
-        ends = self._ends.target.end_offsets(set(remotes.values()))
+        ends = self._ends.target.end_offsets(set(remotes.values()), waits=False)
         with self._maps.lock, self._back.lock:
             found = tuple(
                 GroupPosition(group, p, remotes[p], c, self._translate(p, remotes[p], c, ends), ends.get(remotes[p], 0))

@@ -172,9 +172,12 @@ class Cluster:
         """Offset of the oldest record still there, or of the next one; partitions that are gone are left out."""
         return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offset of the next record; partitions that are gone are left out."""
-        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    def end_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
+        """Offset of the next record; partitions that are gone are left out.
+
+        One without a leader is waited for, since it may be new; without `waits` it counts as gone.
+        """
+        return self._offsets(partitions, OffsetSpec.latest(), waits=waits)  # type: ignore[no-untyped-call]
 
     def offsets_since(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Offset of the first record not older than `timestamp` (ms); partitions without one are left out."""
@@ -226,10 +229,12 @@ class Cluster:
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self.timeout}
 
-    def _offsets(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool = True
+    ) -> dict[TopicPartition, int]:
         asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
         found: dict[TopicPartition, int] = {}
-        deadline = time.monotonic() + self.timeout
+        deadline = time.monotonic() + (self.timeout if waits else 0.0)
         while asked:
             late: dict[KafkaTopicPartition, OffsetSpec] = {}
             for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
