@@ -69,9 +69,12 @@ class ConsumerGroups:
         """Records were replicated: positions that waited for them can be translated."""
         self._moved.set()
 
-    def stop(self, seconds: float) -> bool:
-        """End; False when a call to a cluster did not return in time."""
+    def tell_to_stop(self) -> None:
+        """Let it end behind the call in progress."""
         self._stop.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait until it has ended; False when a call to a cluster did not return in time."""
         if self._thread.ident is not None:
             self._thread.join(seconds)
         return not self._thread.is_alive()

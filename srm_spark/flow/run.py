@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 STOP_SECONDS = 120.0
 """How long a clean stop waits for the batch in progress."""
-_GROUPS_SECONDS = 30.0
-"""How long it waits for a call about consumer groups."""
+_GROUPS_SECONDS = 10.0
+"""How long a clean stop waits for a call about consumer groups; one that comes late does no harm."""
 _DEBOUNCE_SECONDS = 1.0
 """Topics are often created several at a time: one new generation for all of them."""
 _IDS_PER_LOOK = 500
@@ -82,12 +82,15 @@ class FlowRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, FlowError) and not isinstance(error, ClaimHeld):
+            self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
+        self._groups.tell_to_stop()
         try:
             self._stop_generation()
             if kind is None:
                 self._count()
         finally:
-            self._groups.stop(_GROUPS_SECONDS)
+            self._groups.join(_GROUPS_SECONDS if kind is None else 0.0)
             self._progress.close()
             self._maps.close()
             self._claim.release()
