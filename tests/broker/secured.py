@@ -180,10 +180,11 @@ def _oauth(provider: IdentityProvider) -> dict[str, str]:
 
 
 def _binding(principal: str, acl: Acl) -> AclBinding:
+    is_prefix = acl.name.endswith("*") and acl.name != "*"
     return AclBinding(
         ResourceType[acl.kind],
-        acl.name.removesuffix("*"),
-        ResourcePatternType.PREFIXED if acl.name.endswith("*") else ResourcePatternType.LITERAL,
+        acl.name.removesuffix("*") if is_prefix else acl.name,
+        ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL,
         f"User:{principal}",
         "*",
         AclOperation[acl.operation],
