@@ -19,8 +19,8 @@ setup: ## .venv, Java if there is none, the jars; does only what is missing
 demo: setup ## replicate between two real clusters and compare every record; KEEP=1 leaves them running
 	@$(BIN)/python -m srm_spark.cli.demo $(if $(filter-out 0,$(KEEP)),--keep) $(ARGS)
 
-test: setup ## all tests
-	@$(BIN)/python -m pytest $(ARGS)
+test: setup ## all tests, files side by side
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 test-unit: setup ## the tests that start neither a JVM nor a broker
 	@$(BIN)/python -m pytest tests/unit $(ARGS)

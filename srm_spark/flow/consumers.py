@@ -49,7 +49,8 @@ class ConsumerGroups:
         self._synced: tuple[Synced, ...] = ()
         self._groups: list[str] = []
         self._is_made = False
-        self._unseen: str | None = None
+        self._told: dict[str, str | None] = {}
+        """The newest of what is said once per change."""
         self._next_look = self._next_emit = self._next_sync = self._rest_until = 0.0
         self._moved = threading.Event()
         self._stop = threading.Event()
@@ -84,11 +85,12 @@ class ConsumerGroups:
         now = time.monotonic()
         if now >= self._next_look:
             self._groups = self._translator.groups()
-            self._tell_unseen(self._translator.unseen(self._groups))
+            self._tell_once("unseen", self._translator.unseen(self._groups))
             again = self._chosen.refresh_seconds if self._chosen.refresh_enabled else float("inf")
             self._next_look = now + again
         self._moved.clear()
         positions = self._translator.positions(self._groups)
+        self._tell_once("no way back", positions.no_way_back)
         if self._chosen.emit_enabled:
             if not self._is_made:
                 ensure_topic(self._ends.target, self._checkpoints.spec)
@@ -131,10 +133,10 @@ class ConsumerGroups:
             return True
         return chosen.sync_enabled and now >= self._next_sync
 
-    def _tell_unseen(self, unseen: str | None) -> None:
-        if unseen is not None and unseen != self._unseen:
-            log.info("flow=%s %s", self._ends.settings.flow, unseen)
-        self._unseen = unseen
+    def _tell_once(self, subject: str, said: str | None) -> None:
+        if said is not None and said != self._told.get(subject):
+            log.info("flow=%s %s", self._ends.settings.flow, said)
+        self._told[subject] = said
 
     def _tell(self, synced: tuple[Synced, ...]) -> None:
         """Log what changed since the last round, a line per group and verdict."""

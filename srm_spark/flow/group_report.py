@@ -51,7 +51,7 @@ class GroupReport:
     source_down: str | None
     """Why the rows come from checkpoints; None where the source answered."""
     refusals: tuple[str, ...] = ()
-    """Groups that could not be asked, with the reason."""
+    """Groups that could not be asked or translated, with the reason."""
 
 
 def report_groups(settings: FlowSettings, groups: NameFilter) -> GroupReport:
@@ -78,7 +78,8 @@ def _now(ends: Ends, groups: NameFilter) -> GroupReport:
             )
             for position in positions.found
         )
-        return GroupReport(rows, None, tuple(f"{group}: {why}" for group, why in positions.refusals.items()))
+        refusals = [f"{group}: {why}" for group, why in positions.refusals.items()]
+        return GroupReport(rows, None, (*refusals, *([positions.no_way_back] if positions.no_way_back else [])))
     finally:
         translator.close()
         theirs.close()

@@ -52,6 +52,8 @@ class Positions:
     found: tuple[GroupPosition, ...]
     refusals: Mapping[str, str]
     """Group → why the source does not tell where it stands."""
+    no_way_back: str | None = None
+    """Why groups that read remote topics are not translated back any further; None where they are."""
 
 
 class Translator:
@@ -91,9 +93,8 @@ class Translator:
         """Where these groups stand, now."""
         answers = self._groups.offsets(groups)
         self._maps.refresh()
-        if self._ends.settings.checkpoints.reverse_enabled and self._ends.source.topic_ids([self._back_topic]):
-            self._back.refresh()  # without the topic nothing was ever copied from there
         asked = [(group, p, c) for group, answer in answers.items() for p, c in answer.committed.items()]
+        no_way_back = self._look_back() if any(self._is_back(p.topic) for _, p, _ in asked) else None
         remotes = {p: remote for p in {p for _, p, _ in asked} if (remote := self._remote(p)) is not None}
         ends = self._ends.target.end_offsets(set(remotes.values()), waits=False)
         with self._maps.lock, self._back.lock:
@@ -102,7 +103,16 @@ class Translator:
                 for group, p, c in asked
                 if p in remotes
             )
-        return Positions(found, _refusals(answers))
+        return Positions(found, _refusals(answers), no_way_back)
+
+    def _look_back(self) -> str | None:
+        """Take in the map of the reverse flow; why not, where that fails: groups that go forward do not need it."""
+        try:
+            if self._ends.source.topic_ids([self._back_topic]):  # without it nothing was ever copied from there
+                self._back.refresh()
+        except SourceUnavailable as error:
+            return f"groups on remote topics are not translated back: {error}"
+        return None
 
     def close(self) -> None:
         """Let go of the connections; the flow's maps are left alone."""
