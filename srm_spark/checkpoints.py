@@ -11,6 +11,7 @@ from enum import Enum
 
 from srm_spark.model import Checkpoint
 from srm_spark.offset_map import PartitionMap
+from srm_spark.offset_sync_store import OffsetSyncStore
 
 
 class Standing(Enum):
@@ -20,7 +21,9 @@ class Standing(Enum):
     AHEAD = "ahead of replication: translated up to where replication stands"
     EMPTY = "no record was replicated yet"
     UNMAPPED = "the partition is not replicated yet"
+    SAMPLED = "by an offset sync"
     UNKNOWN = "copied by somebody else, or before the offset map begins"
+    CHECKPOINT = "as its newest checkpoint says"
     BEYOND = "the remote partition ends before it: it was truncated or created anew"
 
 
@@ -31,6 +34,13 @@ class Translation:
     standing: Standing
     upstream: int
     downstream: int | None = None
+    reread: int = 0
+    """Records of the source that may be read again, at most; 0 where the position is exact."""
+
+    def __str__(self) -> str:
+        """How good the translation is, or why there is none."""
+        text = self.standing.value
+        return f"{text}: up to {self.reread} records are read again" if self.standing is Standing.SAMPLED else text
 
 
 def translate(found: PartitionMap | None, upstream: int, target_end: int | None) -> Translation:
@@ -53,6 +63,18 @@ def translate(found: PartitionMap | None, upstream: int, target_end: int | None)
     if upstream > source.end:
         return Translation(Standing.AHEAD, source.end, downstream)
     return Translation(Standing.EXACT, upstream, downstream)
+
+
+def sample(store: OffsetSyncStore, upstream: int, limit: int) -> Translation | None:
+    """Translate, by offset syncs, a position that the exact map does not know; None where they cannot tell.
+
+    It goes on behind the last sync that the group has passed (mirrormaker2.md section 5.2): nothing is skipped. Beyond
+    `limit`, an offset of the target that must lie behind it, the syncs speak of a topic that is no longer there.
+    """
+    sync, downstream = store.nearest(upstream), store.downstream(upstream)
+    if sync is None or downstream is None or downstream > limit:
+        return None
+    return Translation(Standing.SAMPLED, upstream, downstream, max(0, upstream - sync[0] - 1))
 
 
 def translate_back(found: PartitionMap | None, downstream: int, source_end: int | None) -> Translation:

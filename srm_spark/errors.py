@@ -7,6 +7,9 @@ SrmError
 ├── CodecError                  bytes are not the record they should be, or a value cannot be written as one
 ├── PatternError                a Java regular expression that cannot be used here
 ├── PluginError                 a class that the configuration names cannot be loaded or cannot work
+├── StateFailed                 a table for SQL and notebooks cannot be written or read; flows run on without it
+├── OffsetFileError             a file of offsets that is none of the known formats
+├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
     ├── SourceChanged           a source topic is gone or was created anew: the flow looks at its topics again
@@ -87,6 +90,18 @@ class PluginError(SrmError):
         self.message = message
         self.hint = hint
         super().__init__(f"{key} = {got}: {message}; {hint}")
+
+
+class StateFailed(SrmError):
+    """A table that is kept for SQL and notebooks cannot be written or read; no record depends on it."""
+
+
+class OffsetFileError(SrmError):
+    """A file of offsets that were kept outside of Kafka is none of the known formats."""
+
+
+class MoveError(SrmError):
+    """A guided move cannot begin, or cannot write down where it stands; nothing was moved."""
 
 
 class FlowError(SrmError):

@@ -8,14 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from srm_spark.checkpoints import is_news
+from srm_spark.checkpoints import Standing, Translation, is_news
 from srm_spark.codec import decode_checkpoint, encode_checkpoint
 from srm_spark.errors import CheckpointFailed, CodecError, TargetUnavailable
+from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.followed import FollowedTopic
-from srm_spark.flow.positions import Positions
+from srm_spark.flow.positions import GroupPosition, Positions
 from srm_spark.kafka.cluster import TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.kafka.groups import Committed
 from srm_spark.model import Checkpoint, TopicPartition
 
 Stand = tuple[str, TopicPartition]
@@ -50,6 +52,12 @@ class Checkpoints:
                 continue
             self.last[found.group, found.partition] = found
 
+    def positions(self, groups: NameFilter) -> Positions:
+        """Where groups stood when the source was asked last: all there is once it is gone."""
+        found = [checkpoint for (group, _), checkpoint in sorted(self.last.items()) if groups.matches(group)]
+        ends = self._ends.target.end_offsets({checkpoint.partition for checkpoint in found}, waits=False)
+        return Positions(tuple(self._position(one, ends.get(one.partition, -1)) for one in found), {})
+
     def write(self, positions: Positions) -> tuple[Checkpoint, ...]:
         """Write what is news; raises CheckpointFailed where the topic refuses it."""
         news = tuple(self._news(positions))
@@ -64,6 +72,19 @@ class Checkpoints:
     def close(self) -> None:
         """Stop reading."""
         self._followed.close()
+
+    def _position(self, said: Checkpoint, target_end: int) -> GroupPosition:
+        is_there = said.downstream <= target_end
+        standing = Standing.CHECKPOINT if is_there else Standing.BEYOND
+        found = Translation(standing, said.upstream, said.downstream if is_there else None)
+        committed = Committed(said.upstream, said.metadata)
+        return GroupPosition(said.group, self._upstream(said.partition), said.partition, committed, found, target_end)
+
+    def _upstream(self, remote: TopicPartition) -> TopicPartition:
+        """The partition of the source: the topic that was copied, or the copy that was translated back."""
+        flow, policy = self._ends.settings.flow, self._ends.policy
+        topic = policy.upstream_topic(remote.topic) if policy.topic_source(remote.topic) == flow.source else None
+        return TopicPartition(topic or policy.format_remote_topic(flow.target, remote.topic), remote.partition)
 
     def _news(self, positions: Positions) -> Iterable[Checkpoint]:
         for position in positions.found:

@@ -20,6 +20,7 @@ class SyncState(Enum):
     """What became of one group's offset on one partition."""
 
     SYNCED = "synced"
+    DUE = "to be synced"
     IN_STEP = "in step already"
     ACTIVE = "not synced: the group has members on the target"
     AHEAD = "not synced: the group is further on the target"
@@ -51,8 +52,8 @@ class GroupSync:
         self._ours: dict[tuple[str, TopicPartition], int] = {}
         """What we committed last: a group that still stands there has not consumed on the target."""
 
-    def sync(self, positions: Positions) -> tuple[Synced, ...]:
-        """Commit what is due; one verdict per position."""
+    def sync(self, positions: Positions, *, commits: bool = True) -> tuple[Synced, ...]:
+        """Commit what is due, or only tell what would be; one verdict per position."""
         wanted: dict[str, dict[TopicPartition, GroupPosition]] = {}
         verdicts = []
         for position in positions.found:
@@ -66,14 +67,16 @@ class GroupSync:
             if answer.refusal is not None:
                 verdicts += [Synced(position, SyncState.REFUSED, answer.refusal) for position in mine.values()]
             else:
-                verdicts += self._one(group, mine, answer.committed)
+                verdicts += self._one(group, mine, answer.committed, commits=commits)
         return tuple(verdicts)
 
     def close(self) -> None:
         """Let go of the connections."""
         self._groups.close()
 
-    def _one(self, group: str, wanted: Wanted, current: Mapping[TopicPartition, Committed]) -> Iterator[Synced]:
+    def _one(
+        self, group: str, wanted: Wanted, current: Mapping[TopicPartition, Committed], *, commits: bool
+    ) -> Iterator[Synced]:
         due = {remote for remote, position in wanted.items() if self._is_due(position, current.get(remote))}
         yield from (_left(position, current.get(p)) for p, position in wanted.items() if p not in due)
         if not due:
@@ -82,6 +85,9 @@ class GroupSync:
         if active is not False:
             state, detail = (SyncState.ACTIVE, "") if active is True else (SyncState.REFUSED, active)
             yield from (Synced(wanted[remote], state, detail, _offset(current.get(remote))) for remote in due)
+            return
+        if not commits:
+            yield from (Synced(wanted[remote], SyncState.DUE, "", _offset(current.get(remote))) for remote in due)
             return
         yield from self._commit(group, {remote: wanted[remote] for remote in due})
 

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource, ConfigSource
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -184,6 +184,11 @@ class Cluster:
         found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
         return {partition: offset for partition, offset in found.items() if offset >= 0}
 
+    def newest_timestamps(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Highest timestamp (ms) in each partition (KIP-734); empty ones are left out."""
+        found = self._listed(partitions, OffsetSpec.max_timestamp(), waits=False)  # type: ignore[no-untyped-call]
+        return {partition: info.timestamp for partition, info in found.items() if info.timestamp >= 0}
+
     def group_members(self, group: str) -> list[str]:
         """Client id and host of each member of a group; empty for a group that does not exist."""
         deadline = time.monotonic() + self.timeout
@@ -232,14 +237,19 @@ class Cluster:
     def _offsets(
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool = True
     ) -> dict[TopicPartition, int]:
+        return {partition: info.offset for partition, info in self._listed(partitions, spec, waits=waits).items()}
+
+    def _listed(
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool
+    ) -> dict[TopicPartition, ListOffsetsResultInfo]:
         asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
-        found: dict[TopicPartition, int] = {}
+        found: dict[TopicPartition, ListOffsetsResultInfo] = {}
         deadline = time.monotonic() + (self.timeout if waits else 0.0)
         while asked:
             late: dict[KafkaTopicPartition, OffsetSpec] = {}
             for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
                 try:
-                    found[TopicPartition(kafka.topic, kafka.partition)] = future.result().offset
+                    found[TopicPartition(kafka.topic, kafka.partition)] = future.result()
                 except KafkaException as error:
                     code = error.args[0].code()
                     if code in _MOVING and time.monotonic() < deadline:

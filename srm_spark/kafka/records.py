@@ -1,4 +1,4 @@
-"""Reads a range of one partition record by record with a plain consumer, in bounded memory."""
+"""Reads ranges of partitions record by record with plain consumers, in bounded memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
@@ -18,6 +18,8 @@ from srm_spark.tail import TailRecord
 
 _SILENT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
+_ONE_RECORD = "65536"
+"""Bytes per fetch and partition: only the first record counts, and a larger one comes all the same."""
 
 
 def read_range(
@@ -40,8 +42,7 @@ def read_range(
             for message in messages:
                 if (failure := message.error()) is not None:
                     if not is_passing(failure):
-                        hint = remedy(failure, f"READ on topic {partition.topic}", "the next start tries again")
-                        raise error(f"cluster {cluster.alias}: cannot read {partition}: {named(failure)}; {hint}")
+                        raise _refused(cluster, partition, failure, error)
                     continue
                 record = _record(message)
                 if record.offset >= offsets.end:
@@ -56,6 +57,49 @@ def read_range(
                 )
     finally:
         consumer.close()
+
+
+def first_timestamps(
+    cluster: ClusterSettings,
+    properties: Mapping[str, str],
+    ranges: Mapping[TopicPartition, OffsetRange],
+    error: type[FlowError],
+    seconds: float,
+) -> dict[TopicPartition, int | None]:
+    """Timestamp (ms) of the first record in each range; None where the range holds no record.
+
+    Partitions that did not answer within `seconds` are left out.
+    """
+    asked = [KafkaTopicPartition(p.topic, p.partition, ranges[p].start) for p in ranges]
+    consumer = reader(cluster, {**properties, "max.partition.fetch.bytes": _ONE_RECORD}, "first-records", LastError())
+    consumer.assign(asked)
+    found: dict[TopicPartition, int | None] = {}
+    deadline = time.monotonic() + seconds
+    try:
+        while found.keys() != ranges.keys() and time.monotonic() < deadline:
+            for message in consumer.consume(1, _POLL_SECONDS) + consumer.consume(1000, 0):
+                partition = TopicPartition(message.topic() or "", message.partition() or 0)
+                if (failure := message.error()) is not None:
+                    if not is_passing(failure):
+                        raise _refused(cluster, partition, failure, error)
+                elif partition in ranges and partition not in found:
+                    record = _record(message)
+                    found[partition] = record.timestamp if record.offset < ranges[partition].end else None
+                    consumer.pause([KafkaTopicPartition(*partition)])  # the others are waited for
+            for place in consumer.position(asked):  # markers and compacted offsets give no record
+                partition = TopicPartition(place.topic, place.partition)
+                if partition not in found and place.offset >= ranges[partition].end:
+                    found[partition] = None
+    finally:
+        consumer.close()
+    return found
+
+
+def _refused(
+    cluster: ClusterSettings, partition: TopicPartition, failure: KafkaError, error: type[FlowError]
+) -> FlowError:
+    hint = remedy(failure, f"READ on topic {partition.topic}", "the next start tries again")
+    return error(f"cluster {cluster.alias}: cannot read {partition}: {named(failure)}; {hint}")
 
 
 def _record(message: Message) -> TailRecord:

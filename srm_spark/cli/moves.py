@@ -1,0 +1,130 @@
+"""`srm-control failover` and `srm-control failback`: guided moves of consumer groups to the other cluster and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from srm_spark.cli.groups import CONFIG, GROUP
+from srm_spark.cli.moves_view import plan_text, statement_text
+from srm_spark.cli.options import DEFINES, DIFFERENT, FILE, OK, pairs
+from srm_spark.config import load_settings
+from srm_spark.errors import SrmError
+from srm_spark.filters import split_list
+from srm_spark.plan import Kind, Move, Plan, Statement
+from srm_spark.plan.document import plan_document, statement_document
+from srm_spark.plan.state import write_whole
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+FLOW = click.option("--flow", required=True, metavar="A->B", help="The flow over which the groups went, or go.")
+PLANNED = click.option("--planned", is_flag=True, help="A is there: copy everything first, so that nothing is missing.")
+_SHARED = (
+    CONFIG,
+    DEFINES,
+    FLOW,
+    GROUP,
+    click.option("--fence", metavar="COMMAND", help="A shell command that stops the producers and consumers."),
+    click.option(
+        "--wait", "wait_seconds", type=click.FloatRange(min=0), default=300.0, show_default=True, metavar="SECONDS",
+        help="How long a planned move waits for the last records.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Print what was found and what would be done; change nothing."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+    click.option("--state", "state", type=FILE, help="The state file; by default one named after the flow."),
+    click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print."),
+)  # fmt: skip
+
+
+def _shared(command: _Command) -> _Command:
+    for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+@click.command()
+@PLANNED
+@_shared
+def failover(*, planned: bool, fence: str | None, **options: Any) -> None:
+    """Moves consumer groups of A to B, each to the first record that it has not read.
+
+    Without --planned, A may be gone. The plan is printed, and nothing happens before the flow's name is typed. Each
+    stage is written to a state file first: run the same command again to go on where it stopped. Groups with members
+    on B stay where they are, and no group is set backward.
+
+    Exit code 0: everything moved, 1: an error, 2: wrong command line, 3: something was not safe or not moved.
+    """
+    if fence is not None and not planned:
+        raise click.UsageError("--fence is for planned moves: add --planned")
+    _run(Kind.PLANNED_FAILOVER if planned else Kind.FAILOVER, fence=fence, **options)
+
+
+@click.command()
+@_shared
+def failback(**options: Any) -> None:
+    """Moves consumer groups back from B to A: a planned move over the flow B->A, which must be configured.
+
+    What a group has read of A.orders on B becomes its position on orders on A. See failover for the rest.
+    """
+    _run(Kind.FAILBACK, **options)
+
+
+def _run(
+    kind: Kind,
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    flow: str,
+    names: str,
+    fence: str | None,
+    wait_seconds: float,
+    dry_run: bool,
+    yes: bool,
+    state: Path | None,
+    output: str,
+) -> None:
+    try:
+        settings = load_settings(files, pairs(defines))
+        groups = split_list(names)
+        with Move(
+            settings, flow, kind, groups=groups, fence=fence, state=state, wait_seconds=wait_seconds, tell=_tell
+        ) as move:
+            plan = move.plan()
+            if dry_run:
+                _print_plan(plan, output)
+                raise SystemExit(DIFFERENT if plan.unsafe else OK)
+            click.echo(plan_text(plan), err=True)
+            if not plan.refusals and not yes:
+                _ask(flow)
+            statement = move.apply(plan)
+            _print_statement(statement, move, output)
+    except SrmError as error:
+        raise click.ClickException(str(error)) from error
+    raise SystemExit(DIFFERENT if statement.unsafe else OK)
+
+
+def _ask(flow: str) -> None:
+    if click.prompt(f"Type {flow} to go on", err=True) != flow:
+        raise click.ClickException("that is not the flow's name; nothing was changed")
+
+
+def _print_plan(plan: Plan, output: str) -> None:
+    click.echo(json.dumps(plan_document(plan), indent=2) if output == "json" else plan_text(plan))
+
+
+def _print_statement(statement: Statement, move: Move, output: str) -> None:
+    text = statement_text(statement)
+    click.echo(json.dumps(statement_document(statement), indent=2) if output == "json" else text)
+    if move.statement_path.exists():
+        path = move.statement_path.with_suffix(".txt")
+        write_whole(path, text + "\n")
+        click.echo(f"this statement is in {path} and {move.statement_path.name}", err=True)
+    if move.state_path.exists():
+        click.echo(f"the state of the move is in {move.state_path}", err=True)
+
+
+def _tell(text: str) -> None:
+    click.echo(f"  {text}", err=True)

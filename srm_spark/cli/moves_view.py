@@ -1,0 +1,111 @@
+"""Guided moves as text for people: what was found, what will be or was done, what is not safe, what comes next."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from srm_spark.model import Flow
+from srm_spark.plan.world import GroupMove, Kind, Loss, Outcome, Plan, Range, Statement, World
+
+_WIDTH = 160
+_UNKNOWN = "unknown"
+
+
+def plan_text(plan: Plan) -> str:
+    """Everything that should be known before a move."""
+    steps = [f"{number}. {stage.value}" for number, stage in enumerate(plan.stages, 1)]
+    done = [f"done by an earlier call: {stage.value}" for stage in plan.done]
+    parts = [
+        *_found(f"{plan.kind.value} of {_route(plan.kind, plan.flow)}", plan.flow, plan.world),
+        *_section("not safe", plan.unsafe),
+        *_section("what will be done", [*done, *steps]),
+    ]
+    return "\n".join(parts)
+
+
+def statement_text(statement: Statement) -> str:
+    """What a move did, to be kept."""
+    times = f"began {statement.began}, ended {statement.ended}"
+    parts = [
+        *_found(
+            f"{statement.kind.value} of {_route(statement.kind, statement.flow)}, {times}",
+            statement.flow,
+            statement.world,
+        ),
+        *_section("how far each partition was copied", _ranges(statement.world.ranges)),
+        *_section("not safe", statement.unsafe or ["nothing"]),
+        *_section("next", statement.next_steps),
+    ]
+    return "\n".join(parts)
+
+
+def _route(kind: Kind, flow: Flow) -> str:
+    return f"{flow.reverse}, over {flow}" if kind is Kind.FAILBACK else str(flow)
+
+
+def _found(title: str, flow: Flow, world: World) -> Iterable[str]:
+    yield title
+    yield f"  source {flow.source}: " + (f"gone: {world.source_down}" if world.source_down else "answers")
+    yield f"  driver: {world.owner or 'nobody runs the flow'}"
+    yield f"  not on {flow.target}: {_loss(world.loss, flow)}"
+    yield f"  groups: {_counts(world.moves)}"
+    if world.moves:
+        yield ""
+        yield _table(world.moves, flow)
+
+
+def _loss(loss: Loss, flow: Flow) -> str:
+    recorded = "never" if loss.progress_seconds is None else f"{loss.progress_seconds:.0f} s ago"
+    if loss.records is None:
+        return (
+            f"{_UNKNOWN}, since {flow.source} cannot be asked. Progress was recorded last {recorded}: nothing that "
+            f"{flow.source} got since then is on {flow.target}, nor what was on its way at that time"
+        )
+    if not loss.records:
+        return "nothing, 0 records"
+    age = f"{_UNKNOWN} age" if loss.seconds is None else f"up to {loss.seconds:.0f} s old"
+    return f"{loss.records} records, {age}; progress was recorded last {recorded}"
+
+
+def _counts(moves: Sequence[GroupMove]) -> str:
+    if not moves:
+        return "none"
+    counts = Counter(move.outcome for move in moves)
+    verdicts = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+    return f"{len({move.group for move in moves})}, on {len(moves)} partitions: {verdicts}"
+
+
+def _table(moves: Sequence[GroupMove], flow: Flow) -> str:
+    table = Table("group", "topic", box=None)
+    for title in ("partition", f"on {flow.source} at", f"was on {flow.target} at", "goes on at"):
+        table.add_column(title, justify="right")
+    table.add_column("outcome")
+    table.add_column("why")
+    for move in moves:
+        numbers = (move.remote.partition, move.upstream, move.before, move.after)
+        cells = ["-" if number is None else str(number) for number in numbers]
+        table.add_row(move.group, move.remote.topic, *cells, move.outcome.value, move.reason or move.standing)
+    text = io.StringIO()
+    Console(file=text, width=_WIDTH, highlight=False).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def _ranges(ranges: Sequence[Range]) -> Iterable[str]:
+    for found in ranges:
+        to, missing = found.replicated_to, found.missing
+        copied = f"up to {to - 1}" if to else "nothing" if to == 0 else _UNKNOWN
+        gap = _UNKNOWN if missing is None else f"{missing.end - missing.start} records"
+        line = f"{found.partition} -> {found.remote}: {copied}; not copied: {gap}"
+        held = f"; held: {found.hold}" if found.hold else ""
+        lost = "".join(f"; lost before: {start} to {end - 1}" for start, end in found.lost)
+        yield line + held + lost
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    shown = [f"  {line}" for line in lines]
+    return ["", title, *shown] if shown else []

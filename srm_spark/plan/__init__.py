@@ -1,0 +1,9 @@
+"""Guided moves of consumer groups: look at both clusters → a frozen plan → its stages, one after the other.
+
+`Move.plan` changes nothing; `Move.apply` walks the stages of the plan and ends with a statement. Nothing here prints.
+"""
+
+from srm_spark.plan.move import Move
+from srm_spark.plan.world import Kind, Outcome, Plan, Stage, Statement
+
+__all__ = ["Kind", "Move", "Outcome", "Plan", "Stage", "Statement"]

@@ -1,0 +1,111 @@
+"""What becomes of each group of a move, from the verdicts of group offset sync. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from srm_spark.checkpoints import Standing
+from srm_spark.flow.group_sync import Synced, SyncState
+from srm_spark.flow.positions import GroupPosition
+from srm_spark.model import Flow, TopicPartition
+from srm_spark.plan.world import GroupMove, Kind, Outcome
+
+Stand = tuple[str, TopicPartition]
+"""Group and partition of the target."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What earlier calls of the same move wrote down."""
+
+    before: Mapping[Stand, int | None] = field(default_factory=dict)
+    """Where groups stood on the target before anything was touched; None for nowhere."""
+    moved: Mapping[Stand, int] = field(default_factory=dict)
+    """Where they were set to."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The rules of one move. `active` are the groups that have members on the source."""
+
+    kind: Kind
+    flow: Flow
+    active: Collection[str] = ()
+    earlier: Earlier = field(default_factory=Earlier)
+    is_final: bool = True
+    """Whether offsets are set now; before that, what still has to happen on the source is no reason to stay."""
+
+    def stuck(self, position: GroupPosition) -> str | None:
+        """Why a group must not be moved yet, although it could be; None where it may.
+
+        A planned move loses nothing by waiting: consumers that still read on the source would be read after, and what
+        is not on the target yet would be read twice.
+        """
+        if not (self.kind.is_planned and self.is_final):
+            return None
+        if position.group in self.active:
+            return f"it has members on {self.flow.source}; stop them and run the same command again"
+        if count := _unseen(position):
+            alias = self.flow.target
+            what = f"it has read {count} records of {position.partition} that {alias} is not known to have"
+            return f"{what}; run the same command again"
+        return None
+
+    def moves(self, verdicts: Iterable[Synced], stuck: Mapping[str, str]) -> tuple[GroupMove, ...]:
+        """What becomes of each group, by group and partition; `stuck` are groups that stay, with the reason."""
+        found = (self._move(one, stuck.get(one.position.group)) for one in verdicts)
+        return tuple(sorted(found, key=lambda move: (move.group, move.remote)))
+
+    def _move(self, one: Synced, stuck: str | None) -> GroupMove:
+        position = one.position
+        stand = (position.group, position.remote)
+        outcome, reason = (Outcome.STAYS, stuck) if stuck is not None else self._outcome(one, stand)
+        return GroupMove(
+            group=position.group,
+            remote=position.remote,
+            upstream=position.committed.offset,
+            before=self.earlier.before.get(stand, one.before),
+            after=position.translation.downstream,
+            outcome=outcome,
+            standing=position.translation.standing.value,
+            reason=reason,
+        )
+
+    def _outcome(self, one: Synced, stand: Stand) -> tuple[Outcome, str]:
+        ours, before = self.earlier.moved.get(stand), self.earlier.before.get(stand, one.before)
+        if one.state in (SyncState.SYNCED, SyncState.DUE):
+            return (Outcome.MOVED if one.state is SyncState.SYNCED else Outcome.MOVES), self._note(one.position)
+        if one.state is SyncState.IN_STEP:
+            return (Outcome.IN_STEP if before == one.before else Outcome.MOVED), self._note(one.position)
+        if ours is not None and one.before is not None and one.before >= ours:
+            return Outcome.MOVED, "" if one.before == ours else f"it was set to {ours} and has read on to {one.before}"
+        return Outcome.STAYS, self._refusal(one)
+
+    def _refusal(self, one: Synced) -> str:
+        source, target = self.flow.source, self.flow.target
+        if one.state is SyncState.ACTIVE:
+            return f"it has members on {target}; stop them and run the same command again"
+        if one.state is SyncState.AHEAD:
+            return (
+                f"it is at {one.before} on {target}, and what it has read on {source} ends at "
+                f"{one.position.translation.downstream}: it would skip what lies between. If it has not read that on "
+                f"{target}, set it back with kafka-consumer-groups --reset-offsets; a move never goes backward"
+            )
+        if one.state is SyncState.UNTRANSLATED:
+            return f"its position on {source} does not translate: {one.detail}"
+        return f"{target} refused it: {one.detail}"
+
+    def _note(self, position: GroupPosition) -> str:
+        if count := _unseen(position):
+            return f"it has read {count} records on {self.flow.source} that are not on {self.flow.target}"
+        if position.group in self.active:
+            then = "they must be gone first" if self.kind.is_planned else "what they read from now on is read again"
+            return f"it has members on {self.flow.source}: {then}"
+        return ""
+
+
+def _unseen(position: GroupPosition) -> int:
+    """Records that the group has read and the target does not have, as far as the map knows."""
+    found = position.translation
+    return position.committed.offset - found.upstream if found.standing is Standing.AHEAD else 0

@@ -1,0 +1,197 @@
+"""One guided move: the order of its stages, and what is written down before each one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+
+from srm_spark.config.settings import FlowSettings, Settings
+from srm_spark.errors import MoveError
+from srm_spark.plan.document import statement_document
+from srm_spark.plan.drain import Stillness, behind
+from srm_spark.plan.fence import run_fence
+from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
+from srm_spark.plan.preflight import Preflight
+from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, write_whole
+from srm_spark.plan.world import GroupMove, Kind, Outcome, Plan, Stage, Statement, World
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+_MEMBERS_SECONDS = 60.0
+"""A consumer that was killed stays a member until its session is over, 45 s by default."""
+
+
+class Move:
+    """A move of consumer groups over one flow; use it as a context manager.
+
+    ```
+    with Move(load_settings("srm.properties"), "A->B", Kind.FAILOVER) as move:
+        plan = move.plan()          # changes nothing
+        statement = move.apply(plan)
+    ```
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        flow: str,
+        kind: Kind,
+        *,
+        groups: Sequence[str] = (".*",),
+        fence: str | None = None,
+        state: Path | None = None,
+        wait_seconds: float = 300.0,
+        tell: Callable[[str], None] = log.info,
+    ) -> None:
+        """`flow` is written `A->B`, and a failback of it moves groups from B to A.
+
+        `fence` is a shell command, `state` where the state file lies (default: in the working directory, named after
+        the flow), `wait_seconds` how long a planned move waits for the last records; `tell` gets what happens
+        meanwhile. Raises MoveError where the flow is not configured or the state file is another's.
+        """
+        self._settings = _settings_of(settings, flow, kind)
+        self.flow = self._settings.flow
+        self.state_path = state or Path(f"srm-{kind.name.lower()}-{self.flow.source}-{self.flow.target}.json")
+        self._kind = kind
+        self._fence = fence
+        self._wait_seconds = wait_seconds
+        self._tell = tell
+        self._has_way_back = any(other.flow == self.flow.reverse for other in settings.flows)
+        addresses = (self._settings.source.bootstrap_servers, self._settings.target.bootstrap_servers)
+        self._id = MoveId(kind.value, str(self.flow), *addresses, ",".join(groups))
+        self._found = load_state(self.state_path, self._id)
+        self._state = self._found or MoveState(self._id, _now())
+        self._world: World | None = None
+        self._preflight = Preflight(self._settings, groups)
+
+    def __enter__(self) -> Move:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._preflight.close()
+
+    @property
+    def statement_path(self) -> Path:
+        """Where the statement is written as JSON, next to the state file."""
+        stamp = self._state.began.replace("-", "").replace(":", "")
+        return self.state_path.with_name(f"{self.state_path.stem}-{stamp}.json")
+
+    def plan(self) -> Plan:
+        """Look at both clusters; nothing is changed. Raises TargetUnavailable."""
+        world = self._preflight.look(self._kind, self._state.earlier, is_final=False)
+        return make_plan(self._kind, self.flow, world, fenced=self._fence is not None, state=self._found)
+
+    def apply(self, plan: Plan) -> Statement:
+        """Do what is left to do. The statement is on disk when this returns, and so is the state unless all is safe.
+
+        Raises TargetUnavailable and MoveError; the next call goes on where this one stopped.
+        """
+        self._world = plan.world
+        if plan.refusals:
+            return self._statement(plan.refusals)
+        self._state = self._state.knowing(plan.world.moves)
+        does = {
+            Stage.FENCE: self._run_fence,
+            Stage.DRAIN: self._drain,
+            Stage.COMMIT: self._commit,
+            Stage.CHECK: self._check,
+        }
+        trouble: tuple[str, ...] = ()
+        for stage in plan.stages:
+            self._tell(stage.value)
+            self._save(self._state.entered(stage, self._world.ranges))
+            trouble = does[stage]()
+            if trouble:
+                break
+            self._save(self._state.left(stage))
+        statement = self._statement(trouble)
+        write_whole(self.statement_path, json.dumps(statement_document(statement), indent=2) + "\n")
+        if not statement.unsafe:
+            self.state_path.unlink(missing_ok=True)
+        return statement
+
+    def _run_fence(self) -> tuple[str, ...]:
+        assert self._fence is not None
+        failure = run_fence(self._fence, self._tell)
+        return (f"{failure}; nothing was moved",) if failure else ()
+
+    def _drain(self) -> tuple[str, ...]:
+        """Wait until the source stands still and everything of it is copied."""
+        stillness, deadline = Stillness(), time.monotonic() + self._wait_seconds
+        told = None
+        while True:
+            ranges = self._preflight.ranges()
+            if stillness.take(time.monotonic(), ranges):
+                self._state = replace(self._state, still=stillness.ends)
+                return ()
+            count = behind(ranges)
+            if count != told:
+                self._tell(f"{count} records to copy")
+                told = count
+            if time.monotonic() > deadline:
+                return (self._not_drained(count, stillness.moving),)
+            time.sleep(_POLL_SECONDS)
+
+    def _not_drained(self, count: int, moving: str | None) -> str:
+        owner = self._preflight.owner()
+        runs = f"{owner} runs the flow" if owner else "nobody runs the flow"
+        written = f"the source is still written ({moving})" if moving else "the source stands still"
+        return (
+            f"after {self._wait_seconds:g} s {count} records are not copied, {written} and {runs}; nothing was moved. "
+            "Stop the producers, look after the driver, and run the same command again"
+        )
+
+    def _commit(self) -> tuple[str, ...]:
+        """Set the offsets; a planned move first waits for members to leave the source."""
+        deadline = time.monotonic() + min(_MEMBERS_SECONDS, self._wait_seconds)
+        moves = self._moves()
+        while self._kind.is_planned and _any_wait(moves) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+            moves = self._moves()
+        self._save(self._state.knowing(moves))  # where they stood, before it is no longer so
+        moves, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True)
+        self._save(self._state.knowing(moves))
+        return ()
+
+    def _check(self) -> tuple[str, ...]:
+        """Look at everything again: what is on the target now is what counts."""
+        self._world = self._preflight.look(self._kind, self._state.earlier)
+        return verdict(self._kind, self._state, self._world)
+
+    def _moves(self) -> tuple[GroupMove, ...]:
+        return self._preflight.moves(self._kind, self._state.earlier)[0]
+
+    def _save(self, state: MoveState) -> None:
+        save_state(self.state_path, state)
+        self._state = state
+
+    def _statement(self, trouble: tuple[str, ...]) -> Statement:
+        assert self._world is not None
+        world = ended(self._world)
+        steps = next_steps(self._kind, self.flow, world, has_way_back=self._has_way_back, is_safe=not trouble)
+        return Statement(self._kind, self.flow, self._state.began, _now(), world, trouble, steps)
+
+
+def _settings_of(settings: Settings, flow: str, kind: Kind) -> FlowSettings:
+    for one in settings.flows:
+        asked = one.flow.reverse if kind is Kind.FAILBACK else one.flow
+        if str(asked) == flow:
+            return one
+    enabled = ", ".join(str(one.flow) for one in settings.flows) or "none"
+    what = f"a failback of {flow} takes the flow of the other direction" if kind is Kind.FAILBACK else f"flow {flow}"
+    raise MoveError(f"{what}, which is not enabled in these files; enabled: {enabled}")
+
+
+def _any_wait(moves: Sequence[GroupMove]) -> bool:
+    return any(move.outcome is Outcome.STAYS for move in moves)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,88 @@
+"""From what was found to what will be done, and what its owner does next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from srm_spark.model import Flow
+from srm_spark.plan.drain import behind, moved
+from srm_spark.plan.state import MoveState
+from srm_spark.plan.world import Kind, Outcome, Plan, Stage, World, unsafe
+
+
+def make_plan(kind: Kind, flow: Flow, world: World, *, fenced: bool, state: MoveState | None) -> Plan:
+    """The stages that are left, or why there are none. `fenced`: there is a fence command."""
+    stages = [Stage.COMMIT, Stage.CHECK]
+    if kind.is_planned:
+        stages.insert(0, Stage.DRAIN)
+    done = () if state is None else state.done
+    if fenced and Stage.FENCE not in done:
+        stages.insert(0, Stage.FENCE)
+    refusals = tuple(_refusals(kind, flow, world))
+    return Plan(kind, flow, world, () if refusals else tuple(stages), done, refusals)
+
+
+def verdict(kind: Kind, state: MoveState, world: World) -> tuple[str, ...]:
+    """What is not safe behind the last stage."""
+    found = list(unsafe(world))
+    late = [move for move in world.moves if move.outcome is Outcome.MOVES]
+    found += [
+        f"group {move.group} on {move.remote}: it is not at {move.after}; run the same command again" for move in late
+    ]
+    if kind.is_planned:
+        if world.source_down is not None:
+            found.append(f"whether the source stood still to the end is not known: {world.source_down}")
+        ends = {r.partition: r.source_end for r in world.ranges if r.source_end is not None}
+        if world.source_down is None and ends != state.still:
+            found.append(f"the source was written after it was drained: {moved(state.still, ends)}")
+        if count := behind(world.ranges):
+            found.append(f"{count} records were not copied before the groups moved")
+    return tuple(found)
+
+
+def ended(world: World) -> World:
+    """The world of a move that is over: what has not moved by now stays."""
+    moves = (
+        replace(move, outcome=Outcome.STAYS, reason=move.reason or "the move ended before it")
+        if move.outcome is Outcome.MOVES
+        else move
+        for move in world.moves
+    )
+    return replace(world, moves=tuple(moves))
+
+
+def next_steps(kind: Kind, flow: Flow, world: World, *, has_way_back: bool, is_safe: bool) -> tuple[str, ...]:
+    """What its owner does now. `has_way_back`: the flow of the other direction is configured."""
+    gone = [move for move in world.moves if move.outcome in (Outcome.MOVED, Outcome.IN_STEP)]
+    found = []
+    if gone:
+        groups, topics = _listed(move.group for move in gone), _listed(move.remote.topic for move in gone)
+        found.append(f"start the consumers of {groups} on {flow.target}; their topics there are {topics}")
+    if not is_safe:
+        found.append("mend what is not safe and run the same command again; it goes on where it stopped")
+    if kind is Kind.PLANNED_FAILOVER and gone:
+        found.append(f"let the producers write to {flow.target}")
+    if kind is Kind.FAILBACK or not gone:
+        return tuple(found)
+    if not has_way_back:
+        found.append(
+            f"for the way back, enable {flow.reverse} before {flow.source} is used: {flow.reverse}.enabled = true"
+        )
+    else:
+        found.append(f"when {flow.source} is to take over again: srm-control failback --flow '{flow}'")
+    return tuple(found)
+
+
+def _refusals(kind: Kind, flow: Flow, world: World) -> Iterable[str]:
+    if kind.is_planned and world.source_down is not None:
+        yield f"a planned move needs {flow.source}: {world.source_down}"
+    if kind.is_planned and world.owner is None:
+        yield f"nobody runs the flow {flow}, and a planned move waits until it is done; start srm-driver"
+    if not world.moves:
+        yield f"no group stands on a topic of the flow {flow}; check --group and the groups of the configuration"
+
+
+def _listed(names: Iterable[str]) -> str:
+    ordered: Sequence[str] = sorted(set(names))
+    return ", ".join(ordered[:10]) + (f" and {len(ordered) - 10} more" if len(ordered) > 10 else "")

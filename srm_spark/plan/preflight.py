@@ -1,0 +1,173 @@
+"""Looks at both sides of a flow for a guided move, as often as it is asked to; changes nothing unless told to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from srm_spark.config.rights import acl_name
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.filters import NameFilter, is_replicated
+from srm_spark.flow.checkpoint import Checkpoints
+from srm_spark.flow.clusters import connect
+from srm_spark.flow.group_sync import GroupSync
+from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.flow.positions import Positions, Translator
+from srm_spark.flow.progress import ProgressTopic
+from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.groups import Groups
+from srm_spark.kafka.records import first_timestamps
+from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.plan.drain import behind
+from srm_spark.plan.groups import Earlier, Judge
+from srm_spark.plan.world import GroupMove, Kind, Loss, Range, World
+
+_SECONDS = 15.0
+"""Somebody is waiting: a cluster that does not answer in this time counts as down."""
+
+
+class Preflight:
+    """Both sides of one flow."""
+
+    def __init__(self, settings: FlowSettings, groups: Sequence[str]) -> None:
+        """`groups`: names or patterns of those that move."""
+        self._ends = connect(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
+        self._settings, target = self._ends.settings, self._ends.target
+        self._names = NameFilter(tuple(groups))
+        self._literal = [name for pattern in groups if not (name := acl_name(pattern)).endswith("*")]
+        self._maps = OffsetMaps(target, settings.map_topic, f"{settings.flow}|move", TargetUnavailable)
+        self._translator = Translator(self._ends, self._maps)
+        self._checkpoints = Checkpoints(self._ends)
+        self._progress = ProgressTopic(self._settings, target)
+        self._claim = Claim(settings.flow, target, settings.progress_topic, lambda _: None)
+        self._here = Groups(self._ends.source, "DESCRIBE")
+        self._sync = GroupSync(self._ends)
+        self._lost: dict[TopicPartition, tuple[OffsetRange, ...]] = {}
+        self._source_down: str | None = None
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        for part in (self._translator, self._checkpoints, self._progress, self._here, self._sync, self._maps):
+            part.close()
+
+    def look(self, kind: Kind, earlier: Earlier, *, is_final: bool = True) -> World:
+        """Everything at once. A source that does not answer is gone for good; raises TargetUnavailable."""
+        try:
+            return self._look(kind, earlier, is_final)
+        except SourceUnavailable as error:
+            self._source_down = str(error)
+            return self._look(kind, earlier, is_final)
+
+    def owner(self) -> str | None:
+        """The driver that runs the flow."""
+        return self._claim.other_owner()
+
+    def ranges(self) -> tuple[Range, ...]:
+        """How far each partition has been copied. Heartbeats are nobody's data: they never stand still."""
+        self._progress.refresh()
+        self._lost.update(self._progress.take_totals().losses)
+        positions, source = self._progress.positions, self._ends.source
+        if self._source_down is None:
+            topics = {topic: count for topic, count in source.topics().items() if self._is_data(topic)}
+            partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
+            starts, ends = source.first_offsets(partitions), source.end_offsets(partitions, waits=False)
+        else:
+            partitions = [partition for partition in positions if self._is_data(partition.topic)]
+            starts, ends = {}, {}
+        remotes = {p: self._remote(p) for p in sorted(partitions)}
+        target_ends = self._ends.target.end_offsets(remotes.values(), waits=False)
+        return tuple(
+            Range(
+                partition,
+                remote,
+                None if (found := positions.get(partition)) is None else found.next_offset,
+                ends.get(partition),
+                starts.get(partition, 0),
+                target_ends.get(remote),
+                None if found is None or found.hold is None else found.hold.reason,
+                self._lost.get(partition, ()),
+            )
+            for partition, remote in remotes.items()
+        )
+
+    def moves(
+        self, kind: Kind, earlier: Earlier, *, commits: bool = False, is_final: bool = True
+    ) -> tuple[tuple[GroupMove, ...], tuple[str, ...]]:
+        """What becomes, or with `commits` became, of each group; and groups whose position is not known."""
+        positions = self._positions()
+        judge = Judge(kind, self._settings.flow, self._active(positions), earlier, is_final)
+        stuck = {p.group: why for p in positions.found if (why := judge.stuck(p)) is not None}
+        free = replace(positions, found=tuple(p for p in positions.found if p.group not in stuck))
+        held = replace(positions, found=tuple(p for p in positions.found if p.group in stuck))
+        verdicts = (*self._sync.sync(free, commits=commits), *self._sync.sync(held, commits=False))
+        moves = judge.moves(verdicts, stuck)
+        return moves, tuple(self._unknown(positions, {move.group for move in moves}))
+
+    def _look(self, kind: Kind, earlier: Earlier, is_final: bool) -> World:
+        ranges = self.ranges()
+        moves, unknown = self.moves(kind, earlier, is_final=is_final)
+        return World(self._source_down, self.owner(), ranges, self._loss(ranges), moves, unknown)
+
+    def _positions(self) -> Positions:
+        if self._source_down is not None:
+            self._checkpoints.refresh()
+            return self._checkpoints.positions(self._names)
+        return self._translator.positions(name for name in self._translator.groups() if self._names.matches(name))
+
+    def _active(self, positions: Positions) -> frozenset[str]:
+        """Groups with members on the source; one that cannot be asked may have some."""
+        if self._source_down is not None:
+            return frozenset()
+        found = self._here.active({position.group for position in positions.found})
+        return frozenset(group for group, answer in found.items() if answer is not False)
+
+    def _unknown(self, positions: Positions, seen: set[str]) -> list[str]:
+        refused = [f"{group}: {why}" for group, why in positions.refusals.items()]
+        flow = self._settings.flow
+        unseen = [
+            f"{name}: no offset of it on a topic of the flow {flow} is known"
+            for name in self._literal
+            if name not in seen and name not in positions.refusals
+        ]
+        return [*refused, *unseen, *([positions.no_way_back] if positions.no_way_back else [])]
+
+    def _loss(self, ranges: Sequence[Range]) -> Loss:
+        missing = {found.partition: found.missing for found in ranges}
+        known = {partition: gap for partition, gap in missing.items() if gap is not None}
+        progress_seconds = self._progress_seconds()
+        if self._source_down is not None or len(known) < len(missing):
+            return Loss(None, None, progress_seconds)
+        return Loss(behind(ranges), self._loss_seconds(known), progress_seconds)
+
+    def _loss_seconds(self, missing: dict[TopicPartition, OffsetRange]) -> float | None:
+        asked = {partition: gap for partition, gap in missing.items() if gap.start < gap.end}
+        if not asked:
+            return 0.0
+        found = first_timestamps(
+            self._settings.source,
+            self._settings.consumer,
+            asked,
+            SourceUnavailable,
+            self._settings.admin_timeout_seconds,
+        )
+        times = [timestamp for timestamp in found.values() if timestamp is not None]
+        if len(found) < len(asked) or -1 in times:
+            return None
+        return max(0.0, time.time() - min(times) / 1000) if times else 0.0
+
+    def _progress_seconds(self) -> float | None:
+        target, topic = self._ends.target, self._settings.progress_topic
+        partitions = [TopicPartition(topic, number) for number in range(target.topics().get(topic, 0))]
+        newest = max(target.newest_timestamps(partitions).values(), default=None)
+        return None if newest is None else max(0.0, time.time() - newest / 1000)
+
+    def _is_data(self, topic: str) -> bool:
+        ends, target = self._ends, self._settings.flow.target
+        chosen = is_replicated(topic, ends.topics, ends.policy, target, heartbeats_replicated=False)
+        return chosen and not ends.policy.is_heartbeats_topic(topic)
+
+    def _remote(self, partition: TopicPartition) -> TopicPartition:
+        name = self._ends.policy.format_remote_topic(self._settings.flow.source, partition.topic)
+        return TopicPartition(name, partition.partition)

@@ -1,0 +1,165 @@
+"""The state file of a move: written before each stage, so that the next call goes on where this one stopped.
+
+It says what was found and where the groups stood on the target before, so that a move can be undone by hand. It holds
+addresses, names and offsets, no secret: neither the fence command nor its output is written down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from srm_spark.errors import MoveError
+from srm_spark.model import TopicPartition
+from srm_spark.plan.groups import Earlier, Stand
+from srm_spark.plan.world import GroupMove, Outcome, Range, Stage
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class MoveId:
+    """Which move a state file belongs to."""
+
+    kind: str
+    flow: str
+    source: str
+    """Bootstrap servers."""
+    target: str
+    groups: str
+    """As they were asked for, joined by commas."""
+
+
+@dataclass(frozen=True)
+class MoveState:
+    """Everything that the next call has to know."""
+
+    id: MoveId
+    began: str
+    """UTC, ISO 8601."""
+    stage: Stage | None = None
+    """In progress."""
+    done: tuple[Stage, ...] = ()
+    still: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Ends of the source when everything was copied and nothing new came."""
+    ranges: tuple[Range, ...] = ()
+    """How far each partition was copied, at the newest look."""
+    earlier: Earlier = field(default_factory=Earlier)
+
+    def entered(self, stage: Stage, ranges: tuple[Range, ...]) -> MoveState:
+        """On the way into a stage."""
+        return replace(self, stage=stage, ranges=ranges)
+
+    def left(self, stage: Stage) -> MoveState:
+        """With one more stage done."""
+        done = (*(one for one in self.done if one is not stage), stage)
+        return replace(self, stage=None, done=done)
+
+    def knowing(self, moves: Iterable[GroupMove]) -> MoveState:
+        """With where groups stood before they were touched, and where those that moved were set to."""
+        before, moved = dict(self.earlier.before), dict(self.earlier.moved)
+        for move in moves:
+            stand = (move.group, move.remote)
+            before.setdefault(stand, move.before)
+            if move.outcome is Outcome.MOVED and move.after is not None:
+                moved[stand] = max(move.after, moved.get(stand, 0))
+        return replace(self, earlier=Earlier(before, moved))
+
+
+def load_state(path: Path, wanted: MoveId) -> MoveState | None:
+    """What an earlier call wrote; None where there is no file. Raises MoveError where it belongs to another move."""
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text())
+        if found["format"] != _FORMAT:
+            raise MoveError(
+                f"{path}: format {found['format']}, expected {_FORMAT}; finish it with the version it is of"
+            )
+        state = _state(found)
+    except (ValueError, KeyError, TypeError) as error:
+        remedy = "move it away, or name another one with --state"
+        raise MoveError(
+            f"{path}: this is no state file of a move ({type(error).__name__}: {error}); {remedy}"
+        ) from None
+    differences = [
+        f"{what}: {theirs!r} there, {ours!r} asked for"
+        for what in MoveId.__dataclass_fields__
+        if (theirs := getattr(state.id, what)) != (ours := getattr(wanted, what))
+    ]
+    if differences:
+        text = "finish that move, move the file away, or name another one with --state"
+        raise MoveError(f"{path}: it belongs to another move ({'; '.join(differences)}); {text}")
+    return state
+
+
+def save_state(path: Path, state: MoveState) -> None:
+    """Write it in one step: a reader sees the old file or the new one. Raises MoveError."""
+    write_whole(path, json.dumps(_document(state), indent=2) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step, and let it outlive a loss of power. Raises MoveError."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except OSError as error:
+        raise MoveError(f"{path}: cannot be written: {error.strerror}; name another file with --state") from error
+
+
+def _document(state: MoveState) -> dict[str, object]:
+    moved = state.earlier.moved
+    return {
+        "format": _FORMAT,
+        "id": vars(state.id),
+        "began": state.began,
+        "stage": None if state.stage is None else state.stage.name,
+        "done": [stage.name for stage in state.done],
+        "still": [{"topic": p.topic, "partition": p.partition, "end": end} for p, end in state.still.items()],
+        "groups": [
+            {
+                "group": group,
+                "topic": remote.topic,
+                "partition": remote.partition,
+                "before": before,
+                "moved_to": moved.get((group, remote)),
+            }
+            for (group, remote), before in state.earlier.before.items()
+        ],
+        "found": [
+            {
+                "topic": found.partition.topic,
+                "partition": found.partition.partition,
+                "remote_topic": found.remote.topic,
+                "replicated_to": found.replicated_to,
+                "source_end": found.source_end,
+                "target_end": found.target_end,
+            }
+            for found in state.ranges
+        ],
+    }
+
+
+def _state(found: Mapping[str, Any]) -> MoveState:
+    groups: dict[Stand, Mapping[str, Any]] = {
+        (str(row["group"]), TopicPartition(str(row["topic"]), int(row["partition"]))): row for row in found["groups"]
+    }
+    before = {stand: None if row["before"] is None else int(row["before"]) for stand, row in groups.items()}
+    moved = {stand: int(row["moved_to"]) for stand, row in groups.items() if row["moved_to"] is not None}
+    return MoveState(
+        id=MoveId(**found["id"]),
+        began=str(found["began"]),
+        stage=None if found["stage"] is None else Stage[found["stage"]],
+        done=tuple(Stage[name] for name in found["done"]),
+        still={TopicPartition(str(row["topic"]), int(row["partition"])): int(row["end"]) for row in found["still"]},
+        earlier=Earlier(before, moved),
+    )

@@ -1,0 +1,162 @@
+"""What a guided move finds, plans and states. Frozen values; unknown is None, never 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from srm_spark.model import Flow, OffsetRange, TopicPartition
+
+
+class Kind(Enum):
+    """Which move it is."""
+
+    FAILOVER = "failover"
+    """A disaster: the source may be gone, and nobody waits for it."""
+    PLANNED_FAILOVER = "planned failover"
+    FAILBACK = "failback"
+    """A planned move over the flow of the other direction."""
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the source is there, and everything on it is copied before groups move."""
+        return self is not Kind.FAILOVER
+
+
+class Stage(Enum):
+    """What a move does, in this order; the text is what it says of itself."""
+
+    FENCE = "run the fence command, which stops the producers and consumers"
+    DRAIN = "wait until everything is copied and nothing new comes"
+    COMMIT = "set the offsets of the groups on the target"
+    CHECK = "read the offsets back and look at both sides once more"
+
+
+class Outcome(Enum):
+    """What becomes of a group on a partition."""
+
+    MOVES = "moves"
+    MOVED = "moved"
+    IN_STEP = "is there already"
+    STAYS = "not moved"
+
+
+@dataclass(frozen=True)
+class Range:
+    """How far one partition of the source has been copied. Offsets are those of the next record."""
+
+    partition: TopicPartition
+    remote: TopicPartition
+    replicated_to: int | None
+    """First offset on the source that is not on the target; None where nothing is recorded."""
+    source_end: int | None = None
+    """None where the source does not answer."""
+    source_start: int = 0
+    """The oldest record that is still there."""
+    target_end: int | None = None
+    """None where the remote partition is not there."""
+    hold: str | None = None
+    """Why it stands still at `replicated_to`."""
+    lost: tuple[OffsetRange, ...] = ()
+    """Deleted on the source before it was copied, as far as the newest progress says."""
+
+    @property
+    def missing(self) -> OffsetRange | None:
+        """What is on the source and not on the target; None where that is not known."""
+        if self.source_end is None:
+            return None
+        start = self.source_start if self.replicated_to is None else self.replicated_to
+        return OffsetRange(min(start, self.source_end), self.source_end)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What would be missing on the target if the source were gone now."""
+
+    records: int | None
+    """Source offsets that are not copied; None where the source does not answer."""
+    seconds: float | None
+    """Age of the oldest record that is not copied, 0.0 where all are; None where that is not known."""
+    progress_seconds: float | None = None
+    """Since the flow recorded progress last."""
+
+
+@dataclass(frozen=True)
+class GroupMove:
+    """One group on one partition. Offsets are those of the next record that it reads."""
+
+    group: str
+    remote: TopicPartition
+    """On the target."""
+    upstream: int
+    """Where it stands on the source."""
+    before: int | None
+    """Where it stood on the target before the move; None for nowhere."""
+    after: int | None
+    """Where it goes on on the target; None where that is not known."""
+    outcome: Outcome
+    standing: str
+    """How well its position translates, or why it does not."""
+    reason: str = ""
+    """Why it is not moved, or what its owner should know."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What both clusters said at one moment."""
+
+    source_down: str | None
+    """Why the source does not answer."""
+    owner: str | None
+    """The driver that runs the flow; None for nobody."""
+    ranges: tuple[Range, ...]
+    loss: Loss
+    moves: tuple[GroupMove, ...]
+    unknown: tuple[str, ...] = ()
+    """Groups whose position could not be found out, with the reason."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a move will do."""
+
+    kind: Kind
+    flow: Flow
+    """Over which the groups move: they consume on its source and go on on its target."""
+    world: World
+    stages: tuple[Stage, ...]
+    """What is left to do."""
+    done: tuple[Stage, ...] = ()
+    """What an earlier call has done, as its state file says."""
+    refusals: tuple[str, ...] = ()
+    """Why nothing is done at all."""
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        """What would not be safe."""
+        return (*self.refusals, *unsafe(self.world))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a move did."""
+
+    kind: Kind
+    flow: Flow
+    began: str
+    """UTC, ISO 8601; the first call's where it took several."""
+    ended: str
+    world: World
+    """As it was found at the end."""
+    unsafe: tuple[str, ...]
+    """What did not become safe, with the reason; empty where everything moved."""
+    next_steps: tuple[str, ...]
+
+
+def unsafe(world: World) -> tuple[str, ...]:
+    """Everything in it that is not safe: groups that stay, positions that are not known, partitions that are held."""
+    stays = [
+        f"group {move.group} on {move.remote}: {move.reason}" for move in world.moves if move.outcome is Outcome.STAYS
+    ]
+    held = [f"{r.partition} is held at {r.replicated_to}: {r.hold}" for r in world.ranges if r.hold is not None]
+    return (*stays, *(f"group {text}" for text in world.unknown), *held)
