@@ -93,7 +93,7 @@ def _row(position: GroupPosition, source_end: int | None, there: Committed | Non
         position.remote,
         position.committed.offset,
         found.downstream,
-        found.standing.value,
+        str(found),
         None if source_end is None else max(0, source_end - position.committed.offset),
         None if there is None else there.offset,
         None if there is None else max(0, position.target_end - there.offset),

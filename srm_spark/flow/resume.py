@@ -11,17 +11,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from srm_spark.codec import decode_offset_sync
-from srm_spark.errors import CodecError, SourceUnavailable, TargetUnavailable
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.offset_map import Maps
 from srm_spark.flow.progress import Position, record
 from srm_spark.flow.starts import Starts
-from srm_spark.kafka.control import ControlReader
+from srm_spark.flow.sync_history import newest_syncs
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.reports import FOREIGN_WRITER
-from srm_spark.model import Hold, OffsetRange, OffsetSync, ProgressDetail, TopicPartition
+from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.tail import TailMatch, match_tail
 
 log = logging.getLogger(__name__)
@@ -147,7 +146,7 @@ def _guessed(
     """Tails of partitions whose target end was never recorded: from the newest offset sync, else from both starts."""
     if not partitions:
         return []
-    syncs = read_syncs(ends)
+    syncs = newest_syncs(ends)
     source_first = ends.source.first_offsets(partitions)
     target_first = ends.target.first_offsets([remotes[partition] for partition in partitions])
     tails = []
@@ -163,27 +162,6 @@ def _guessed(
             )
             tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
     return tails
-
-
-def read_syncs(ends: Ends) -> dict[TopicPartition, OffsetSync]:
-    """The newest offset sync of each source partition, ours or MirrorMaker 2's; empty where there is no such topic."""
-    cluster, topic = ends.syncs_cluster, TopicPartition(ends.syncs_topic, 0)
-    end = cluster.end_offsets([topic]) if topic.topic in cluster.topics() else {}
-    if not end:
-        return {}
-    error = TargetUnavailable if ends.settings.syncs.on_target else SourceUnavailable
-    reader = ControlReader(cluster.settings, topic.topic, [0], f"{ends.settings.flow}|read-syncs", error)
-    found: dict[TopicPartition, OffsetSync] = {}
-    try:
-        for record in reader.read({0: end[topic]}, ends.settings.admin_timeout_seconds):
-            try:
-                sync = decode_offset_sync(record.key, record.value)
-            except CodecError:
-                continue
-            found[sync.partition] = sync
-    finally:
-        reader.close()
-    return found
 
 
 def _match(ends: Ends, tail: _Tail, source_end: int, route: Route) -> TailMatch:

@@ -1,0 +1,85 @@
+"""The offset syncs of one flow, ours and MirrorMaker 2's: for positions that the exact map does not know.
+
+Those are positions before the map begins: MirrorMaker 2 copied those records, or the map was lost. Where the map knows
+a position, its answer counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from srm_spark.codec import decode_offset_sync
+from srm_spark.errors import CodecError, SourceUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.followed import FollowedTopic
+from srm_spark.model import OffsetSync, TopicPartition
+from srm_spark.offset_sync_store import OffsetSyncStore
+
+
+class SyncReader:
+    """Follows the offset-syncs topic from its beginning."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._cluster = ends.syncs_cluster
+        error = TargetUnavailable if ends.settings.syncs.on_target else SourceUnavailable
+        role = f"{ends.settings.flow}|read-syncs"
+        self._followed = FollowedTopic(self._cluster, ends.syncs_topic, role, error, self._cluster.timeout)
+        self._is_there: bool | None = None
+
+    def new(self) -> Iterator[OffsetSync]:
+        """Syncs since the last call; none where there is no such topic. Raises where it cannot be read to its end."""
+        if self._is_there is None:
+            self._is_there = self._followed.topic in self._cluster.topics()
+        for record in self._followed.new_records() if self._is_there else ():
+            try:
+                yield decode_offset_sync(record.key, record.value)
+            except CodecError:
+                continue
+
+    def close(self) -> None:
+        """Stop reading; the next call starts at the beginning again."""
+        self._followed.close()
+        self._is_there = None
+
+
+def newest_syncs(ends: Ends) -> dict[TopicPartition, OffsetSync]:
+    """The newest offset sync of each source partition; empty where there is no such topic."""
+    reader = SyncReader(ends)
+    try:
+        return {sync.partition: sync for sync in reader.new()}
+    finally:
+        reader.close()
+
+
+class SyncHistory:
+    """What the syncs say about positions in front of the exact map; read when somebody stands there."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._reader = SyncReader(ends)
+        self._begins: dict[TopicPartition, int] = {}
+        self.stores: dict[TopicPartition, OffsetSyncStore] = {}
+        """By source partition, as of the last look."""
+
+    def refresh(self, begins: Mapping[TopicPartition, int]) -> None:
+        """Take in what is new; `begins` are the first source offsets that the exact map knows.
+
+        Syncs behind those are left out: each one would make the store coarser about the past, and the map is exact
+        there. Where a map begins somewhere else than before, all syncs are read again. Raises SourceUnavailable or
+        TargetUnavailable, and then nothing is known until the next call.
+        """
+        if any(begins.get(partition) != self._begins.get(partition) for partition in self.stores):
+            self.close()
+        self._begins = dict(begins)
+        try:
+            for sync in self._reader.new():
+                begin = self._begins.get(sync.partition)
+                if begin is None or sync.upstream <= begin:
+                    self.stores.setdefault(sync.partition, OffsetSyncStore()).add((sync.upstream, sync.downstream))
+        except (SourceUnavailable, TargetUnavailable):
+            self.close()  # half of them could speak of a copy that was made anew later
+            raise
+
+    def close(self) -> None:
+        """Forget everything, and stop reading."""
+        self.stores.clear()
+        self._reader.close()
