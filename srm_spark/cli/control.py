@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 
 from srm_spark.cli.groups import groups, offsets
+from srm_spark.cli.moves import failback, failover
 from srm_spark.cli.options import ERROR, FILE
 from srm_spark.cli.reload import read_pid, signal_driver
+from srm_spark.cli.translate import translate
 from srm_spark.config.document import json_schema, template
 from srm_spark.config.explain import Explanation, explain, resolved
 from srm_spark.config.load import Loaded, load
@@ -32,11 +34,16 @@ OUTPUT = click.option("-o", "--output", type=click.Choice(["text", "json"]), def
 def main(context: click.Context, files: Sequence[Path]) -> None:
     """Looks at and steers srm-spark."""
     if files:  # SRM's scripts write it in front of the command
-        context.default_map = {"offsets": {"files": files}, "groups": {"status": {"files": files}}}
+        of_offsets = {"export": {"files": files}, "translate": {"files": files}}
+        moves = {"failover": {"files": files}, "failback": {"files": files}}
+        context.default_map = {"offsets": of_offsets, "groups": {"status": {"files": files}}, **moves}
 
 
+main.add_command(failback)
+main.add_command(failover)
 main.add_command(groups)
 main.add_command(offsets)
+offsets.add_command(translate)
 
 
 @main.group()

@@ -26,10 +26,27 @@ CONFIG = click.option(
 )
 SOURCE = click.option("--source", required=True, metavar="ALIAS", help="Where the groups consume.")
 TARGET = click.option("--target", required=True, metavar="ALIAS", help="Where they go on.")
+EXPORT = "export"
 GROUP = click.option("--group", "names", default=".*", show_default=True, metavar="LIST", help="Names or regexes.")
 
 
-@click.command()
+class _Offsets(click.Group):
+    """`offsets --export …` is a command of its own, without a name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if is_named else [EXPORT, *args])
+
+
+@click.group(cls=_Offsets, options_metavar="[--export …]")
+def offsets() -> None:
+    """Where readers go on on the target: consumer groups, and offsets that are kept outside of Kafka.
+
+    offsets --export prints what kafka-consumer-groups can import; offsets --export --help says more.
+    """
+
+
+@offsets.command(EXPORT, hidden=True)
 @CONFIG
 @DEFINES
 @SOURCE
@@ -38,7 +55,7 @@ GROUP = click.option("--group", "names", default=".*", show_default=True, metava
 @click.option("--export", "is_export", is_flag=True, required=True, help="Print what kafka-consumer-groups can import.")
 @click.option("--format", "output", type=click.Choice(["csv", "json"]), default="csv", show_default=True)
 @click.option("--to", "path", type=FILE, help="Write it to this file instead.")
-def offsets(
+def export(
     *,
     files: Sequence[Path],
     defines: Sequence[str],
@@ -103,7 +120,7 @@ def status(*, files: Sequence[Path], defines: Sequence[str], source: str, target
 def _report(files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str) -> GroupReport:
     try:
         settings = load_settings(files, pairs(defines))
-        report = report_groups(_flow(settings.flows, source, target), NameFilter(split_list(names)))
+        report = report_groups(flow_of(settings.flows, source, target), NameFilter(split_list(names)))
     except SrmError as error:
         raise click.ClickException(str(error)) from error
     if report.source_down is not None:
@@ -113,7 +130,8 @@ def _report(files: Sequence[Path], defines: Sequence[str], source: str, target: 
     return report
 
 
-def _flow(flows: Sequence[FlowSettings], source: str, target: str) -> FlowSettings:
+def flow_of(flows: Sequence[FlowSettings], source: str, target: str) -> FlowSettings:
+    """The enabled flow between two aliases; anything else is a mistake of the command line."""
     for flow in flows:
         if (flow.flow.source, flow.flow.target) == (source, target):
             return flow

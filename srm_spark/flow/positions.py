@@ -1,5 +1,7 @@
 """Where consumer groups of the source stand on the target, by the exact offset map.
 
+Where the map has no answer, because MirrorMaker 2 copied those records, offset syncs are asked (see sync_history.py).
+
 A position here is one group on one partition of the source. Topics that flow are translated forward; remote topics of
 the target (`B.orders` on A, in the flow A->B) are translated back to what they are copies of, by the map of the reverse
 flow, which lies on the source: that is how groups fail back.
@@ -8,17 +10,19 @@ flow, which lies on the source: that is how groups fail back.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from srm_spark.checkpoints import Standing, Translation, translate, translate_back
+from srm_spark.checkpoints import UNMAPPED, Standing, Translation, translate, translate_back
 from srm_spark.config.rights import acl_name
-from srm_spark.errors import SourceUnavailable
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.filter_plugins import GROUPS, load_filter
 from srm_spark.filters import is_replicated
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.flow.sync_history import SyncHistory
 from srm_spark.kafka.groups import Committed, GroupOffsets, Groups
 from srm_spark.model import Checkpoint, TopicPartition
+from srm_spark.offset_files import Position
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,29 @@ class Positions:
     """Group → why the source does not tell where it stands."""
     no_way_back: str | None = None
     """Why groups that read remote topics are not translated back any further; None where they are."""
+    no_syncs: str | None = None
+    """Why positions that the map does not know are not translated by offset syncs; None where they are."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one position of the source lies on the target."""
+
+    remote: TopicPartition
+    translation: Translation
+    target_end: int
+    """End of the partition on the target; 0 where it does not exist."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """What is known about positions that were asked for."""
+
+    found: Mapping[Position, Place]
+    no_way_back: str | None
+    """Why remote topics are not translated back any further; None where they are."""
+    no_syncs: str | None
+    """Why positions that the map does not know are not translated by offset syncs; None where they are."""
 
 
 class Translator:
@@ -67,6 +94,7 @@ class Translator:
         back = f"mm2-offset-map.{settings.flow.target}.internal"
         self._back = OffsetMaps(ends.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
         self._back_topic = back
+        self._syncs = SyncHistory(ends)
         self._groups = Groups(ends.source, "DESCRIBE")
         chosen = settings.checkpoints
         self._filter = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
@@ -92,18 +120,55 @@ class Translator:
     def positions(self, groups: Iterable[str]) -> Positions:
         """Where these groups stand, now."""
         answers = self._groups.offsets(groups)
-        self._maps.refresh()
         asked = [(group, p, c) for group, answer in answers.items() for p, c in answer.committed.items()]
-        no_way_back = self._look_back() if any(self._is_back(p.topic) for _, p, _ in asked) else None
-        remotes = {p: remote for p in {p for _, p, _ in asked} if (remote := self._remote(p)) is not None}
+        places = self.places({(p, c.offset) for _, p, c in asked})
+        found = tuple(
+            GroupPosition(group, p, place.remote, c, place.translation, place.target_end)
+            for group, p, c in asked
+            if (place := places.found.get((p, c.offset))) is not None
+        )
+        return Positions(found, _refusals(answers), places.no_way_back, places.no_syncs)
+
+    def places(self, asked: Collection[Position]) -> Places:
+        """Where positions on the source lie on the target; those of topics that do not flow are left out."""
+        ways = {self._is_back(p.topic) for p, _ in asked}
+        if ways != {True}:  # going back takes the map of the reverse flow only
+            self._maps.refresh()
+        no_way_back = self._look_back() if True in ways else None
+        remotes = {p: remote for p in {p for p, _ in asked} if (remote := self._remote(p)) is not None}
         ends = self._ends.target.end_offsets(set(remotes.values()), waits=False)
         with self._maps.lock, self._back.lock:
-            found = tuple(
-                GroupPosition(group, p, remotes[p], c, self._translate(p, remotes[p], c, ends), ends.get(remotes[p], 0))
-                for group, p, c in asked
+            found = {
+                (p, offset): Place(remotes[p], self._translate(p, remotes[p], offset, ends), ends.get(remotes[p], 0))
+                for p, offset in asked
                 if p in remotes
-            )
-        return Positions(found, _refusals(answers), no_way_back)
+            }
+        sampled, no_syncs = self._sampled(found)
+        return Places({**found, **sampled}, no_way_back, no_syncs)
+
+    def _sampled(self, found: Mapping[Position, Place]) -> tuple[dict[Position, Place], str | None]:
+        """What offset syncs say of the positions that the map does not know; and why they cannot be read."""
+        unknown = {
+            (p, offset): place
+            for (p, offset), place in found.items()
+            if place.translation.standing in UNMAPPED and place.target_end > 0 and not self._is_back(p.topic)
+        }
+        if not unknown:
+            return {}, None
+        with self._maps.lock:
+            begins = {p: known.source.start for p, known in self._maps.maps.items() if known.source is not None}
+            firsts = {p: self._maps.maps[p].downstream(begins[p]) for p, _ in unknown if p in begins}
+        try:
+            self._syncs.refresh(begins)
+        except (SourceUnavailable, TargetUnavailable) as error:
+            return {}, f"positions that the offset map does not know are not translated by offset syncs: {error}"
+        sampled = {}
+        for (p, offset), place in unknown.items():
+            first = firsts.get(p) if offset < begins.get(p, 0) else None
+            limit = place.target_end if first is None else min(first, place.target_end)
+            if (translation := self._syncs.sample(p, offset, limit)) is not None:
+                sampled[p, offset] = replace(place, translation=translation)
+        return sampled, None
 
     def _look_back(self) -> str | None:
         """Take in the map of the reverse flow; why not, where that fails: groups that go forward do not need it."""
@@ -117,20 +182,17 @@ class Translator:
     def close(self) -> None:
         """Let go of the connections; the flow's maps are left alone."""
         self._back.close()
+        self._syncs.close()
         self._groups.close()
 
     def _translate(
-        self,
-        partition: TopicPartition,
-        remote: TopicPartition,
-        committed: Committed,
-        ends: Mapping[TopicPartition, int],
+        self, partition: TopicPartition, remote: TopicPartition, offset: int, ends: Mapping[TopicPartition, int]
     ) -> Translation:
         if self._is_back(partition.topic):
-            return translate_back(self._back.maps.get(remote), committed.offset, ends.get(remote))
+            return translate_back(self._back.maps.get(remote), offset, ends.get(remote))
         if remote not in ends:
-            return Translation(Standing.UNMAPPED, committed.offset)
-        return translate(self._maps.maps.get(partition), committed.offset, ends[remote])
+            return Translation(Standing.UNMAPPED, offset)
+        return translate(self._maps.maps.get(partition), offset, ends[remote])
 
     def _remote(self, partition: TopicPartition) -> TopicPartition | None:
         """The same partition on the target; None where its topic does not flow, in either direction."""

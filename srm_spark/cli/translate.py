@@ -1,0 +1,78 @@
+"""`srm-control offsets translate`: a file of offsets that are kept outside of Kafka, for the other side of a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from srm_spark.cli.groups import CONFIG, SOURCE, TARGET, flow_of
+from srm_spark.cli.options import DEFINES, DIFFERENT, ERROR, FILE, OK, pairs
+from srm_spark.config import load_settings
+from srm_spark.errors import OffsetFileError, SrmError
+from srm_spark.flow.kept_outside import TranslatedPositions, translate_positions
+from srm_spark.offset_files import FORMATS, OffsetFile, parse_offsets
+
+
+@click.command()
+@CONFIG
+@DEFINES
+@SOURCE
+@TARGET
+@click.option("--file", "origin", required=True, type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="auto", show_default=True, help="Of the file.")
+@click.option("--to", "path", type=FILE, help="Write to this file instead of printing.")
+@click.option("--partial", "is_partial", is_flag=True, help="Leave out what cannot be translated, and write the rest.")
+def translate(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    source: str,
+    target: str,
+    origin: Path,
+    kind: str,
+    path: Path | None,
+    is_partial: bool,
+) -> None:
+    """Translates offsets of Spark, Flink or Kafka Connect that are kept in a file, by the exact offset map.
+
+    Takes a file from offsets/ of a Spark checkpoint, {"topic":{"partition":offset}} as JSON (startingOffsets) or YAML,
+    or what GET /connectors/NAME/offsets of Kafka Connect answers; prints the same with the topics and offsets of the
+    target. An offset is the next record to be read. The source may be down, unless its remote topics go back.
+
+    Exit code 3 where something could not be translated; then nothing is written without --partial.
+    """
+    try:
+        settings = load_settings(files, pairs(defines))
+        file = parse_offsets(origin.read_text(encoding="utf-8"), kind)
+        done = translate_positions(flow_of(settings.flows, source, target), file.positions)
+    except (OffsetFileError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{origin}: {error}") from error
+    except SrmError as error:
+        raise click.ClickException(str(error)) from error
+    refusals = _tell(origin, file, done)
+    if (refusals and not is_partial) or not done.found:
+        click.echo("nothing was written", err=True)
+        raise SystemExit(DIFFERENT if refusals else ERROR)
+    text = file.render(done.found)
+    if path is None:
+        click.echo(text, nl=False)
+    else:
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+        click.echo(f"{len(done.found)} offsets written to {path}", err=True)
+    raise SystemExit(DIFFERENT if refusals else OK)
+
+
+def _tell(origin: Path, file: OffsetFile, done: TranslatedPositions) -> int:
+    """Say everything at once; how many entries have no counterpart."""
+    for problem in file.problems:
+        click.echo(f"{origin}: {problem}", err=True)
+    for (partition, offset), why in done.refusals.items():
+        click.echo(f"{origin}: {partition} at {offset} cannot be translated: {why}", err=True)
+    for (partition, offset), remark in done.remarks.items():
+        click.echo(f"{origin}: {partition} at {offset}: {remark}", err=True)
+    return len(file.problems) + len(done.refusals)
