@@ -72,6 +72,16 @@ def next_record(consumer: Consumer) -> Message:
     return found
 
 
+def take(consumer: Consumer, count: int) -> list[bytes]:
+    """Read and commit so many records, one by one; their values."""
+    found = []
+    for _ in range(count):
+        message = next_record(consumer)
+        consumer.commit(message=message, asynchronous=False)
+        found.append(message.value() or b"")
+    return found
+
+
 def read_checkpoints(cluster: Kafka, topic: str) -> dict[tuple[str, str, int], list[Checkpoint]]:
     """Every checkpoint in order; (group, topic, partition) → history."""
     found: dict[tuple[str, str, int], list[Checkpoint]] = {}

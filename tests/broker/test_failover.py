@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer
 
 from srm_spark.flow.status import FlowState
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON
-from tests.group_io import committed, member, next_record
+from tests.group_io import committed, member, take
 from tests.kafka_io import Kafka, Record, numbered, produce
 
 FAST = {
@@ -28,16 +27,6 @@ def dying() -> Iterator[LocalKafka]:
     """A cluster that the test may kill."""
     with LocalKafka("dying") as cluster:
         yield cluster
-
-
-def take(consumer: Consumer, count: int) -> list[bytes]:
-    """Read and commit so many records."""
-    found = []
-    for _ in range(count):
-        message = next_record(consumer)
-        consumer.commit(message=message, asynchronous=False)
-        found.append(message.value() or b"")
-    return found
 
 
 def test_a_group_fails_over_and_back(dying: LocalKafka, secondary: KafkaCluster, start: Start, unique: str) -> None:

@@ -1,0 +1,37 @@
+"""Groups, ranges and worlds for the tests of plans."""
+
+from __future__ import annotations
+
+from srm_spark.checkpoints import Standing, Translation
+from srm_spark.flow.positions import GroupPosition
+from srm_spark.kafka.groups import Committed
+from srm_spark.model import Flow, TopicPartition
+from srm_spark.plan.world import GroupMove, Loss, Outcome, Range, World
+
+FLOW = Flow("A", "B")
+PARTITION, REMOTE = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+
+
+def position(
+    upstream: int = 10, downstream: int | None = 7, *, seen: int | None = None, standing: Standing = Standing.EXACT
+) -> GroupPosition:
+    """Group `g` on `orders`; `seen` is as far as the map knows what it has read."""
+    found = Translation(standing, upstream if seen is None else seen, downstream)
+    return GroupPosition("g", PARTITION, REMOTE, Committed(upstream, "kept"), found, 20)
+
+
+def copied(replicated_to: int | None = 10, source_end: int | None = 10, *, partition: int = 0) -> Range:
+    """One partition of `orders`."""
+    return Range(TopicPartition("orders", partition), TopicPartition("A.orders", partition), replicated_to, source_end)
+
+
+def move(
+    outcome: Outcome = Outcome.MOVED, *, group: str = "g", before: int | None = None, reason: str = ""
+) -> GroupMove:
+    """A group on `A.orders` that goes to 7."""
+    return GroupMove(group, REMOTE, 10, before, 7, outcome, "exact", reason)
+
+
+def world(*moves: GroupMove, ranges: tuple[Range, ...] = (copied(),), down: str | None = None) -> World:
+    """Both sides, with a driver."""
+    return World(down, "a driver", ranges, Loss(0, 0.0, 1.0), moves or (move(),))

@@ -1,0 +1,83 @@
+"""What people read before and after a move."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from srm_spark.cli.control import main
+from srm_spark.cli.moves_view import plan_text, statement_text
+from srm_spark.model import Flow, OffsetRange
+from srm_spark.plan import Kind, Outcome, Plan, Statement
+from srm_spark.plan.document import plan_document, statement_document
+from srm_spark.plan.planning import make_plan
+from srm_spark.plan.world import Loss, World
+from tests.unit.plan.examples import FLOW, copied, move, world
+
+
+def test_a_plan_says_what_would_be_lost_and_what_is_not_known() -> None:
+    there = replace(world(), loss=Loss(12, 3.4, 1.0))
+    assert "not on B: 12 records, up to 3 s old; progress" in plan_text(plan(there))
+    assert "12 records, unknown age" in plan_text(plan(replace(there, loss=Loss(12, None, 1.0))))
+    gone = replace(world(down="no answer"), loss=Loss(None, None, 40.0))
+    text = plan_text(plan(gone))
+    assert "source A: gone: no answer" in text
+    assert "not on B: unknown, since A cannot be asked. Progress was recorded last 40 s ago" in text
+    assert "nobody runs the flow" in plan_text(plan(replace(gone, owner=None)))
+
+
+def test_a_plan_lists_groups_stages_and_what_is_not_safe() -> None:
+    text = plan_text(plan(world(move(Outcome.MOVES), move(Outcome.STAYS, group="h", reason="busy"))))
+    assert "groups: 2, on 2 partitions: 1 moves, 1 not moved" in text
+    assert "not safe\n  group h on A.orders-0: busy" in text
+    assert "what will be done\n  1. set the offsets" in text
+    (row,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["g"]]
+    assert row == ["g", "A.orders", "0", "10", "-", "7", "moves", "exact"]
+
+
+def test_a_statement_tells_ranges_and_next_steps() -> None:
+    ranges = (copied(10, 10), replace(copied(4, None, partition=1), hold="too large", lost=(OffsetRange(1, 3),)))
+    said = Statement(Kind.FAILBACK, Flow("B", "A"), "begin", "end", world(ranges=ranges), (), ("do this",))
+    text = statement_text(said)
+    assert text.startswith("failback of A->B, over B->A, began begin, ended end")
+    assert "orders-0 -> A.orders-0: up to 9; not copied: 0 records" in text
+    assert "orders-1 -> A.orders-1: up to 3; not copied: unknown; held: too large; lost before: 1 to 2" in text
+    assert "not safe\n  nothing" in text
+    assert text.endswith("next\n  do this")
+
+
+def test_both_are_plain_json() -> None:
+    found = json.loads(json.dumps(plan_document(plan(world()))))
+    assert [stage["stage"] for stage in found["stages"]] == ["commit", "check"]
+    said = Statement(Kind.FAILOVER, FLOW, "begin", "end", world(), ("x",), ("y",))
+    document = json.loads(json.dumps(statement_document(said)))
+    assert document["groups"][0]["after"] == 7
+    assert document["ranges"][0]["missing"] == 0
+    assert (document["unsafe"], document["next_steps"]) == (["x"], ["y"])
+
+
+def test_the_commands_say_what_their_exit_codes_mean() -> None:
+    answer = CliRunner().invoke(main, ["failover", "--help"])
+    assert "Exit code 0: everything moved" in " ".join(answer.stdout.split())
+
+
+def test_a_fence_is_for_planned_moves() -> None:
+    answer = CliRunner().invoke(main, ["failover", "--config", "none", "--flow", "A->B", "--fence", "x"])
+    assert answer.exit_code == 2
+    assert "add --planned" in answer.output
+
+
+def test_a_flow_that_is_not_configured_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "srm.properties"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n")
+    answer = CliRunner().invoke(main, ["failback", "--config", str(path), "--flow", "A->B"])
+    assert answer.exit_code == 1
+    assert "a failback of A->B takes the flow of the other direction" in answer.stderr
+    assert "enabled: A->B" in answer.stderr
+
+
+def plan(found: World) -> Plan:
+    return make_plan(Kind.FAILOVER, FLOW, found, fenced=False, state=None)
