@@ -27,6 +27,10 @@ class Standing(Enum):
     BEYOND = "the remote partition ends before it: it was truncated or created anew"
 
 
+OUTSIDE_THE_MAP = (Standing.EMPTY, Standing.UNMAPPED, Standing.UNKNOWN)
+"""Positions of which our map cannot tell; somebody else may have copied those records."""
+
+
 @dataclass(frozen=True)
 class Translation:
     """A position on both sides; no `downstream` where there is none, and `standing` says why."""

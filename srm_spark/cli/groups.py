@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -28,6 +28,8 @@ SOURCE = click.option("--source", required=True, metavar="ALIAS", help="Where th
 TARGET = click.option("--target", required=True, metavar="ALIAS", help="Where they go on.")
 EXPORT = "export"
 GROUP = click.option("--group", "names", default=".*", show_default=True, metavar="LIST", help="Names or regexes.")
+_SHOWN = 5
+"""Names of groups in one line."""
 
 
 class _Offsets(click.Group):
@@ -100,21 +102,38 @@ def groups() -> None:
 @GROUP
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
 def status(*, files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str, output: str) -> None:
-    """Prints where groups stand on both sides, with their lag, and how well their positions translate."""
+    """Prints where groups stand on both sides, with their lag, how well they translate, and why one is not synced.
+
+    Groups that the flow does not take are named below the table, with the rule that leaves them out.
+    """
     report = _report(files, defines, source, target, names)
     if output == "json":
-        click.echo(json.dumps([_as_json(row) for row in report.rows], indent=2))
+        document = {"positions": [_as_json(row) for row in report.rows], "not_taken": report.left_out}
+        click.echo(json.dumps(document, indent=2))
         return
     table = Table("group", "topic", box=None)
     numbers = ("partition", f"on {source}", "lag", f"goes on on {target} at", f"committed on {target}", "lag there")
     for title in numbers:
         table.add_column(title, justify="right")
     table.add_column("translation")
+    table.add_column("group offset sync")
     for row in report.rows:
         here, there = (row.upstream, row.source_lag), (row.downstream, row.target_offset, row.target_lag)
         cells = ["-" if number is None else str(number) for number in (row.remote.partition, *here, *there)]
-        table.add_row(row.group, row.remote.topic, *cells, row.standing)
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+        table.add_row(row.group, row.remote.topic, *cells, row.standing, row.sync or "-")
+    Console(width=None if sys.stdout.isatty() else 240).print(table)
+    for line in _left_out(report.left_out):
+        click.echo(line)
+
+
+def _left_out(groups: Mapping[str, str]) -> Iterator[str]:
+    """One line per reason: how many groups, and the first of them."""
+    reasons: dict[str, list[str]] = {}
+    for group, why in sorted(groups.items()):
+        reasons.setdefault(why, []).append(group)
+    for why, names in sorted(reasons.items()):
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield f"not taken ({why}): {', '.join(names[:_SHOWN])}{more}"
 
 
 def _report(files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str) -> GroupReport:

@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from srm_spark.errors import FlowError
+from srm_spark.errors import FlowError, SourceUnavailable
 from srm_spark.flow.checkpoint import Checkpoints
 from srm_spark.flow.clusters import Ends
+from srm_spark.flow.group_choice import NO_CONSUMER_GROUP
 from srm_spark.flow.group_sync import GroupSync, Synced, SyncState
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.positions import Positions, Translator
@@ -22,6 +23,8 @@ from srm_spark.flow.progress import ensure_topic
 log = logging.getLogger(__name__)
 
 _WAIT_SECONDS = 0.5
+_OTHERS_SECONDS = 60.0
+"""The call that lists share and streams groups makes the brokers describe every group."""
 _REST = 10.0
 """After a round that records caused, rest so many times as long as it took: groups must not cost more than records."""
 
@@ -51,7 +54,7 @@ class ConsumerGroups:
         self._is_made = False
         self._told: dict[str, str | None] = {}
         """The newest of what is said once per change."""
-        self._next_look = self._next_emit = self._next_sync = self._rest_until = 0.0
+        self._next_look = self._next_emit = self._next_sync = self._next_others = self._rest_until = 0.0
         self._moved = threading.Event()
         self._stop = threading.Event()
         self._failure: str | None = None
@@ -85,12 +88,14 @@ class ConsumerGroups:
         now = time.monotonic()
         if now >= self._next_look:
             self._groups = self._translator.groups()
-            self._tell_once("unseen", self._translator.unseen(self._groups))
+            self._tell_once("unseen", self._translator.choice.unseen(self._groups))
+            self._tell_others(now)
             again = self._chosen.refresh_seconds if self._chosen.refresh_enabled else float("inf")
             self._next_look = now + again
         self._moved.clear()
         positions = self._translator.positions(self._groups)
         self._tell_once("no way back", positions.no_way_back)
+        self._tell_once("no syncs", positions.no_syncs)
         if self._chosen.emit_enabled:
             if not self._is_made:
                 ensure_topic(self._ends.target, self._checkpoints.spec)
@@ -137,6 +142,19 @@ class ConsumerGroups:
         if said is not None and said != self._told.get(subject):
             log.info("flow=%s %s", self._ends.settings.flow, said)
         self._told[subject] = said
+
+    def _tell_others(self, now: float) -> None:
+        """Name the groups of other kinds, once: who looks for them here must learn that they are not moved."""
+        if now < self._next_others:
+            return
+        self._next_others = now + _OTHERS_SECONDS
+        try:
+            others = self._translator.choice.others()
+        except SourceUnavailable as error:  # nothing that the groups which are synced depend on
+            self._tell_once("others", f"share and streams groups are not known: {error}")
+            return
+        for name in others:
+            self._tell_once(f"group {name}", f"group={name} is not synced: {NO_CONSUMER_GROUP}")
 
     def _tell(self, synced: tuple[Synced, ...]) -> None:
         """Log what changed since the last round, a line per group and verdict."""

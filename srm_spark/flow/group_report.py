@@ -5,17 +5,17 @@ While the source answers, positions are what it says now; when it is down, the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.filters import NameFilter
 from srm_spark.flow.checkpoint import Checkpoints
 from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.group_sync import GroupSync, Synced, SyncState
 from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.flow.positions import GroupPosition, Translator
-from srm_spark.kafka.groups import Committed, Groups
+from srm_spark.flow.positions import Translator
 from srm_spark.model import TopicPartition
 
 _SECONDS = 15.0
@@ -41,6 +41,8 @@ class GroupRow:
     """What the group has committed on the target; None for nothing."""
     target_lag: int | None = None
     """Records of the target from there to its end; None without such an offset."""
+    sync: str | None = None
+    """What group offset sync makes of it, or why it leaves it alone; None where the source is down."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class GroupReport:
     """Why the rows come from checkpoints; None where the source answered."""
     refusals: tuple[str, ...] = ()
     """Groups that could not be asked or translated, with the reason."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Groups of the source that the flow does not take → why."""
 
 
 def report_groups(settings: FlowSettings, groups: NameFilter) -> GroupReport:
@@ -66,38 +70,46 @@ def report_groups(settings: FlowSettings, groups: NameFilter) -> GroupReport:
 def _now(ends: Ends, groups: NameFilter) -> GroupReport:
     flow = ends.settings.flow
     maps = OffsetMaps(ends.target, ends.settings.map_topic, f"{flow}|groups", TargetUnavailable)
-    translator, theirs = Translator(ends, maps), Groups(ends.target, "DESCRIBE")
+    translator, sync = Translator(ends, maps), GroupSync(ends)
     try:
         names = [name for name in translator.groups() if groups.matches(name)]
         positions = translator.positions(names)
-        source_ends = ends.source.end_offsets({found.partition for found in positions.found}, waits=False)
-        committed = theirs.offsets({position.group for position in positions.found})
-        rows = tuple(
-            _row(
-                position, source_ends.get(position.partition), committed[position.group].committed.get(position.remote)
-            )
-            for position in positions.found
+        source_ends = ends.source.end_offsets({one.partition for one in positions.found}, waits=False)
+        is_enabled = ends.settings.checkpoints.sync_enabled
+        verdicts = sorted(
+            sync.sync(positions, commits=False), key=lambda one: (one.position.group, one.position.remote)
         )
+        rows = tuple(_row(one, source_ends.get(one.position.partition), is_enabled=is_enabled) for one in verdicts)
         refusals = [f"{group}: {why}" for group, why in positions.refusals.items()]
-        return GroupReport(rows, None, (*refusals, *([positions.no_way_back] if positions.no_way_back else [])))
+        whole = [text for text in (positions.no_way_back, positions.no_syncs) if text is not None]
+        left_out = {name: why for name, why in translator.choice.left_out().items() if groups.matches(name)}
+        return GroupReport(rows, None, (*refusals, *whole), left_out)
     finally:
         translator.close()
-        theirs.close()
+        sync.close()
         maps.close()
 
 
-def _row(position: GroupPosition, source_end: int | None, there: Committed | None) -> GroupRow:
-    found = position.translation
+def _row(found: Synced, source_end: int | None, *, is_enabled: bool) -> GroupRow:
+    position, there = found.position, found.before
+    translation, committed = position.translation, position.committed.offset
     return GroupRow(
         position.group,
         position.remote,
-        position.committed.offset,
-        found.downstream,
-        str(found),
-        None if source_end is None else max(0, source_end - position.committed.offset),
-        None if there is None else there.offset,
-        None if there is None else max(0, position.target_end - there.offset),
+        committed,
+        translation.downstream,
+        str(translation),
+        None if source_end is None else max(0, source_end - committed),
+        there,
+        None if there is None else max(0, position.target_end - there),
+        _sync(found) if is_enabled else "not synced: sync.group.offsets.enabled is false",
     )
+
+
+def _sync(found: Synced) -> str:
+    # Why there is no translation is said already.
+    tells = found.detail and found.state is not SyncState.UNTRANSLATED
+    return f"{found.state.value} ({found.detail})" if tells else found.state.value
 
 
 def _from_checkpoints(ends: Ends, groups: NameFilter) -> Iterable[GroupRow]:

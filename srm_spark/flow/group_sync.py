@@ -54,14 +54,15 @@ class GroupSync:
 
     def sync(self, positions: Positions, *, commits: bool = True) -> tuple[Synced, ...]:
         """Commit what is due, or only tell what would be; one verdict per position."""
+        current = self._groups.offsets({position.group for position in positions.found})
         wanted: dict[str, dict[TopicPartition, GroupPosition]] = {}
         verdicts = []
         for position in positions.found:
             if position.translation.downstream is None:
-                verdicts.append(Synced(position, SyncState.UNTRANSLATED, position.translation.standing.value))
+                before = _offset(current[position.group].committed.get(position.remote))
+                verdicts.append(Synced(position, SyncState.UNTRANSLATED, str(position.translation), before))
             else:
                 wanted.setdefault(position.group, {})[position.remote] = position
-        current = self._groups.offsets(wanted)
         for group, mine in wanted.items():
             answer = current[group]
             if answer.refusal is not None:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from srm_spark.checkpoints import UNMAPPED, Standing, Translation, translate, translate_back
-from srm_spark.config.rights import acl_name
+from srm_spark.checkpoints import OUTSIDE_THE_MAP, Standing, Translation, translate, translate_back
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.filter_plugins import GROUPS, load_filter
 from srm_spark.filters import is_replicated
 from srm_spark.flow.clusters import Ends
+from srm_spark.flow.group_choice import GroupChoice
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.sync_history import SyncHistory
 from srm_spark.kafka.groups import Committed, GroupOffsets, Groups
@@ -96,26 +95,11 @@ class Translator:
         self._back_topic = back
         self._syncs = SyncHistory(ends)
         self._groups = Groups(ends.source, "DESCRIBE")
-        chosen = settings.checkpoints
-        self._filter = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
+        self.choice = GroupChoice(settings, self._groups)
 
     def groups(self) -> list[str]:
         """The groups of the source that the flow takes."""
-        return [name for name in self._groups.names() if self._filter.matches(name)]
-
-    def unseen(self, groups: Collection[str]) -> str | None:
-        """What the filter asks for and the source does not show; None where nothing is missing.
-
-        A group that we may not describe looks exactly like one that does not exist.
-        """
-        chosen = self._ends.settings.checkpoints.groups
-        names = [name for pattern in chosen if not (name := acl_name(pattern)).endswith("*")]
-        missing = [name for name in names if name not in groups]
-        if groups and not missing:
-            return None
-        what = f"group {', '.join(missing)}" if missing else f"a group that matches {','.join(chosen)}"
-        alias = self._ends.settings.flow.source
-        return f"{alias} does not show {what}: there is none, or DESCRIBE on it is not allowed"
+        return self.choice.taken()
 
     def positions(self, groups: Iterable[str]) -> Positions:
         """Where these groups stand, now."""
@@ -151,7 +135,7 @@ class Translator:
         unknown = {
             (p, offset): place
             for (p, offset), place in found.items()
-            if place.translation.standing in UNMAPPED and place.target_end > 0 and not self._is_back(p.topic)
+            if place.translation.standing in OUTSIDE_THE_MAP and place.target_end > 0 and not self._is_back(p.topic)
         }
         if not unknown:
             return {}, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from srm_spark.checkpoints import Translation, sample
 from srm_spark.codec import decode_offset_sync
 from srm_spark.errors import CodecError, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Ends
@@ -78,6 +79,11 @@ class SyncHistory:
         except (SourceUnavailable, TargetUnavailable):
             self.close()  # half of them could speak of a copy that was made anew later
             raise
+
+    def sample(self, partition: TopicPartition, upstream: int, limit: int) -> Translation | None:
+        """What the syncs say of one position (see `srm_spark.checkpoints.sample`); None where they say nothing."""
+        store = self.stores.get(partition)
+        return None if store is None else sample(store, upstream, limit)
 
     def close(self) -> None:
         """Forget everything, and stop reading."""

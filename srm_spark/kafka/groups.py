@@ -48,10 +48,7 @@ class Groups:
         self._fetch = OffsetFetch(cluster.settings, cluster.properties, f"{cluster.role}|groups")
 
     def names(self) -> list[str]:
-        """Every group of consumers that we may see, of the classic and of the new protocol.
-
-        Share and streams groups are no consumer groups (KIP-932, KIP-1071): the client leaves them out.
-        """
+        """Every group of consumers that we may see, of the classic and of the new protocol; see `others`."""
         try:
             found = self._cluster.admin.list_consumer_groups(**self._limits()).result()
         except KafkaException as error:
@@ -59,6 +56,19 @@ class Groups:
         if found.errors and not found.valid:
             raise self._cluster.failure("list the groups", KafkaException(found.errors[0]), "DESCRIBE on the groups")
         return sorted(group.group_id for group in found.valid)
+
+    def others(self) -> list[str]:
+        """Share groups (KIP-932) and streams groups (KIP-1071), which are no consumer groups.
+
+        The client cannot tell the two apart: they are those that its older call lists as dead groups without a
+        protocol, and the newer one not at all.
+        """
+        try:
+            found = self._cluster.admin.list_groups(timeout=self._cluster.timeout)
+        except KafkaException as error:
+            raise self._cluster.failure("list all groups", error, "DESCRIBE on the groups") from error
+        unnamed = {str(group.id) for group in found if not group.protocol_type and group.state == "Dead"}
+        return sorted(unnamed.difference(self.names())) if unnamed else []
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
         """Where each group stands; partitions without a committed offset are left out."""

@@ -55,7 +55,7 @@ def test_offsets_are_exported_for_kafkas_own_tool_also_when_the_source_is_down(
     assert (answer.exit_code, answer.stdout.splitlines()) == (0, wanted), answer.output
     rows = {
         (row["group"], row["partition"]): row
-        for row in json.loads(run(path, "groups", "status", *flow, "-o", "json").stdout)
+        for row in json.loads(run(path, "groups", "status", *flow, "-o", "json").stdout)["positions"]
     }
     assert rows[ours, 0]["source_lag"] == 6
     assert rows[ours, 1]["downstream"] == 7
