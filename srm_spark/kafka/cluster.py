@@ -32,13 +32,13 @@ _MOVING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.REPLICA_NOT_AVAILABLE,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError._NOENT,
 )
 """A partition that was just created or moves to another broker answers so for a while, one of 1000 new ones for half a
 minute; `_NOENT` is no leader known."""
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT)
+_STALE = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
+"""An admin client that listed offsets before a partition's leader changed goes on with the old epoch for minutes."""
 _RETRY_SECONDS = 0.2
 _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
@@ -244,20 +244,27 @@ class Cluster:
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
         asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
         found: dict[TopicPartition, ListOffsetsResultInfo] = {}
-        deadline = time.monotonic() + (self.timeout if waits else 0.0)
+        begun = time.monotonic()
+        deadline, last = begun + (self.timeout if waits else 0.0), begun + self.timeout
         while asked:
             late: dict[KafkaTopicPartition, OffsetSpec] = {}
+            is_stale = False
             for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
                 try:
                     found[TopicPartition(kafka.topic, kafka.partition)] = future.result()
                 except KafkaException as error:
                     code = error.args[0].code()
-                    if code in _MOVING and time.monotonic() < deadline:
+                    if code in _STALE and time.monotonic() < last:
+                        is_stale = True
+                        late[kafka] = spec
+                    elif code in _MOVING and time.monotonic() < deadline:
                         late[kafka] = spec
                     elif code not in _GONE:
                         what, right = f"list offsets of {kafka.topic}-{kafka.partition}", "DESCRIBE on topic"
                         raise self.failure(what, error, f"{right} {kafka.topic}") from error
             asked = late
+            if is_stale:
+                self._admin = self._make_admin()  # one that knows no epoch yet
             if asked:
                 time.sleep(_RETRY_SECONDS)
         return found

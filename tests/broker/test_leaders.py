@@ -1,0 +1,27 @@
+"""What the product asks of a cluster whose partitions get another leader epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import SourceUnavailable
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.model import TopicPartition
+from srm_spark.testing import LocalKafka
+from tests.kafka_io import Kafka, numbered
+
+
+def test_offsets_are_listed_after_a_change_of_leader(local_kafka: Callable[..., LocalKafka]) -> None:
+    """The client library would go on asking with the epoch that it knew, until its metadata is five minutes old."""
+    broker = local_kafka("leaders")
+    kafka = Kafka(broker)
+    kafka.create("t")
+    kafka.write("t", numbered(3))
+    place = TopicPartition("t", 0)
+    cluster = Cluster(ClusterSettings("a", broker.bootstrap_servers), SourceUnavailable, timeout=30)
+    assert cluster.end_offsets([place]) == {place: 3}
+    broker.kill()
+    broker.start()
+    assert cluster.end_offsets([place]) == {place: 3}
+    assert cluster.first_offsets([place]) == {place: 0}
