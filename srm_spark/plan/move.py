@@ -19,7 +19,7 @@ from srm_spark.plan.fence import run_fence
 from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
 from srm_spark.plan.preflight import Preflight
 from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, write_whole
-from srm_spark.plan.world import GroupMove, Kind, Outcome, Plan, Stage, Statement, World
+from srm_spark.plan.world import GroupMove, Kind, Outcome, Plan, Stage, Statement, World, standing
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class Move:
                 self._tell(f"{count} records to copy")
                 told = count
             if time.monotonic() > deadline:
-                return (self._not_drained(count, stillness.moving),)
+                return (self._not_drained(count, stillness.moving), *standing(ranges))
             time.sleep(_POLL_SECONDS)
 
     def _not_drained(self, count: int, moving: str | None) -> str:

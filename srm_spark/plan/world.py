@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,6 +68,11 @@ class Range:
             return None
         start = self.source_start if self.replicated_to is None else self.replicated_to
         return OffsetRange(min(start, self.source_end), self.source_end)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was never anything to copy."""
+        return not self.source_end and not self.replicated_to
 
 
 @dataclass(frozen=True)
@@ -154,9 +160,19 @@ class Statement:
 
 
 def unsafe(world: World) -> tuple[str, ...]:
-    """Everything in it that is not safe: groups that stay, positions that are not known, partitions that are held."""
+    """Everything in it that is not safe: groups that stay, positions that are not known, partitions that stand."""
     stays = [
         f"group {move.group} on {move.remote}: {move.reason}" for move in world.moves if move.outcome is Outcome.STAYS
     ]
-    held = [f"{r.partition} is held at {r.replicated_to}: {r.hold}" for r in world.ranges if r.hold is not None]
-    return (*stays, *(f"group {text}" for text in world.unknown), *held)
+    return (*stays, *(f"group {text}" for text in world.unknown), *standing(world.ranges))
+
+
+def standing(ranges: Sequence[Range]) -> tuple[str, ...]:
+    """Partitions that are not copied any further, with the reason."""
+    held = [f"{found.partition} is held at {found.replicated_to}: {found.hold}" for found in ranges if found.hold]
+    absent = [
+        f"{found.remote} is not there, so nothing of {found.partition} is"
+        for found in ranges
+        if found.target_end is None and not found.is_empty
+    ]
+    return (*held, *absent)

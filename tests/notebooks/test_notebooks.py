@@ -46,6 +46,20 @@ def test_quickstart(tmp_path: Path) -> None:
     assert len(images) == 1, "the plot of lag and rate"
 
 
+@pytest.mark.timeout(RUN_SECONDS + 60)
+def test_failover(tmp_path: Path) -> None:
+    cells = run(NOTEBOOKS / "failover.ipynb", tmp_path)
+    text = "\n".join(said for cell in cells for said in texts(cell))
+    assert "the group has read 250 of 400 orders" in text
+    assert "records that may be missing: None" in text
+    assert text.count("not safe: []") == 2
+    assert "start the consumers of billing on secondary; their topics there are orders, primary.orders" in text
+    assert "records not copied: 0" in text
+    assert "orders: 580 read: 580 skipped: 0" in text
+    assert "read twice: 0" in text
+    assert "stopped cleanly: True" in text
+
+
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)
 def test_what_is_committed_was_not_run(path: Path) -> None:
     cells = json.loads(path.read_text())["cells"]

@@ -22,7 +22,8 @@ def position(
 
 def copied(replicated_to: int | None = 10, source_end: int | None = 10, *, partition: int = 0) -> Range:
     """One partition of `orders`."""
-    return Range(TopicPartition("orders", partition), TopicPartition("A.orders", partition), replicated_to, source_end)
+    remote = TopicPartition("A.orders", partition)
+    return Range(TopicPartition("orders", partition), remote, replicated_to, source_end, target_end=7)
 
 
 def move(

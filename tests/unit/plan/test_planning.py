@@ -61,6 +61,15 @@ def test_groups_that_stay_and_partitions_that_are_held_are_not_safe() -> None:
     assert verdict(Kind.FAILOVER, FRESH, world()) == ()
 
 
+def test_a_remote_partition_that_is_missing_is_not_safe() -> None:
+    absent = replace(copied(), target_end=None)
+    assert verdict(Kind.FAILOVER, FRESH, world(ranges=(absent,))) == (
+        "A.orders-0 is not there, so nothing of orders-0 is",
+    )
+    never_held_a_record = replace(copied(0, 0), target_end=None)
+    assert verdict(Kind.FAILOVER, FRESH, world(ranges=(never_held_a_record,))) == ()
+
+
 def test_an_offset_that_is_not_where_it_was_put_is_not_safe() -> None:
     assert verdict(Kind.FAILOVER, FRESH, world(move(Outcome.MOVES))) == (
         "group g on A.orders-0: it is not at 7; run the same command again",
