@@ -81,6 +81,21 @@ def sample(store: OffsetSyncStore, upstream: int, limit: int) -> Translation | N
     return Translation(Standing.SAMPLED, upstream, downstream, max(0, upstream - sync[0] - 1))
 
 
+def by_checkpoint(found: Translation, last: Checkpoint | None, target_end: int) -> Translation:
+    """`found`, unless the group's own newest checkpoint knows more of a position that the exact map does not know.
+
+    MirrorMaker 2 left it, or we did while the offset syncs behind it were still there. It was true of a group that had
+    read less or as much, so nothing is skipped.
+    """
+    if found.standing not in (*OUTSIDE_THE_MAP, Standing.SAMPLED):
+        return found
+    if last is None or last.upstream > found.upstream or last.downstream > target_end:
+        return found
+    if found.downstream is not None and found.downstream >= last.downstream:
+        return found
+    return Translation(Standing.CHECKPOINT, found.upstream, last.downstream)
+
+
 def translate_back(found: PartitionMap | None, downstream: int, source_end: int | None) -> Translation:
     """The same for a group that reads a remote topic and goes back to the source; `source_end` is the end there.
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
-from srm_spark.checkpoints import Standing, Translation, is_news
+from srm_spark.checkpoints import Standing, Translation, by_checkpoint, is_news
 from srm_spark.codec import decode_checkpoint, encode_checkpoint
 from srm_spark.errors import CheckpointFailed, CodecError, TargetUnavailable
 from srm_spark.filters import NameFilter
@@ -58,6 +59,16 @@ class Checkpoints:
         ends = self._ends.target.end_offsets({checkpoint.partition for checkpoint in found}, waits=False)
         return Positions(tuple(self._position(one, ends.get(one.partition, -1)) for one in found), {})
 
+    def completed(self, positions: Positions) -> Positions:
+        """The same positions, with what the groups' own checkpoints know of those that the exact map does not."""
+        found = tuple(
+            replace(
+                position, translation=by_checkpoint(position.translation, self._last(position), position.target_end)
+            )
+            for position in positions.found
+        )
+        return replace(positions, found=found)
+
     def write(self, positions: Positions) -> tuple[Checkpoint, ...]:
         """Write what is news; raises CheckpointFailed where the topic refuses it."""
         news = tuple(self._news(positions))
@@ -72,6 +83,9 @@ class Checkpoints:
     def close(self) -> None:
         """Stop reading."""
         self._followed.close()
+
+    def _last(self, position: GroupPosition) -> Checkpoint | None:
+        return self.last.get((position.group, position.remote))
 
     def _position(self, said: Checkpoint, target_end: int) -> GroupPosition:
         is_there = said.downstream <= target_end
@@ -91,7 +105,7 @@ class Checkpoints:
             checkpoint = position.checkpoint
             if checkpoint is None:
                 continue
-            last = self.last.get((checkpoint.group, checkpoint.partition))
+            last = self._last(position)
             if last is not None and last.downstream > position.target_end:
                 last = None  # the remote topic was created anew: what was said about the old one binds nobody
             if is_news(checkpoint, last):

@@ -101,6 +101,7 @@ class ConsumerGroups:
                 ensure_topic(self._ends.target, self._checkpoints.spec)
                 self._is_made = True
             self._checkpoints.refresh()
+            positions = self._checkpoints.completed(positions)
             self._checkpoints.write(positions)
             self._next_emit = now + self._chosen.emit_seconds
         if self._chosen.sync_enabled and now >= self._next_sync:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from srm_spark.config.rights import acl_name
-from srm_spark.config.settings import FlowSettings
+from srm_spark.config.settings import CheckpointSettings
 from srm_spark.filter_plugins import GROUPS, is_kafkas_own, load_filter
 from srm_spark.kafka.groups import Groups
 
@@ -15,12 +15,11 @@ NO_CONSUMER_GROUP = "share or streams group (KIP-932, KIP-1071): its state is mo
 class GroupChoice:
     """The filter of groups over what the source shows."""
 
-    def __init__(self, settings: FlowSettings, groups: Groups) -> None:
-        """`groups` are the source's."""
-        self._chosen = settings.checkpoints
-        self._alias = settings.flow.source
+    def __init__(self, chosen: CheckpointSettings, alias: str, groups: Groups) -> None:
+        """`groups` are those of the source, and `alias` is its name."""
+        self._chosen = chosen
+        self._alias = alias
         self._groups = groups
-        chosen = self._chosen
         self._filter = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
 
     def taken(self) -> list[str]:

@@ -6,6 +6,7 @@ While the source answers, positions are what it says now; when it is down, the n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from srm_spark.config.settings import FlowSettings
@@ -15,7 +16,7 @@ from srm_spark.flow.checkpoint import Checkpoints
 from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.group_sync import GroupSync, Synced, SyncState
 from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.flow.positions import Translator
+from srm_spark.flow.positions import Positions, Translator
 from srm_spark.model import TopicPartition
 
 _SECONDS = 15.0
@@ -70,24 +71,31 @@ def report_groups(settings: FlowSettings, groups: NameFilter) -> GroupReport:
 def _now(ends: Ends, groups: NameFilter) -> GroupReport:
     flow = ends.settings.flow
     maps = OffsetMaps(ends.target, ends.settings.map_topic, f"{flow}|groups", TargetUnavailable)
-    translator, sync = Translator(ends, maps), GroupSync(ends)
-    try:
+    with closing(maps), closing(Translator(ends, maps)) as translator, closing(GroupSync(ends)) as sync:
         names = [name for name in translator.groups() if groups.matches(name)]
-        positions = translator.positions(names)
+        positions = _completed(ends, translator.positions(names))
         source_ends = ends.source.end_offsets({one.partition for one in positions.found}, waits=False)
         is_enabled = ends.settings.checkpoints.sync_enabled
-        verdicts = sorted(
-            sync.sync(positions, commits=False), key=lambda one: (one.position.group, one.position.remote)
+        rows = (
+            _row(one, source_ends.get(one.position.partition), is_enabled=is_enabled)
+            for one in sync.sync(positions, commits=False)
         )
-        rows = tuple(_row(one, source_ends.get(one.position.partition), is_enabled=is_enabled) for one in verdicts)
         refusals = [f"{group}: {why}" for group, why in positions.refusals.items()]
         whole = [text for text in (positions.no_way_back, positions.no_syncs) if text is not None]
         left_out = {name: why for name, why in translator.choice.left_out().items() if groups.matches(name)}
-        return GroupReport(rows, None, (*refusals, *whole), left_out)
-    finally:
-        translator.close()
-        sync.close()
-        maps.close()
+        return GroupReport(tuple(sorted(rows, key=_place)), None, (*refusals, *whole), left_out)
+
+
+def _completed(ends: Ends, positions: Positions) -> Positions:
+    with closing(Checkpoints(ends)) as checkpoints:
+        if checkpoints.spec.name not in ends.target.topics():
+            return positions
+        checkpoints.refresh()
+        return checkpoints.completed(positions)
+
+
+def _place(row: GroupRow) -> tuple[str, TopicPartition]:
+    return row.group, row.remote
 
 
 def _row(found: Synced, source_end: int | None, *, is_enabled: bool) -> GroupRow:
@@ -113,11 +121,8 @@ def _sync(found: Synced) -> str:
 
 
 def _from_checkpoints(ends: Ends, groups: NameFilter) -> Iterable[GroupRow]:
-    checkpoints = Checkpoints(ends)
-    try:
+    with closing(Checkpoints(ends)) as checkpoints:
         checkpoints.refresh()
-    finally:
-        checkpoints.close()
     for (group, remote), last in sorted(checkpoints.last.items()):
         if groups.matches(group):
             yield GroupRow(group, remote, last.upstream, last.downstream, "checkpoint")

@@ -55,8 +55,8 @@ def newest_syncs(ends: Ends) -> dict[TopicPartition, OffsetSync]:
 class SyncHistory:
     """What the syncs say about positions in front of the exact map; read when somebody stands there."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._reader = SyncReader(ends)
+    def __init__(self, reader: SyncReader) -> None:
+        self._reader = reader
         self._begins: dict[TopicPartition, int] = {}
         self.stores: dict[TopicPartition, OffsetSyncStore] = {}
         """By source partition, as of the last look."""

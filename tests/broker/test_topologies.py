@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from srm_spark.driver import Driver
-from srm_spark.testing import KafkaCluster, run_java
+from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
 from tests.broker.mirror import assert_copied, await_lag_zero
+from tests.broker.mirror_maker import formatted
 from tests.kafka_io import Kafka, numbered
 
 JUDGE = Path(__file__).parents[1] / "java" / "MirrorClientJudge.java"
-CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-FORMATTERS = "org.apache.kafka.connect.mirror.formatters"
 
 
 def settle(driver: Driver, kafkas: Mapping[str, Kafka], unique: str) -> dict[str, set[str]]:
@@ -105,14 +104,7 @@ def test_a_ring_of_three_judged_by_kafkas_own_client_and_formatters(
     assert {f"{b}.{topic}", f"{b}.{a}.{topic}"} <= set(answers[f"topics {b}"].split(","))
     assert {f"{b}.{topic}", f"{b}.{a}.{topic}"} <= set(answers["remote"].split(","))
 
-    beats = _console(three[c], "heartbeats", "Heartbeat")
+    beats = formatted(three[c], "heartbeats", "Heartbeat")
     assert any(f"Heartbeat{{sourceClusterAlias={b}, targetClusterAlias={c}, timestamp=" in line for line in beats)
-    syncs = _console(three[a], f"mm2-offset-syncs.{b}.internal", "OffsetSync")
+    syncs = formatted(three[a], f"mm2-offset-syncs.{b}.internal", "OffsetSync")
     assert f"OffsetSync{{topicPartition={topic}-0, upstreamOffset=9, downstreamOffset=9}}" in syncs
-
-
-def _console(cluster: KafkaCluster, topic: str, kind: str) -> list[str]:
-    arguments = ("--topic", topic, "--from-beginning", "--timeout-ms", "4000")
-    formatter = ("--formatter", f"{FORMATTERS}.{kind}Formatter")
-    server = ("--bootstrap-server", cluster.bootstrap_servers)
-    return run_java(CONSUMER, *server, *arguments, *formatter, check=False).stdout.splitlines()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.checkpoints import Standing, Translation, is_news, translate, translate_back
+from srm_spark.checkpoints import Standing, Translation, by_checkpoint, is_news, translate, translate_back
 from srm_spark.model import Checkpoint, Interval, OffsetRange, TopicPartition
 from srm_spark.offset_map import PartitionMap
 from srm_spark.translation import IntervalMap
@@ -62,6 +64,36 @@ def test_forward(found: PartitionMap | None, upstream: int, expected: Translatio
 )
 def test_back(found: PartitionMap | None, downstream: int, expected: Translation) -> None:
     assert translate_back(found, downstream, 1000) == expected
+
+
+UNKNOWN = Translation(Standing.UNKNOWN, 50)
+SAMPLED = Translation(Standing.SAMPLED, 50, 41, 9)
+SAID = Checkpoint("g", TopicPartition("A.t", 0), 48, 45)
+
+
+@pytest.mark.parametrize(
+    ("found", "last", "downstream"),
+    [
+        (UNKNOWN, SAID, 45),
+        (SAMPLED, SAID, 45),
+        (UNKNOWN, None, None),
+        (SAMPLED, None, 41),
+        (SAMPLED, replace(SAID, downstream=41), 41),
+        (SAMPLED, replace(SAID, downstream=40), 41),
+        (UNKNOWN, replace(SAID, upstream=51), None),  # the group went back: the checkpoint would skip records
+        (SAMPLED, replace(SAID, upstream=51), 41),
+        (UNKNOWN, replace(SAID, downstream=101), None),  # of a topic that is no longer there
+        (Translation(Standing.EXACT, 50, 44), SAID, 44),
+        (Translation(Standing.AHEAD, 49, 44), SAID, 44),
+        (Translation(Standing.BEYOND, 50), SAID, None),
+    ],
+)
+def test_a_checkpoint_of_the_group_helps_where_the_map_does_not_know(
+    found: Translation, last: Checkpoint | None, downstream: int | None
+) -> None:
+    better = by_checkpoint(found, last, 100)
+    assert better.downstream == downstream
+    assert better == found or (better.standing, better.upstream) == (Standing.CHECKPOINT, found.upstream)
 
 
 def test_never_beyond_the_end_of_the_other_side() -> None:

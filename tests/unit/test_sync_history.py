@@ -1,0 +1,78 @@
+"""Which offset syncs are remembered for positions in front of the exact map, and when they are read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from srm_spark.checkpoints import Standing, Translation
+from srm_spark.errors import SourceUnavailable
+from srm_spark.flow.sync_history import SyncHistory, SyncReader
+from srm_spark.model import OffsetSync, TopicPartition
+
+HERE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Written(SyncReader):
+    """A topic with these syncs, followed as a real one."""
+
+    def __init__(self, *syncs: OffsetSync) -> None:
+        self.syncs = list(syncs)
+        self.failure: SourceUnavailable | None = None
+        self._at = 0
+
+    def new(self) -> Iterator[OffsetSync]:
+        while self._at < len(self.syncs):
+            yield self.syncs[self._at]
+            self._at += 1
+            if self.failure is not None:
+                raise self.failure
+
+    def close(self) -> None:
+        self._at = 0
+
+
+def every(step: int, end: int, partition: TopicPartition = HERE) -> list[OffsetSync]:
+    return [OffsetSync(partition, offset, offset + 5) for offset in range(0, end, step)]
+
+
+def test_syncs_behind_the_beginning_of_the_map_do_not_make_the_past_coarser() -> None:
+    history = SyncHistory(Written(*every(10, 100_000)))
+    history.refresh({HERE: 500})
+    assert history.sample(HERE, 499, 10**6) == Translation(Standing.SAMPLED, 499, 496, 8)
+    history.refresh({})
+    everything = history.sample(HERE, 499, 10**6)
+    assert everything is not None
+    assert everything.reread > 100
+
+
+def test_a_map_that_begins_elsewhere_has_all_syncs_read_again() -> None:
+    history = SyncHistory(Written(*every(10, 1000), *every(10, 1000, OTHER)))
+    history.refresh({HERE: 500, OTHER: 20})
+    assert history.sample(HERE, 990, 10**6) == Translation(Standing.SAMPLED, 990, 506, 489)
+    history.refresh({HERE: 1000, OTHER: 20})
+    assert history.sample(HERE, 990, 10**6) == Translation(Standing.SAMPLED, 990, 995, 0)
+
+
+def test_new_syncs_are_taken_in() -> None:
+    topic = Written(*every(10, 20))
+    history = SyncHistory(topic)
+    history.refresh({})
+    assert history.sample(OTHER, 3, 100) is None
+    topic.syncs += every(10, 20, OTHER)
+    history.refresh({})
+    assert history.sample(OTHER, 3, 100) == Translation(Standing.SAMPLED, 3, 6, 2)
+
+
+def test_of_a_topic_that_is_not_read_to_its_end_nothing_is_known() -> None:
+    """What was not read could say that copying began again."""
+    topic = Written(*every(10, 50), OffsetSync(HERE, 5, 100))
+    topic.failure = SourceUnavailable("away")
+    history = SyncHistory(topic)
+    with pytest.raises(SourceUnavailable, match="away"):
+        history.refresh({})
+    assert history.sample(HERE, 20, 10**6) is None
+    topic.failure = None
+    history.refresh({})
+    assert history.sample(HERE, 20, 10**6) == Translation(Standing.SAMPLED, 20, 101, 14)
