@@ -20,6 +20,7 @@ from srm_spark.model import (
     OffsetRange,
     OffsetSync,
     ProgressDetail,
+    Provenance,
     TopicPartition,
 )
 
@@ -28,6 +29,8 @@ VERSION = 0
 PROGRESS_HEADER = "srm.progress"
 """Record header of a source offset that carries the `ProgressDetail`; Connect does not look at headers."""
 PROGRESS_DETAIL_VERSION = 1
+PROVENANCE_HEADER = "srm-provenance"
+"""Record header of a copy that says where it was first written."""
 
 
 class EncodedRecord(NamedTuple):
@@ -97,6 +100,26 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync:
     keys, values = _Reader("offset sync key", key), _Reader("offset sync value", value)
     partition = TopicPartition(keys.string(), keys.int32())
     return OffsetSync(partition, upstream=values.int64(), downstream=values.int64())
+
+
+def encode_provenance(provenance: Provenance) -> bytes:
+    """Value of the provenance header: version, alias, topic, number of further aliases, these, partition, offset.
+
+    Types as in checkpoints: int16, strings with an int16 length, int32 and int64. The offset stands last, so the copies
+    of one partition that came no further way differ in their last 8 bytes only.
+    """
+    first, via = _string(provenance.alias) + _string(provenance.partition.topic), provenance.via
+    way = _pack(">h", len(via)) + b"".join(_string(alias) for alias in via)
+    return _pack(">h", VERSION) + first + way + _pack(">iq", provenance.partition.partition, provenance.offset)
+
+
+def decode_provenance(value: bytes | None) -> Provenance:
+    """Read a provenance header; anything else raises `CodecError`."""
+    values = _Reader("provenance header", value)
+    values.version()
+    alias, topic = values.string(), values.string()
+    via = tuple(values.string() for _ in range(values.int16()))
+    return Provenance(alias, TopicPartition(topic, values.int32()), values.int64(), via)
 
 
 def progress_key(connector: str, source_alias: str, partition: TopicPartition) -> bytes:

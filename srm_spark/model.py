@@ -94,6 +94,26 @@ class Heartbeat:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """Where a copied record was first written, and the clusters that it came through on its way."""
+
+    alias: str
+    partition: TopicPartition
+    offset: int
+    via: tuple[str, ...] = ()
+    """Aliases of the clusters behind the first one from which it was copied on, in order."""
+
+    @property
+    def last(self) -> str:
+        """Alias of the cluster from which this copy was made."""
+        return self.via[-1] if self.via else self.alias
+
+    def has_been_on(self, alias: str) -> bool:
+        """Whether the record lies on that cluster already."""
+        return alias == self.alias or alias in self.via
+
+
+@dataclass(frozen=True)
 class Hold:
     """A partition that stands still: the first source offset not replicated, and why."""
 

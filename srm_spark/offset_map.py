@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import overload
 
 from srm_spark.model import Interval, OffsetRange
 from srm_spark.translation import IntervalMap
@@ -36,7 +36,7 @@ class PartitionMap:
         self.topic_id = topic_id
         """Id of the source topic; offsets of a re-created one mean something else."""
         self._starts: list[int] = []
-        self._parts: list[_Packed] = []
+        self._parts: list[IntervalMap] = []
 
     @property
     def source(self) -> OffsetRange | None:
@@ -51,7 +51,7 @@ class PartitionMap:
     @property
     def has_records(self) -> bool:
         """Whether any record was replicated."""
-        return any(part.numbers for part in self._parts)
+        return any(part.intervals for part in self._parts)
 
     @property
     def part_count(self) -> int:
@@ -60,7 +60,17 @@ class PartitionMap:
 
     def parts(self) -> Iterable[IntervalMap]:
         """All parts, in order."""
-        return (part.unpack() for part in self._parts)
+        return (_unpacked(part) for part in self._parts)
+
+    def difference(self, older: PartitionMap) -> tuple[list[IntervalMap], list[IntervalMap]]:
+        """Parts that `older` has not, and parts of `older` that are not here; all of them when the topic is another."""
+        if self.topic_id != older.topic_id:
+            return list(self.parts()), list(older.parts())
+        here, there = (dict(zip(each._starts, each._parts, strict=True)) for each in (self, older))
+        return (
+            [_unpacked(part) for start, part in here.items() if there.get(start) != part],
+            [_unpacked(part) for start, part in there.items() if here.get(start) != part],
+        )
 
     def copy(self) -> PartitionMap:
         """The same map, to be changed by somebody else."""
@@ -83,7 +93,7 @@ class PartitionMap:
             self._forget_all()
             put = list(split(newer))
         else:
-            older = self._parts[at].unpack()
+            older = _unpacked(self._parts[at])
             joined = older.append(newer)
             put = list(split(joined))
             if joined is newer and newer.source.start != older.source.start:
@@ -98,10 +108,10 @@ class PartitionMap:
         """Set one part, as it was read back."""
         at = bisect_left(self._starts, part.source.start)
         if at < len(self._starts) and self._starts[at] == part.source.start:
-            self._parts[at] = _Packed.of(part)
+            self._parts[at] = _packed(part)
         else:
             self._starts.insert(at, part.source.start)
-            self._parts.insert(at, _Packed.of(part))
+            self._parts.insert(at, _packed(part))
 
     def drop(self, start: int) -> None:
         """Remove the part with this first source offset, if it is there."""
@@ -124,17 +134,50 @@ class PartitionMap:
     def downstream(self, upstream_offset: int) -> int | None:
         """Target position of a consumer whose next source record is at or behind `upstream_offset`; None if unknown."""
         at = bisect_right(self._starts, upstream_offset) - 1
-        return None if at < 0 else self._parts[at].unpack().downstream(upstream_offset)
+        return None if at < 0 else self._parts[at].downstream(upstream_offset)
 
     def upstream(self, downstream_offset: int) -> int | None:
         """Source position of a consumer whose next target record is at or behind `downstream_offset`."""
-        at = bisect_right(self._parts, downstream_offset, key=lambda part: part.first_downstream) - 1
+        at = bisect_right(self._parts, downstream_offset, key=_first_downstream) - 1
         if at < 0:
             return None
         part = self._parts[at]
         if at + 1 < len(self._parts) and part.target_end is not None and downstream_offset > part.target_end:
             return self._parts[at + 1].source.start  # somebody else's records lie between the two parts
-        return part.unpack().upstream(downstream_offset)
+        return part.upstream(downstream_offset)
+
+    def next_copy(self, upstream_offset: int) -> int | None:
+        """Target offset of the first copy of a record at or behind `upstream_offset`; None while there is none."""
+        for part in self._parts[max(0, bisect_right(self._starts, upstream_offset) - 1) :]:
+            intervals = part.intervals
+            at = bisect_right(intervals, upstream_offset, key=lambda interval: interval.upstream_end)
+            if at < len(intervals):
+                found = intervals[at]
+                return found.downstream + max(0, upstream_offset - found.upstream)
+        return None
+
+    def next_original(self, downstream_offset: int) -> int | None:
+        """Source offset of the first record whose copy lies at or behind `downstream_offset`; None if there is none."""
+        at = bisect_right(self._parts, downstream_offset, key=_first_downstream) - 1
+        for part in self._parts[max(0, at) :]:
+            intervals = part.intervals
+            at = bisect_right(intervals, downstream_offset, key=lambda interval: interval.downstream_end)
+            if at < len(intervals):
+                found = intervals[at]
+                return found.upstream + max(0, downstream_offset - found.downstream)
+        return None
+
+    def copies_end(self, downstream_offset: int) -> int:
+        """First target offset from `downstream_offset` on that holds no copy of this map's source."""
+        at = bisect_right(self._parts, downstream_offset, key=_first_downstream) - 1
+        for part in self._parts[max(0, at) :]:
+            intervals = part.intervals
+            at = bisect_right(intervals, downstream_offset, key=lambda interval: interval.downstream_end)
+            for number in range(at, len(intervals)):
+                if intervals[number].downstream > downstream_offset:
+                    return downstream_offset
+                downstream_offset = intervals[number].downstream_end
+        return downstream_offset
 
     def _forget_all(self) -> None:
         self._starts.clear()
@@ -151,29 +194,47 @@ def split(whole: IntervalMap, most: int = INTERVALS_PER_PART) -> Iterable[Interv
     yield IntervalMap(OffsetRange(start, whole.source.end), whole.target_end, left)
 
 
-@dataclass(frozen=True)
-class _Packed:
-    """A part at 24 bytes an interval; as objects, a hundred million markers would not fit into a driver."""
+class _Packed(Sequence[Interval]):
+    """Intervals at 24 bytes each; as objects, a hundred million markers would not fit into a driver.
 
-    source: OffsetRange
-    target_end: int | None
-    first_downstream: int
-    numbers: bytes
+    One is made when it is asked for: a search in a thousand of them makes ten.
+    """
 
-    @classmethod
-    def of(cls, part: IntervalMap) -> _Packed:
-        numbers = array("q", (number for interval in part.intervals for number in interval)).tobytes()
-        first = part.intervals[0].downstream if part.intervals else part.target_end
-        return cls(part.source, part.target_end, 0 if first is None else first, numbers)
+    def __init__(self, intervals: Iterable[Interval]) -> None:
+        self._numbers = array("q", (number for interval in intervals for number in interval))
 
-    def unpack(self) -> IntervalMap:
-        return _unpack(self)
+    def __len__(self) -> int:
+        return len(self._numbers) // 3
+
+    @overload
+    def __getitem__(self, index: int) -> Interval: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Interval]: ...
+    def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval]:
+        if isinstance(index, slice):
+            return tuple(self[at] for at in range(*index.indices(len(self))))
+        first = 3 * range(len(self))[index]
+        return Interval(*self._numbers[first : first + 3])
+
+    def __iter__(self) -> Iterator[Interval]:
+        numbers = iter(self._numbers)
+        return (Interval(*row) for row in zip(numbers, numbers, numbers, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Packed) and self._numbers == other._numbers
+
+    def __hash__(self) -> int:
+        return hash(self._numbers.tobytes())
 
 
-@lru_cache(maxsize=4096)
-def _unpack(packed: _Packed) -> IntervalMap:
-    numbers = array("q", packed.numbers)
-    flat = iter(numbers)
-    return IntervalMap(
-        packed.source, packed.target_end, tuple(Interval(*row) for row in zip(flat, flat, flat, strict=True))
-    )
+def _packed(part: IntervalMap) -> IntervalMap:
+    return IntervalMap(part.source, part.target_end, _Packed(part.intervals))
+
+
+def _unpacked(part: IntervalMap) -> IntervalMap:
+    return IntervalMap(part.source, part.target_end, tuple(part.intervals))
+
+
+def _first_downstream(part: IntervalMap) -> int:
+    first = part.intervals[0].downstream if part.intervals else part.target_end
+    return 0 if first is None else first

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from srm_spark.model import Interval
+from srm_spark.model import Interval, TopicPartition
+from srm_spark.provenance import Stamp
 
 
 class TailRecord(NamedTuple):
@@ -71,6 +72,19 @@ def match_tail(
             _add(match.intervals, found, record.offset)
     match.next_offset = candidates.next_offset
     return match
+
+
+def copies(stamp: Stamp, partition: TopicPartition, source: Iterable[TailRecord]) -> Iterator[TailRecord]:
+    """Records of a source partition as they are when `stamp` lets a flow copy them, with their source offsets."""
+    for record in source:
+        headers = stamp.headers(partition, record.offset, record.headers)
+        if headers is not None:
+            yield record._replace(headers=tuple(headers))
+
+
+def ours(stamp: Stamp, partition: TopicPartition, target: Iterable[TailRecord]) -> Iterator[TailRecord]:
+    """Records of the target that are copies of the source partition; others write there, too."""
+    return (record for record in target if stamp.is_ours(partition.topic, record.headers))
 
 
 class _Candidates:

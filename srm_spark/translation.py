@@ -32,7 +32,7 @@ class IntervalMap:
     """Source offsets that were read; the map knows nothing outside."""
     target_end: int | None
     """Target offset of the next record to come; None while it is not known."""
-    intervals: tuple[Interval, ...] = ()
+    intervals: Sequence[Interval] = ()
     """Ascending on both sides, without overlap, and no two of them could be one."""
 
     @classmethod

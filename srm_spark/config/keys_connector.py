@@ -183,11 +183,19 @@ LOSS_POLICIES = (
 )
 """Key, default, the case: `stop` holds the topic with its reason, `resume` goes on and reports what is lost."""
 
+PROVENANCE_KEY = "provenance.header.enabled"
+
 OWN = (
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
     _flag(
         "sync.group.offsets.rewinds.enabled", "false", "A group that rewound on the source is set back on the target."
+    ),
+    _flag(
+        PROVENANCE_KEY,
+        "false",
+        "Copies carry a record header `srm-provenance` that says where they were first written, and go to no cluster "
+        "where they have been. Needed in all flows of a ring that keeps topic names.",
     ),
     _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
     _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
@@ -198,5 +206,13 @@ OWN = (
     *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=("stop", "resume")) for name, default, doc in LOSS_POLICIES),
     _text("policy.stop.topics", "", "Source topics for which all of these policies are `stop`.", _H, Kind.LIST),
     _text("policy.resume.topics", "", "Source topics for which they are all `resume`.", _H, Kind.LIST),
+    _text(
+        "state.path",
+        None,
+        "Folder or URI of the tables for SQL and notebooks; unset: one in the temporary folder of this machine, "
+        "empty: no tables.",
+        _H,
+    ),
+    _number("state.interval.seconds", "60", 1, "How often these tables are brought up to date.", high=_SECONDS),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
 )

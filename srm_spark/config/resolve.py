@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
-from srm_spark.config.keys_connector import LOSS_POLICIES
+from srm_spark.config.keys_connector import LOSS_POLICIES, PROVENANCE_KEY
 from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
@@ -17,6 +21,7 @@ from srm_spark.config.settings import (
     FlowSettings,
     HeartbeatSettings,
     LossPolicies,
+    StateSettings,
     SyncSettings,
     TopicSettings,
 )
@@ -92,6 +97,7 @@ class Resolver:
             syncs=syncs,
             batch=_batch(values),
             policies=_policies(values),
+            state=_state(values, source, target),
             consumer={**CONSUMER_DEFAULTS, **self._client(source, connector, "source", "consumer")},
             producer=self._record_producer(target, worker, connector),
             connector_name=values.text("name") or "MirrorSourceConnector",
@@ -107,6 +113,7 @@ class Resolver:
                 target if syncs.on_target else source, connector, "target" if syncs.on_target else "source", "producer"
             ),
             checkpoints=_checkpoints(values),
+            provenance_enabled=values.flag(PROVENANCE_KEY),
             topic_configs_synced=values.flag("sync.topic.configs.enabled"),
             topic_configs_seconds=float(values.number("sync.topic.configs.interval.seconds")),
             topic_acls_synced=values.flag("sync.topic.acls.enabled"),
@@ -199,6 +206,18 @@ def _policies(values: Values) -> LossPolicies:
         stop_topics=values.patterns("policy.stop.topics"),
         resume_topics=values.patterns("policy.resume.topics"),
     )
+
+
+def _state(values: Values, source: ClusterSettings, target: ClusterSettings) -> StateSettings:
+    seconds = float(values.number("state.interval.seconds"))
+    path = values.text("state.path")
+    if values.is_set("state.path"):
+        is_folder = path and "://" not in path and not path.startswith("file:")
+        return StateSettings(str(Path(path).expanduser().absolute()) if is_folder else path, interval_seconds=seconds)
+    # Other clusters under the same aliases, a development pair for example, must not share a table.
+    pair = hashlib.sha256(f"{source.bootstrap_servers} {target.bootstrap_servers}".encode()).hexdigest()[:8]
+    folder = Path(tempfile.gettempdir()) / f"srm-spark-{os.getuid()}-{pair}"
+    return StateSettings(str(folder), is_default=True, interval_seconds=seconds)
 
 
 def _batch(values: Values) -> BatchSettings:

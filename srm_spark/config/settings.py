@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from srm_spark.filters import NameFilter
 from srm_spark.model import Flow
+from srm_spark.provenance import Stamp
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,17 @@ class LossPolicies:
 
 
 @dataclass(frozen=True)
+class StateSettings:
+    """Tables for SQL and notebooks, which are filled beside the records."""
+
+    path: str = ""
+    """Absolute folder or URI; empty: no tables."""
+    is_default: bool = False
+    """Nobody chose the folder: only of use where Spark's executors run on this machine."""
+    interval_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
 class FlowSettings:
     """Everything that one enabled flow needs."""
 
@@ -144,6 +156,9 @@ class FlowSettings:
     """Java producer properties of the offset-syncs producer, on top of the common ones of the cluster it writes to."""
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
     policies: LossPolicies = field(default_factory=LossPolicies)
+    state: StateSettings = field(default_factory=StateSettings)
+    provenance_enabled: bool = False
+    """Copies carry a header that says where they were first written, and are not copied back."""
     topic_configs_synced: bool = True
     topic_configs_seconds: float = 600.0
     topic_acls_synced: bool = True
@@ -152,9 +167,19 @@ class FlowSettings:
     """Property → `file:line: key` where it was written, for what only a running cluster shows to be wrong."""
 
     @property
+    def stamp(self) -> Stamp | None:
+        """What copies get as a provenance header; None where they get none."""
+        return Stamp(self.flow.source, self.flow.target) if self.provenance_enabled else None
+
+    @property
     def map_topic(self) -> str:
         """The offset map on the target; MirrorMaker 2 leaves names of this form alone (mirrormaker2.md section 4)."""
         return f"mm2-offset-map.{self.flow.source}.internal"
+
+    @property
+    def map_table(self) -> str:
+        """The same as a Delta table, for SQL: a folder or URI; empty where none is wanted."""
+        return self.state.path and f"{self.state.path}/offset-map/{self.flow.source}/{self.flow.target}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from srm_spark.config.keys_connector import PROVENANCE_KEY
 from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.source import Sources
@@ -154,38 +155,40 @@ class Topology:
             )
 
     def _loops(self, routes: Sequence[_Route], witnesses: Iterable[str]) -> None:
+        """A ring is fine where all of its flows recognise copies by their provenance."""
         reported: set[frozenset[str]] = set()
         for topic in witnesses:
+            keeping = sorted((route for route in routes if route.remote(topic) == topic), key=lambda route: route.flow)
             edges: dict[str, list[str]] = {}
-            for route in routes:
-                if route.remote(topic) == topic:
-                    edges.setdefault(route.flow.source, []).append(route.flow.target)
-            ring = _ring(edges)
-            if ring and frozenset(ring) not in reported:
-                reported.add(frozenset(ring))
-                place, key = self._place(Flow(ring[0], ring[1]), "topics")
-                way = "->".join(ring)
-                self._report.problem(
-                    place,
-                    key,
-                    f"got a ring {way} that keeps names: a record of topic {topic} would go round for ever",
-                    "give the flows topics that do not overlap, or use DefaultReplicationPolicy",
-                )
+            for route in keeping:
+                edges.setdefault(route.flow.source, []).append(route.flow.target)
+            for route in keeping:
+                way = [] if route.settings.provenance_enabled else _way(edges, route.flow.target, route.flow.source)
+                if way and frozenset(way) not in reported:
+                    reported.add(frozenset(way))
+                    self._report_ring(route.flow, [route.flow.source, *way], topic)
+
+    def _report_ring(self, flow: Flow, ring: Sequence[str], topic: str) -> None:
+        place, key = self._place(flow, "topics")
+        self._report.problem(
+            place,
+            key,
+            f"got a ring {'->'.join(ring)} that keeps names: a record of topic {topic} would go round for ever",
+            f"set {PROVENANCE_KEY} = true for all of its flows, give them topics that do not overlap, or use "
+            "DefaultReplicationPolicy",
+        )
 
 
-def _ring(edges: Mapping[str, Sequence[str]]) -> list[str]:
-    """A way back to its start, first and last alias the same; empty if there is none."""
-    done: set[str] = set()
-
-    def walk(at: str, way: list[str]) -> list[str]:
-        if at in way:
-            return [*way[way.index(at) :], at]
-        if at in done:
-            return []
-        done.add(at)
-        return next((found for to in edges.get(at, ()) if (found := walk(to, [*way, at]))), [])
-
-    return next((found for start in sorted(edges) if (found := walk(start, []))), [])
+def _way(edges: Mapping[str, Sequence[str]], start: str, end: str) -> list[str]:
+    """Aliases from `start` to `end`, both included; empty if there is no way."""
+    ways, seen = [[start]], {start}
+    for way in ways:  # grows: the shortest one is found first
+        if way[-1] == end:
+            return way
+        further = [alias for alias in edges.get(way[-1], ()) if alias not in seen]
+        seen.update(further)
+        ways.extend([*way, alias] for alias in further)
+    return []
 
 
 def _witnesses(routes: Iterable[_Route]) -> set[str]:

@@ -135,6 +135,7 @@ class Replication:
             # A pass is cut to size before it starts; a task that ends early costs Spark memory, so it has some room.
             max_bytes=max(1, 2 * settings.batch.max_bytes // tasks),
             timeout=timeout,
+            stamp=settings.stamp,
         )
         batch = settings.batch
         bounds = self._sizes.arrow_bounds(topics, batch.arrow_max_records, batch.arrow_max_bytes)

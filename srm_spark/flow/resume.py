@@ -21,7 +21,7 @@ from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.reports import FOREIGN_WRITER
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
-from srm_spark.tail import TailMatch, match_tail
+from srm_spark.tail import TailMatch, copies, match_tail, ours
 
 log = logging.getLogger(__name__)
 
@@ -167,14 +167,37 @@ def _guessed(
 def _match(ends: Ends, tail: _Tail, source_end: int, route: Route) -> TailMatch:
     settings = ends.settings
     source_range = OffsetRange(tail.source_start, source_end)
+    source = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
+    target = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
+    if settings.stamp is not None:
+        source, target = copies(settings.stamp, tail.partition, source), ours(settings.stamp, tail.partition, target)
     return match_tail(
-        read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable),
-        read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable),
+        source,
+        target,
         tail.source_start,
         tail.target.start,
         keeps_timestamps=route.limits.keeps_timestamps,
         skips_foreign=tail.is_ours and not settings.policies.stops("foreign.writer.policy", tail.partition.topic),
     )
+
+
+def _has_moved(
+    ends: Ends,
+    remotes: Mapping[TopicPartition, TopicPartition],
+    before: Mapping[TopicPartition, int],
+    now: Mapping[TopicPartition, int],
+) -> bool:
+    """Whether an old writer of this flow was at work; with provenance headers its records can be told from others."""
+    settings = ends.settings
+    if settings.stamp is None:
+        return before != now
+    for partition, remote in remotes.items():
+        new = OffsetRange(before.get(remote, 0), now.get(remote, 0))
+        if new.start < new.end:
+            found = read_range(settings.target, {}, remote, new, TargetUnavailable)
+            if any(ours(settings.stamp, partition, found)):
+                return True
+    return False
 
 
 def _settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
@@ -184,7 +207,7 @@ def _settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> di
     while time.monotonic() < deadline:
         time.sleep(_STILL_SECONDS)
         now = ends.target.end_offsets(remotes.values())
-        if now == found:
+        if not _has_moved(ends, remotes, found, now):
             return now
         found = now
     raise TargetUnavailable(

@@ -6,7 +6,8 @@ source  0 1 2 · 4 5     ·  a gap: an aborted record, a transaction marker, som
 target  0 1 2   3 4
 ```
 
-This judges the writer, so it shares nothing with it but how a client is configured. Only committed records count.
+This judges the writer, so it shares nothing with it but how a client is configured. Only committed records count. The
+provenance header, which a flow may add, is nobody's data and does not count.
 Nothing may be written meanwhile: a record that is on one side only when it is looked at counts as a difference.
 """
 
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from srm_spark.codec import PROVENANCE_HEADER
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.kafka.clients import LastError, reader
@@ -222,4 +224,5 @@ def _record(message: Message) -> _Record:
     headers: list[Any] = list(message.headers() or ())
     key: Any = message.key()
     value: Any = message.value()
-    return _Record(offset, key, value, tuple((name, content) for name, content in headers), message.timestamp()[1])
+    data = tuple((name, content) for name, content in headers if name != PROVENANCE_HEADER)
+    return _Record(offset, key, value, data, message.timestamp()[1])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from srm_spark.kafka.rows import Run
@@ -37,15 +39,42 @@ class Sent:
     @classmethod
     def of(cls, run: Run) -> Sent:
         """The run's numbers."""
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(run.offsets) != 1) + 1))
-        firsts, lasts = run.offsets[starts].tolist(), run.offsets[np.append(starts[1:], run.count) - 1].tolist()
         return cls(
-            stretches=tuple(OffsetRange(first, last + 1) for first, last in zip(firsts, lasts, strict=True)),
+            stretches=_stretches(run.offsets),
             count=run.count,
             bytes=run.bytes,
             zero_timestamps=int((run.timestamps == 0).sum()),
             last_timestamp=int(run.timestamps[-1]),
         )
+
+    def pieces(self, downstream: Sequence[int]) -> Iterator[tuple[Sent, int, int]]:
+        """The parts that lie in one piece on the target, where others write in between, with both their ends there.
+
+        `downstream` has the target offset of each record.
+        """
+        there = np.array(downstream, np.int64)
+        borders = [0, *(np.flatnonzero(np.diff(there) != 1) + 1).tolist(), self.count]
+        offsets = np.concatenate([np.arange(start, end) for start, end in self.stretches])
+        for start, end in itertools.pairwise(borders):
+            is_last = end == self.count  # it speaks for all of them
+            yield (
+                Sent(
+                    _stretches(offsets[start:end]),
+                    end - start,
+                    self.bytes if is_last else 0,
+                    self.zero_timestamps if is_last else 0,
+                    self.last_timestamp if is_last else -1,
+                ),
+                int(there[start]),
+                int(there[end - 1]),
+            )
+
+
+def _stretches(offsets: npt.NDArray[np.int64]) -> tuple[OffsetRange, ...]:
+    """Offsets in order, cut where one is missing."""
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(offsets) != 1) + 1))
+    firsts, lasts = offsets[starts].tolist(), offsets[np.append(starts[1:], len(offsets)) - 1].tolist()
+    return tuple(OffsetRange(first, last + 1) for first, last in zip(firsts, lasts, strict=True))
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 
@@ -14,12 +14,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from srm_spark.codec import PROVENANCE_HEADER
 from srm_spark.model import TopicPartition
+from srm_spark.provenance import Stamp
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """In this order; `timestamp` as Spark's microseconds, `headers` as JSON text or null (see `spark.source`)."""
 
-Headers = list[tuple[str, str | bytes | None]]
+_HEADER_BYTES = 10
+"""At most so many bytes of lengths per header."""
+
+Headers = list[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, int, Headers | None]
 """Key, value, timestamp in ms (0 where the record has none), headers."""
 
@@ -37,6 +42,8 @@ class Run:
     keys: pa.Array
     values: pa.Array
     headers: pa.Array
+    stamped: list[Headers] | None = None
+    """Headers that are written instead, for a flow with provenance headers."""
 
     @property
     def count(self) -> int:
@@ -57,14 +64,36 @@ class Run:
             self.keys.slice(start, end - start),
             self.values.slice(start, end - start),
             self.headers.slice(start, end - start),
+            None if self.stamped is None else self.stamped[start:end],
         )
 
     def head(self, count: int) -> Run:
         """The first `count` rows."""
         return self.slice(0, count)
 
+    def stamp(self, stamp: Stamp) -> Run:
+        """The rows that `stamp` lets a flow copy, with the headers of their copies."""
+        texts = self.headers.to_pylist()
+        if self.headers.null_count == self.count:
+            prefix = stamp.prefix(self.partition)
+            found = [[(PROVENANCE_HEADER, prefix + offset.to_bytes(8, "big"))] for offset in self.offsets.tolist()]
+            return replace(self, stamped=found)
+        own = ([] if text is None else parse_headers(text) for text in texts)
+        copies = [stamp.headers(self.partition, *row) for row in zip(self.offsets.tolist(), own, strict=True)]
+        kept = [at for at, headers in enumerate(copies) if headers is not None]
+        found = [headers for headers in copies if headers is not None]
+        return replace(self if len(kept) == self.count else self._rows(kept), stamped=found)
+
+    def _rows(self, kept: list[int]) -> Run:
+        places = pa.array(kept, pa.int64())
+        columns = (column.take(places) for column in (self.keys, self.values, self.headers))
+        return Run(self.partition, self.offsets[kept], self.timestamps[kept], *columns)
+
     def sizes(self) -> npt.NDArray[np.int64]:
         """Bytes of each record; headers as their JSON text, which is longer than they are."""
+        if self.stamped is not None:
+            sizes = (sum(_HEADER_BYTES + 4 * len(name) + len(value or b"") for name, value in h) for h in self.stamped)
+            return self._contents + np.fromiter(sizes, np.int64, self.count)
         has_headers = self.headers.null_count < self.count
         return self._contents + _lengths(self.headers) if has_headers else self._contents
 
@@ -79,7 +108,9 @@ class Run:
     def columns(self) -> Columns:
         """Keys, values, timestamps and headers of the records."""
         headers: Iterable[Headers | None] = repeat(None)
-        if self.headers.null_count < self.count:
+        if self.stamped is not None:
+            headers = self.stamped
+        elif self.headers.null_count < self.count:
             headers = (None if text is None else parse_headers(text) for text in self.headers.to_pylist())
         timestamps = np.where(self.timestamps == -1, 0, self.timestamps)
         return self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers

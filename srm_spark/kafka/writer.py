@@ -2,7 +2,8 @@
 
 A record here is one row of `COLUMNS`, a run is a stretch of rows of one source partition within one Arrow batch. No
 callback per record: the first and the last record of a run are acknowledged with their target offsets, and
-`last - first == count - 1` proves that the run lies there in one piece (engine.md section 1).
+`last - first == count - 1` proves that the run lies there in one piece (engine.md section 1). Only a flow with
+provenance headers, whose remote topics others write to as well, has every record acknowledged.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from srm_spark.kafka.producers import discard_producer, record_producer
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
 from srm_spark.kafka.rows import Run, runs_of
 from srm_spark.model import Hold, TopicPartition
+from srm_spark.provenance import Stamp
 
 _FULL_QUEUE_SECONDS = 0.05
 
@@ -43,6 +45,8 @@ class WriteTask:
     """A task ends early, at the end of an Arrow batch, once it has written so much."""
     timeout: float
     """Seconds without any acknowledgement after which the task gives up."""
+    stamp: Stamp | None = None
+    """What copies get as a provenance header; None for records as they are."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows."""
@@ -87,6 +91,10 @@ class _Acks:
             return (self.on_only,)
         return chain((self.on_first,), repeat(None, count - 2), (self.on_last,))
 
+    def ends(self, sent: Sent) -> Iterable[tuple[Sent, int, int]]:
+        """What was sent, with its first and last target offset."""
+        return ((sent, self.first, self.last),)
+
     def on_first(self, error: KafkaError | None, message: Message) -> None:
         self.first = self._offset(error, message)
 
@@ -104,6 +112,27 @@ class _Acks:
             return -1
         offset = message.offset()
         return -1 if offset is None else offset
+
+
+class _EachAck(_Acks):
+    """Delivery reports of every record of one run, in order."""
+
+    __slots__ = ("offsets",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets: list[int] = []
+
+    def callbacks(self, count: int) -> Iterable[Callable[[KafkaError | None, Message], None] | None]:
+        return repeat(self.on_each, count)
+
+    def ends(self, sent: Sent) -> Iterable[tuple[Sent, int, int]]:
+        is_complete = len(self.offsets) == sent.count and -1 not in self.offsets
+        return sent.pieces(self.offsets) if is_complete else ((sent, -1, -1),)
+
+    def on_each(self, error: KafkaError | None, message: Message) -> None:
+        self.offsets.append(self._offset(error, message))
+        self.at = time.time()
 
 
 class _Writing:
@@ -129,6 +158,9 @@ class _Writing:
             report = self._reports[partition] = PartitionReport(partition)
         if report.hold is not None:
             return
+        next_offset = int(run.offsets[-1]) + 1
+        if self._task.stamp is not None:
+            run = run.stamp(self._task.stamp)
         route = self._task.routes[partition.topic]
         refused = first_refused(run, route.limits, int(time.time() * 1000))
         if refused is not None:
@@ -137,20 +169,21 @@ class _Writing:
             run = run.head(index)
         if run.count:
             self._produce(route, run, report)
-        report.next_offset = report.hold.offset if report.hold else int(run.offsets[-1]) + 1
+        report.next_offset = report.hold.offset if report.hold else next_offset
 
     def finish(self) -> list[PartitionReport]:
         """Wait for the acknowledgements and turn them into reports."""
         self._drain()
         for report, sent, acks in self._sent:
-            report.add(sent, acks.first, acks.last, acks.at, self._reason(report, acks))
+            for part, first, last in acks.ends(sent):
+                report.add(part, first, last, acks.at, self._reason(report, acks))
         for size in [size for size, producer in self._producers.items() if self._is_broken(producer)]:
             discard_producer(self._options(size))
         return list(self._reports.values())
 
     def _produce(self, route: Route, run: Run, report: PartitionReport) -> None:
         producer = self._producer(route.limits.batch_bytes)
-        acks = _Acks()
+        acks = _Acks() if self._task.stamp is None else _EachAck()
         sent = Sent.of(run)
         self._sent.append((report, sent, acks))
         produce, topic, number = producer.produce, route.remote_topic, run.partition.partition

@@ -209,6 +209,23 @@ def test_identity_in_a_ring_is_found_unless_the_topics_differ(loaded: Loader) ->
     assert problems(loaded("B->A.enabled = true\n")) == []
 
 
+def test_a_ring_that_keeps_names_is_fine_where_all_of_its_flows_know_copies(loaded: Loader) -> None:
+    key = "provenance.header.enabled"
+    both = "B->A.enabled = true\n" + IDENTITY
+    (told,) = problems(loaded(f"{both}A->B.{key} = true\n"))
+    assert "got a ring B->A->B that keeps names" in told
+    assert f"set {key} = true for all of its flows" in told
+    found = loaded(f"{both}{key} = true\n")
+    assert problems(found) == []
+    assert all(flow.stamp is not None for flow in found.settings.flows)
+    assert all(flow.stamp is None for flow in loaded("B->A.enabled = true\n").settings.flows)
+    third = "clusters = A, B, C\nC.bootstrap.servers = c:9092\nB->C.enabled = true\nC->A.enabled = true\n"
+    assert "got a ring A->B->C->A" in "\n".join(problems(loaded(third + IDENTITY)))
+    assert problems(loaded(third + IDENTITY + f"{key} = true\n")) == []
+    (told,) = problems(loaded(third + IDENTITY + f"{key} = true\nC->A.{key} = false\n"))
+    assert "got a ring C->A->B->C" in told
+
+
 def test_flows_can_be_picked(loaded: Loader) -> None:
     two = "B->A.enabled = true\n"
     assert [str(flow.flow) for flow in loaded(two, flows=["B->A"]).settings.flows] == ["B->A"]
