@@ -4,7 +4,8 @@ Where the map has no answer, because MirrorMaker 2 copied those records, offset 
 
 A position here is one group on one partition of the source. Topics that flow are translated forward; remote topics of
 the target (`B.orders` on A, in the flow A->B) are translated back to what they are copies of, by the map of the reverse
-flow, which lies on the source: that is how groups fail back.
+flow, which lies on the source: that is how groups fail back. A topic that flows both ways under one name (Identity with
+provenance headers) takes both maps (see srm_spark.mutual).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.sync_history import SyncHistory, SyncReader
 from srm_spark.kafka.groups import Committed, GroupOffsets, Groups
 from srm_spark.model import Checkpoint, TopicPartition
+from srm_spark.mutual import translate_mutual
 from srm_spark.offset_files import Position
 
 
@@ -93,6 +95,7 @@ class Translator:
         back = f"mm2-offset-map.{settings.flow.target}.internal"
         self._back = OffsetMaps(ends.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
         self._back_topic = back
+        self._has_looked_back = False
         self._syncs = SyncHistory(SyncReader(ends))
         self._groups = Groups(ends.source, "DESCRIBE")
         self.choice = GroupChoice(settings.checkpoints, settings.flow.source, self._groups)
@@ -118,7 +121,8 @@ class Translator:
         ways = {self._is_back(p.topic) for p, _ in asked}
         if ways != {True}:  # going back takes the map of the reverse flow only
             self._maps.refresh()
-        no_way_back = self._look_back() if True in ways else None
+        is_mutual = any(self._is_mutual(p.topic) for p, _ in asked)
+        no_way_back = self._look_back() if True in ways or is_mutual else None
         remotes = {p: remote for p in {p for p, _ in asked} if (remote := self._remote(p)) is not None}
         ends = self._ends.target.end_offsets(set(remotes.values()), waits=False)
         with self._maps.lock, self._back.lock:
@@ -135,7 +139,9 @@ class Translator:
         unknown = {
             (p, offset): place
             for (p, offset), place in found.items()
-            if place.translation.standing in OUTSIDE_THE_MAP and place.target_end > 0 and not self._is_back(p.topic)
+            if place.translation.standing in OUTSIDE_THE_MAP
+            and place.target_end > 0
+            and not (self._is_back(p.topic) or self._is_mutual(p.topic))
         }
         if not unknown:
             return {}, None
@@ -159,6 +165,7 @@ class Translator:
         try:
             if self._ends.source.topic_ids([self._back_topic]):  # without it nothing was ever copied from there
                 self._back.refresh()
+            self._has_looked_back = True
         except SourceUnavailable as error:
             return f"groups on remote topics are not translated back: {error}"
         return None
@@ -176,6 +183,12 @@ class Translator:
             return translate_back(self._back.maps.get(remote), offset, ends.get(remote))
         if remote not in ends:
             return Translation(Standing.UNMAPPED, offset)
+        if self._is_mutual(partition.topic):
+            reverse = self._back.maps.get(remote)
+            if reverse is not None:
+                return translate_mutual(self._maps.maps.get(partition), reverse, offset, ends[remote])
+            if not self._has_looked_back:  # what else there is unread on the target nobody knows
+                return Translation(Standing.UNMAPPED, offset)
         return translate(self._maps.maps.get(partition), offset, ends[remote])
 
     def _remote(self, partition: TopicPartition) -> TopicPartition | None:
@@ -189,6 +202,12 @@ class Translator:
         if not is_replicated(topic, ends.topics, policy, flow.target, heartbeats_replicated=False):
             return None
         return TopicPartition(policy.format_remote_topic(flow.source, topic), partition.partition)
+
+    def _is_mutual(self, topic: str) -> bool:
+        """Whether the topic has the same name on both sides and may flow both ways."""
+        settings = self._ends.settings
+        named_alike = self._ends.policy.format_remote_topic(settings.flow.source, topic) == topic
+        return settings.provenance_enabled and named_alike
 
     def _is_back(self, topic: str) -> bool:
         settings = self._ends.settings
