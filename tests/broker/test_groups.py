@@ -139,6 +139,35 @@ def test_group_offsets_are_set_exactly_while_nobody_consumes(pair: Pair, protoco
     await_until(lambda: committed(pair.target, group, pair.remote())[place][0] == 9, SOON, "it left, and is moved on")
 
 
+def _verdict_at(driver: Driver, upstream: int) -> str | None:
+    """What became of the group's position in the newest round that saw it at `upstream`."""
+    return next((found.state.name for found in synced(driver) if found.position.committed.offset == upstream), None)
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_group_that_rewinds_on_the_source_rewinds_on_the_target_where_that_is_wanted(
+    pair: Pair, *, follows: bool
+) -> None:
+    group, here, there = f"g{pair.unique}", (pair.topic(), 0), (pair.remote(), 0)
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(10))
+    keys = {**FAST, "groups": group, "sync.group.offsets.enabled": "true"}
+    driver = pair.replicate({**keys, "sync.group.offsets.rewinds.enabled": str(follows).lower()})
+
+    def await_stand(upstream: int, verdicts: tuple[str, ...], downstream: int) -> None:
+        commit(pair.source, group, {here: upstream})
+        await_until(lambda: _verdict_at(driver, upstream) in verdicts, SOON, lambda: f"{verdicts}: {synced(driver)}")
+        assert committed(pair.target, group, pair.remote())[there][0] == downstream
+
+    await_stand(8, ("SYNCED", "IN_STEP"), 8)
+    if follows:
+        await_stand(3, ("SYNCED", "IN_STEP"), 3)
+        commit(pair.target, group, {there: 6})  # it consumed there
+        await_stand(2, ("AHEAD",), 6)
+    else:
+        await_stand(3, ("AHEAD",), 8)
+
+
 def test_filters_of_the_users_own(pair: Pair) -> None:
     """Of groups, and of what a remote topic inherits; that of topics is shown with the policies."""
     pair.source.create(pair.topic(), 1, {"segment.ms": "77777777", "retention.ms": "123456789"})
