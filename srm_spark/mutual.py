@@ -2,7 +2,7 @@
 
 ```
 A   a0 a1 b0 a2       a group on A at offset 3 has read all but a2: at B it goes on at offset 3, b1 is the first record
-B   b0 a0 a1 b1 a2    there that it has not read. One at offset 2 has not read b0 and goes on at offset 0, a0 and a1 again
+B   b0 a0 a1 b1 a2    there that it has not read. One at offset 2 has not read b0 and goes on at offset 0
 ```
 
 The order of the two logs differs, so there is in general no position that skips nothing and repeats nothing. The right

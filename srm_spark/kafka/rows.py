@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from srm_spark.codec import PROVENANCE_HEADER
 from srm_spark.model import TopicPartition
-from srm_spark.provenance import Stamp
+from srm_spark.provenance import Header, Stamp
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """In this order; `timestamp` as Spark's microseconds, `headers` as JSON text or null (see `spark.source`)."""
@@ -24,7 +25,7 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers
 _HEADER_BYTES = 10
 """At most so many bytes of lengths per header."""
 
-Headers = list[tuple[str, bytes | None]]
+Headers = list[tuple[str, str | bytes | None]]
 Record = tuple[bytes | None, bytes | None, int, Headers | None]
 """Key, value, timestamp in ms (0 where the record has none), headers."""
 
@@ -42,7 +43,7 @@ class Run:
     keys: pa.Array
     values: pa.Array
     headers: pa.Array
-    stamped: list[Headers] | None = None
+    stamped: list[list[Header]] | None = None
     """Headers that are written instead, for a flow with provenance headers."""
 
     @property
@@ -73,12 +74,13 @@ class Run:
 
     def stamp(self, stamp: Stamp) -> Run:
         """The rows that `stamp` lets a flow copy, with the headers of their copies."""
-        texts = self.headers.to_pylist()
         if self.headers.null_count == self.count:
             prefix = stamp.prefix(self.partition)
-            found = [[(PROVENANCE_HEADER, prefix + offset.to_bytes(8, "big"))] for offset in self.offsets.tolist()]
+            found: list[list[Header]] = [
+                [(PROVENANCE_HEADER, prefix + offset.to_bytes(8, "big"))] for offset in self.offsets.tolist()
+            ]
             return replace(self, stamped=found)
-        own = ([] if text is None else parse_headers(text) for text in texts)
+        own = ([] if text is None else parse_headers(text) for text in self.headers.to_pylist())
         copies = [stamp.headers(self.partition, *row) for row in zip(self.offsets.tolist(), own, strict=True)]
         kept = [at for at, headers in enumerate(copies) if headers is not None]
         found = [headers for headers in copies if headers is not None]
@@ -107,13 +109,18 @@ class Run:
 
     def columns(self) -> Columns:
         """Keys, values, timestamps and headers of the records."""
-        headers: Iterable[Headers | None] = repeat(None)
+        headers: Iterable[list[Header] | None] = repeat(None)
         if self.stamped is not None:
             headers = self.stamped
         elif self.headers.null_count < self.count:
             headers = (None if text is None else parse_headers(text) for text in self.headers.to_pylist())
         timestamps = np.where(self.timestamps == -1, 0, self.timestamps)
-        return self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers
+        return (
+            self.keys.to_pylist(),
+            self.values.to_pylist(),
+            timestamps.tolist(),
+            cast("Iterable[Headers | None]", headers),
+        )
 
 
 def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:
@@ -139,7 +146,7 @@ def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:
         start = end
 
 
-def parse_headers(text: str) -> Headers:
+def parse_headers(text: str) -> list[Header]:
     """Headers from Spark's JSON: `[{"key":…,"value":base64}]`, no `value` where it is null."""
     return [
         (header["key"], base64.b64decode(header["value"]) if "value" in header else None) for header in json.loads(text)
