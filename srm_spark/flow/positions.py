@@ -136,13 +136,7 @@ class Translator:
 
     def _sampled(self, found: Mapping[Position, Place]) -> tuple[dict[Position, Place], str | None]:
         """What offset syncs say of the positions that the map does not know; and why they cannot be read."""
-        unknown = {
-            (p, offset): place
-            for (p, offset), place in found.items()
-            if place.translation.standing in OUTSIDE_THE_MAP
-            and place.target_end > 0
-            and not (self._is_back(p.topic) or self._is_mutual(p.topic))
-        }
+        unknown = {(p, offset): place for (p, offset), place in found.items() if self._may_be_sampled(p, place)}
         if not unknown:
             return {}, None
         with self._maps.lock:
@@ -159,6 +153,14 @@ class Translator:
             if (translation := self._syncs.sample(p, offset, limit)) is not None:
                 sampled[p, offset] = replace(place, translation=translation)
         return sampled, None
+
+    def _may_be_sampled(self, partition: TopicPartition, place: Place) -> bool:
+        """Whether somebody else may have copied records that the map does not know; reading all syncs is not cheap."""
+        known = self._maps.maps.get(partition)
+        reaches_back = known is not None and known.source is not None and known.source.start == 0
+        is_one_way = not (self._is_back(partition.topic) or self._is_mutual(partition.topic))
+        is_unknown = place.translation.standing in OUTSIDE_THE_MAP and place.target_end > 0
+        return is_unknown and is_one_way and not reaches_back
 
     def _look_back(self) -> str | None:
         """Take in the map of the reverse flow; why not, where that fails: groups that go forward do not need it."""

@@ -6,15 +6,19 @@ a position, its answer counts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 
 from srm_spark.checkpoints import Translation, sample
 from srm_spark.codec import decode_offset_sync
-from srm_spark.errors import CodecError, SourceUnavailable, TargetUnavailable
+from srm_spark.errors import CodecError, FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.model import OffsetSync, TopicPartition
 from srm_spark.offset_sync_store import OffsetSyncStore
+
+_REST = 10.0
+"""After a topic was too long to be read in time, rest so many times as long as was tried."""
 
 
 class SyncReader:
@@ -58,6 +62,8 @@ class SyncHistory:
     def __init__(self, reader: SyncReader) -> None:
         self._reader = reader
         self._begins: dict[TopicPartition, int] = {}
+        self._failure: tuple[FlowError, float] | None = None
+        """Why the last look failed, and when to look again."""
         self.stores: dict[TopicPartition, OffsetSyncStore] = {}
         """By source partition, as of the last look."""
 
@@ -68,6 +74,9 @@ class SyncHistory:
         there. Where a map begins somewhere else than before, all syncs are read again. Raises SourceUnavailable or
         TargetUnavailable, and then nothing is known until the next call.
         """
+        began = time.monotonic()
+        if self._failure is not None and began < self._failure[1]:
+            raise self._failure[0]
         if any(begins.get(partition) != self._begins.get(partition) for partition in self.stores):
             self.close()
         self._begins = dict(begins)
@@ -76,9 +85,12 @@ class SyncHistory:
                 begin = self._begins.get(sync.partition)
                 if begin is None or sync.upstream <= begin:
                     self.stores.setdefault(sync.partition, OffsetSyncStore()).add((sync.upstream, sync.downstream))
-        except (SourceUnavailable, TargetUnavailable):
+        except (SourceUnavailable, TargetUnavailable) as error:
             self.close()  # half of them could speak of a copy that was made anew later
+            now = time.monotonic()
+            self._failure = error, now + _REST * (now - began)
             raise
+        self._failure = None
 
     def sample(self, partition: TopicPartition, upstream: int, limit: int) -> Translation | None:
         """What the syncs say of one position (see `srm_spark.checkpoints.sample`); None where they say nothing."""

@@ -10,6 +10,7 @@ from srm_spark.checkpoints import Standing, Translation
 from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.sync_history import SyncHistory, SyncReader
 from srm_spark.model import OffsetSync, TopicPartition
+from tests.awaiting import await_until
 
 HERE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -74,5 +75,13 @@ def test_of_a_topic_that_is_not_read_to_its_end_nothing_is_known() -> None:
         history.refresh({})
     assert history.sample(HERE, 20, 10**6) is None
     topic.failure = None
-    history.refresh({})
+    await_until(lambda: is_read(history), 10, "it is tried again")
     assert history.sample(HERE, 20, 10**6) == Translation(Standing.SAMPLED, 20, 101, 14)
+
+
+def is_read(history: SyncHistory) -> bool:
+    try:
+        history.refresh({})
+    except SourceUnavailable:
+        return False
+    return True
