@@ -103,7 +103,7 @@ steps = st.lists(st.integers(0, 3000), min_size=1, max_size=200)
 
 @given(steps)
 def test_invariants_hold_for_all_pairs(gaps: list[int]) -> None:
-    offsets = list(accumulate(gaps))
+    offsets = list(accumulate(gap + 1 for gap in gaps))
     slots = same(offsets).slots
     assert (slots[0][0], slots[-1][0]) == (offsets[-1], offsets[0])
     for (i, one), (j, other) in combinations(enumerate(slots), 2):
