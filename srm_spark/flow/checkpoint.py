@@ -60,7 +60,10 @@ class Checkpoints:
         return Positions(tuple(self._position(one, ends.get(one.partition, -1)) for one in found), {})
 
     def completed(self, positions: Positions) -> Positions:
-        """The same positions, with what the groups' own checkpoints know of those that the exact map does not."""
+        """The same positions, with what the groups' own checkpoints know of those that the exact map does not.
+
+        As of the last `refresh`.
+        """
         found = tuple(
             replace(
                 position, translation=by_checkpoint(position.translation, self._last(position), position.target_end)
@@ -68,6 +71,13 @@ class Checkpoints:
             for position in positions.found
         )
         return replace(positions, found=found)
+
+    def looked_up(self, positions: Positions) -> Positions:
+        """The same for who asks once: the topic is read first, and may be missing."""
+        if self._topic not in self._ends.target.topics():
+            return positions
+        self.refresh()
+        return self.completed(positions)
 
     def write(self, positions: Positions) -> tuple[Checkpoint, ...]:
         """Write what is news; raises CheckpointFailed where the topic refuses it."""

@@ -16,7 +16,7 @@ from srm_spark.flow.checkpoint import Checkpoints
 from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.group_sync import GroupSync, Synced, SyncState
 from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.flow.positions import Positions, Translator
+from srm_spark.flow.positions import Translator
 from srm_spark.model import TopicPartition
 
 _SECONDS = 15.0
@@ -71,9 +71,14 @@ def report_groups(settings: FlowSettings, groups: NameFilter) -> GroupReport:
 def _now(ends: Ends, groups: NameFilter) -> GroupReport:
     flow = ends.settings.flow
     maps = OffsetMaps(ends.target, ends.settings.map_topic, f"{flow}|groups", TargetUnavailable)
-    with closing(maps), closing(Translator(ends, maps)) as translator, closing(GroupSync(ends)) as sync:
+    with (
+        closing(maps),
+        closing(Translator(ends, maps)) as translator,
+        closing(Checkpoints(ends)) as checkpoints,
+        closing(GroupSync(ends)) as sync,
+    ):
         names = [name for name in translator.groups() if groups.matches(name)]
-        positions = _completed(ends, translator.positions(names))
+        positions = checkpoints.looked_up(translator.positions(names))
         source_ends = ends.source.end_offsets({one.partition for one in positions.found}, waits=False)
         is_enabled = ends.settings.checkpoints.sync_enabled
         rows = (
@@ -84,14 +89,6 @@ def _now(ends: Ends, groups: NameFilter) -> GroupReport:
         whole = [text for text in (positions.no_way_back, positions.no_syncs) if text is not None]
         left_out = {name: why for name, why in translator.choice.left_out().items() if groups.matches(name)}
         return GroupReport(tuple(sorted(rows, key=_place)), None, (*refusals, *whole), left_out)
-
-
-def _completed(ends: Ends, positions: Positions) -> Positions:
-    with closing(Checkpoints(ends)) as checkpoints:
-        if checkpoints.spec.name not in ends.target.topics():
-            return positions
-        checkpoints.refresh()
-        return checkpoints.completed(positions)
 
 
 def _place(row: GroupRow) -> tuple[str, TopicPartition]:

@@ -114,7 +114,8 @@ class Preflight:
         if self._source_down is not None:
             self._checkpoints.refresh()
             return self._checkpoints.positions(self._names)
-        return self._translator.positions(name for name in self._translator.groups() if self._names.matches(name))
+        names = [name for name in self._translator.groups() if self._names.matches(name)]
+        return self._checkpoints.looked_up(self._translator.positions(names))
 
     def _active(self, positions: Positions) -> frozenset[str]:
         """Groups with members on the source; one that cannot be asked may have some."""
@@ -131,7 +132,8 @@ class Preflight:
             for name in self._literal
             if name not in seen and name not in positions.refusals
         ]
-        return [*refused, *unseen, *([positions.no_way_back] if positions.no_way_back else [])]
+        whole = [why for why in (positions.no_way_back, positions.no_syncs) if why is not None]
+        return [*refused, *unseen, *whole]
 
     def _loss(self, ranges: Sequence[Range]) -> Loss:
         missing = {found.partition: found.missing for found in ranges}
