@@ -19,7 +19,7 @@ _UNKNOWN = "unknown"
 def plan_text(plan: Plan) -> str:
     """Everything that should be known before a move."""
     steps = [f"{number}. {stage.value}" for number, stage in enumerate(plan.stages, 1)]
-    done = [f"done by an earlier call: {stage.value}" for stage in plan.done]
+    done = [f"done by an earlier call: {stage.value}" for stage in plan.done if stage not in plan.stages]
     parts = [
         *_found(f"{plan.kind.value} of {_route(plan.kind, plan.flow)}", plan.flow, plan.world),
         *_section("not safe", plan.unsafe),
@@ -51,7 +51,7 @@ def _route(kind: Kind, flow: Flow) -> str:
 def _found(title: str, flow: Flow, world: World) -> Iterable[str]:
     yield title
     yield f"  source {flow.source}: " + (f"gone: {world.source_down}" if world.source_down else "answers")
-    yield f"  driver: {world.owner or 'nobody runs the flow'}"
+    yield f"  driver: {world.owner or 'nobody'} runs the flow"
     yield f"  not on {flow.target}: {_loss(world.loss, flow)}"
     yield f"  groups: {_counts(world.moves)}"
     if world.moves:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from srm_spark.model import TopicPartition
-from srm_spark.plan.world import Range
+from srm_spark.plan.world import Range, few
 
 STILL_SECONDS = 5.0
 """How long the ends of the source must not move: longer than producers linger, and than a batch is on its way."""
@@ -41,8 +41,7 @@ class Stillness:
 def moved(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int]) -> str:
     """Which ends are others, for people."""
     changed = [p for p in sorted({*before, *after}) if before.get(p) != after.get(p)]
-    shown = ", ".join(f"{p} from {before.get(p, 'nothing')} to {after.get(p, 'nothing')}" for p in changed[:3])
-    return f"{shown} and {len(changed) - 3} more" if len(changed) > 3 else shown
+    return few([f"{p} from {before.get(p, 'nothing')} to {after.get(p, 'nothing')}" for p in changed])
 
 
 def behind(ranges: Sequence[Range]) -> int:

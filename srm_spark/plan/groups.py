@@ -68,7 +68,7 @@ class Judge:
             before=self.earlier.before.get(stand, one.before),
             after=position.translation.downstream,
             outcome=outcome,
-            standing=position.translation.standing.value,
+            standing=str(position.translation),
             reason=reason,
         )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from srm_spark.model import Flow
 from srm_spark.plan.drain import behind, moved
 from srm_spark.plan.state import MoveState
-from srm_spark.plan.world import Kind, Outcome, Plan, Stage, World, unsafe
+from srm_spark.plan.world import Kind, Outcome, Plan, Stage, World, few, unsafe
 
 
 def make_plan(kind: Kind, flow: Flow, world: World, *, fenced: bool, state: MoveState | None) -> Plan:
@@ -84,5 +84,4 @@ def _refusals(kind: Kind, flow: Flow, world: World) -> Iterable[str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    ordered: Sequence[str] = sorted(set(names))
-    return ", ".join(ordered[:10]) + (f" and {len(ordered) - 10} more" if len(ordered) > 10 else "")
+    return few(sorted(set(names)), most=10)

@@ -161,10 +161,18 @@ class Statement:
 
 def unsafe(world: World) -> tuple[str, ...]:
     """Everything in it that is not safe: groups that stay, positions that are not known, partitions that stand."""
-    stays = [
-        f"group {move.group} on {move.remote}: {move.reason}" for move in world.moves if move.outcome is Outcome.STAYS
-    ]
-    return (*stays, *(f"group {text}" for text in world.unknown), *standing(world.ranges))
+    stays: dict[tuple[str, str], list[str]] = {}
+    for move in world.moves:
+        if move.outcome is Outcome.STAYS:
+            stays.setdefault((move.group, move.reason), []).append(str(move.remote))
+    groups = [f"group {group} on {few(partitions)}: {reason}" for (group, reason), partitions in stays.items()]
+    return (*groups, *(f"group {text}" for text in world.unknown), *standing(world.ranges))
+
+
+def few(texts: Sequence[str], most: int = 3) -> str:
+    """The first ones, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def standing(ranges: Sequence[Range]) -> tuple[str, ...]:

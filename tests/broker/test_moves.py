@@ -82,6 +82,7 @@ def test_groups_move_when_the_source_is_killed(
     path = write_config(tmp_path / "srm.properties", {a: dying, b: secondary}, [f"{a}->{b}"], keys)
     commit(here, group, {(topic, 0): 14}, "from upstream")  # five, a marker, five aborted, a marker, two: 7 were read
     checkpoints = f"{a}.checkpoints.internal"
+    await_until(lambda: checkpoints in there.topics(), SOON, checkpoints)
     await_until(lambda: (group, remote, 0) in read_checkpoints(there, checkpoints), SOON, "a checkpoint")
     await_lag_zero(driver)
     dying.kill()
@@ -233,12 +234,11 @@ def test_a_move_that_was_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: P
     pair.source.create(pair.topic())
     pair.source.write(pair.topic(), numbered(4))
     commit(pair.source, group, {(pair.topic(), 0): 3})
-    commit_before = 1
     pair.replicate(FAST)
     path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**pair.keys, **FAST})
     fence = f"echo once >> {shlex.quote(str(tmp_path / 'fences'))}"
     await_until(lambda: pair.remote() in pair.target.topics(), SOON, "the remote topic")
-    commit(pair.target, group, {(pair.remote(), 0): commit_before})
+    commit(pair.target, group, {(pair.remote(), 0): 1})
     arguments = ["failover", "--config", str(path), "--flow", pair.flow, "--planned", "--fence", fence, "--yes"]
     with writing(pair.source, pair.topic(), stop):  # the fence does not hold: it never gets drained
         process = subprocess.Popen([str(SRM_CONTROL), *arguments, "--state", str(state)], stderr=subprocess.DEVNULL)
@@ -247,13 +247,13 @@ def test_a_move_that_was_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: P
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait(30)
-    assert committed(pair.target, group, pair.remote()) == {(pair.remote(), 0): (commit_before, "")}
+    assert committed(pair.target, group, pair.remote()) == {(pair.remote(), 0): (1, "")}
     answer = run(path, "failover", pair.flow, "--planned", "--fence", fence)
     assert answer.exit_code == 0, answer.output
     assert "done by an earlier call: run the fence command" in answer.stderr
     assert (tmp_path / "fences").read_text() == "once\n"
     row = statement(path)["groups"][0]
-    assert (row["before"], row["after"], row["outcome"]) == (commit_before, 3, "moved")
+    assert (row["before"], row["after"], row["outcome"]) == (1, 3, "moved")
     assert committed(pair.target, group, pair.remote()) == {(pair.remote(), 0): (3, "")}
 
 

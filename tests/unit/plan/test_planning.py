@@ -50,11 +50,15 @@ def test_everything_that_forbids_a_planned_move_is_told_at_once() -> None:
 
 def test_groups_that_stay_and_partitions_that_are_held_are_not_safe() -> None:
     found = replace(
-        world(move(Outcome.STAYS, reason="busy"), move(group="h"), ranges=(replace(copied(4, 10), hold="too large"),)),
+        world(
+            *[move(Outcome.STAYS, reason="busy")] * 4,
+            move(group="h"),
+            ranges=(replace(copied(4, 10), hold="too large"),),
+        ),
         unknown=("k: not allowed",),
     )
     assert verdict(Kind.FAILOVER, FRESH, found) == (
-        "group g on A.orders-0: busy",
+        "group g on A.orders-0, A.orders-0, A.orders-0 and 1 more: busy",
         "group k: not allowed",
         "orders-0 is held at 4: too large",
     )
