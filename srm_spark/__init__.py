@@ -22,9 +22,20 @@ if TYPE_CHECKING:
     from srm_spark.errors import SrmError
     from srm_spark.flow.status import FlowState, FlowStatus
     from srm_spark.history import History
+    from srm_spark.state import read_offset_map
 
 __version__ = "0.1.0"
-__all__ = ["Driver", "FlowState", "FlowStatus", "History", "Settings", "SrmError", "__version__", "load_settings"]
+__all__ = [
+    "Driver",
+    "FlowState",
+    "FlowStatus",
+    "History",
+    "Settings",
+    "SrmError",
+    "__version__",
+    "load_settings",
+    "read_offset_map",
+]
 
 _HOMES = {
     "Driver": "srm_spark.driver",
@@ -34,6 +45,7 @@ _HOMES = {
     "Settings": "srm_spark.config",
     "SrmError": "srm_spark.errors",
     "load_settings": "srm_spark.config",
+    "read_offset_map": "srm_spark.state",
 }
 
 

@@ -213,8 +213,8 @@ class _Packed(Sequence[Interval]):
     def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval]:
         if isinstance(index, slice):
             return tuple(self[at] for at in range(*index.indices(len(self))))
-        first = 3 * range(len(self))[index]
-        return Interval(*self._numbers[first : first + 3])
+        numbers, first = self._numbers, 3 * (index if index >= 0 else range(len(self))[index])
+        return Interval(numbers[first], numbers[first + 1], numbers[first + 2])
 
     def __iter__(self) -> Iterator[Interval]:
         numbers = iter(self._numbers)

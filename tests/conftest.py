@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
-from srm_spark.jars import fetch, find_java
+from srm_spark.jars import DELTA_SETTINGS, fetch, find_java
 from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
 
 TESTS = Path(__file__).parent
@@ -85,6 +85,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "ERROR",
+        **DELTA_SETTINGS,
     }
     for key, value in settings.items():
         builder = builder.config(key, value)

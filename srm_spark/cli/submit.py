@@ -21,7 +21,7 @@ from srm_spark.cli.pack import ARCHIVE, pack
 from srm_spark.cli.supervise import run_submit
 from srm_spark.config.secrets import SPARK_SETTINGS
 from srm_spark.errors import SetupError, SrmError
-from srm_spark.jars import fetch, java_home
+from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
 
 ROOT = Path(__file__).resolve().parents[2]
 PRINT_VARIABLE = "SRM_DRY_RUN"
@@ -113,7 +113,9 @@ def build_command(
     command = [str(spark_home / "bin" / "spark-submit"), "--name", "srm-driver", "--master", request.master]
     # A site's own regex may hide more than ours; the driver warns of one that hides too little.
     hiding = [f"{key}={value}" for key, value in SPARK_SETTINGS.items() if key not in request.settings]
-    for setting in (*_SETTINGS, *hiding):
+    # A site that names extensions or a catalog of its own keeps them, and goes without tables.
+    delta = [f"{key}={value}" for key, value in DELTA_SETTINGS.items() if key not in request.settings]
+    for setting in (*_SETTINGS, *hiding, *delta):
         command += ["--conf", setting]
     lists = {"--jars": [str(jar) for jar in jars]}
     configs = [str(config.resolve()) for config in request.configs]

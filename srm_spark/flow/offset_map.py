@@ -78,14 +78,20 @@ class MapWriter:
         """Add what was replicated."""
         self._writer.write(record for partition, detail in details.items() for record in self._take(partition, detail))
 
-    def retire(self, first: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """Drop what is gone on both sides; `first` are the first offsets still there, of source and target."""
-        self._writer.write(
+    def retire(self, first: Mapping[TopicPartition, tuple[int, int]]) -> int:
+        """Drop what is gone on both sides; `first` are the first offsets still there, of source and target.
+
+        Returns how many parts that were.
+        """
+        dropped = [
             ControlRecord(self._topic, map_key(partition, start), None, partition=0)
             for partition, (upstream, downstream) in first.items()
             if partition in self._maps
             for start in self._maps[partition].retire(upstream, downstream)
-        )
+        ]
+        if dropped:
+            self._writer.write(dropped)
+        return len(dropped)
 
     def _take(self, partition: TopicPartition, detail: ProgressDetail) -> Iterator[ControlRecord]:
         found = self._maps.setdefault(partition, PartitionMap())
@@ -94,7 +100,7 @@ class MapWriter:
         for start in change.dropped:
             yield ControlRecord(self._topic, map_key(partition, start), None, partition=0)
         for part in change.put:
-            value = ProgressDetail(part.source, part.target_end, part.intervals, topic_id=found.topic_id)
+            value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), topic_id=found.topic_id)
             yield ControlRecord(
                 self._topic, map_key(partition, part.source.start), encode_progress_detail(value), partition=0
             )

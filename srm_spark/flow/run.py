@@ -19,10 +19,12 @@ from srm_spark.flow.consumers import ConsumerGroups
 from srm_spark.flow.factors import factors_too_large
 from srm_spark.flow.generation import Generation, task_count
 from srm_spark.flow.holds import Holds
+from srm_spark.flow.map_table import MapTable
 from srm_spark.flow.offset_map import OffsetMaps, map_spec
 from srm_spark.flow.progress import ProgressTopic, ensure_topic
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import take_in_tails
+from srm_spark.flow.retention import MapRetention
 from srm_spark.flow.starts import find_starts, record_new, unreadable
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics import RemoteTopics
@@ -38,6 +40,8 @@ STOP_SECONDS = 120.0
 """How long a clean stop waits for the batch in progress."""
 _GROUPS_SECONDS = 10.0
 """How long a clean stop waits for a call about consumer groups; one that comes late does no harm."""
+_TABLE_SECONDS = 10.0
+"""How long it waits for a write to the table; one that is cut off leaves the table as it was."""
 _DEBOUNCE_SECONDS = 1.0
 """Topics are often created several at a time: one new generation for all of them."""
 _IDS_PER_LOOK = 500
@@ -71,6 +75,8 @@ class FlowRun:
         self._maps = OffsetMaps(self._ends.target, settings.map_topic, role, TargetUnavailable)
         self._claim = Claim(settings.flow, self._ends.target, settings.progress_topic, self._stop_generation)
         self._groups = ConsumerGroups(self._ends, self._maps)
+        self._retention = MapRetention(self._ends, self._maps)
+        self._table = MapTable(settings, session, self._maps)
         self._generation: Generation | None = None
         self._topics: dict[str, int] = {}
         self._unseen: str | None = None
@@ -85,12 +91,14 @@ class FlowRun:
         if isinstance(error, FlowError) and not isinstance(error, ClaimHeld):
             self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
         self._groups.tell_to_stop()
+        self._table.tell_to_stop()
         try:
             self._stop_generation()
             if kind is None:
                 self._count()
         finally:
             self._groups.join(_GROUPS_SECONDS if kind is None else 0.0)
+            self._table.join(_TABLE_SECONDS if kind is None else 0.0)
             self._progress.close()
             self._maps.close()
             self._claim.release()
@@ -114,6 +122,7 @@ class FlowRun:
         self._start_generation()
         if self._groups.is_wanted:
             self._groups.start()
+        self._table.start()
         while not self._stop.wait(TICK_SECONDS):
             self._tick()
 
@@ -153,6 +162,8 @@ class FlowRun:
         if self._holds.release(now) or has_changed:
             self._start_generation()
         else:
+            if self._generation is not None:
+                self._retention.look(self._generation.assignment.routes, now)
             self._show_lag()
 
     def _start_generation(self) -> None:

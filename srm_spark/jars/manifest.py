@@ -65,4 +65,10 @@ KAFKA = JarSet(
     ),
 )
 
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What a Spark session must start with to read and write Delta tables with these jars."""
+
 JAR_SETS = {jar_set.name: jar_set for jar_set in (DRIVER, KAFKA)}

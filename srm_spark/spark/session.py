@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
-from srm_spark.jars import fetch, java_home
+from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ _OWN: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
     **SPARK_SETTINGS,
+    **DELTA_SETTINGS,
 }
 _SPARK_REDACTION = "(?i)secret|password|token|access[.]?key"
 """Spark's default for `spark.redaction.regex`."""
@@ -147,6 +148,25 @@ def is_alive(session: SparkSession) -> bool:
     except Exception:  # Py4J has an exception for every way to die
         return False
     return True
+
+
+def is_local(session: SparkSession) -> bool:
+    """Whether the executors are threads of this machine, so that a folder here is the same for all."""
+    if is_connect(session):
+        return False
+    master = session.sparkContext.master or ""
+    return master == "local" or master.startswith("local[")
+
+
+def lacks_delta(session: SparkSession) -> str | None:
+    """What to do about a session that was started without Delta; None where it seems to have it.
+
+    To be asked after a failure: platforms that bring Delta along do not show it.
+    """
+    if "delta" in _conf(session, "spark.sql.extensions", "").lower():
+        return None
+    settings = " ".join(f"--conf {key}={value}" for key, value in DELTA_SETTINGS.items())
+    return f"this Spark session was started without Delta: start it with the jars of docs/running.md and {settings}"
 
 
 def check_session(session: SparkSession) -> None:

@@ -40,3 +40,49 @@ def test_speculation_is_refused_with_its_remedy(tmp_path: Path) -> None:
     assert len(lines) == 2, done.stderr
     assert all("spark.speculation is on" in line for line in lines)
     assert all("start the session with spark.speculation=false" in line for line in lines)
+
+
+WITHOUT_DELTA = """
+import logging
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from pyspark.sql import SparkSession
+from srm_spark import load_settings, read_offset_map
+from srm_spark.errors import StateFailed
+from srm_spark.flow.map_table import MapTable
+
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+logging.getLogger("py4j").setLevel(logging.ERROR)
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+session = builder.config("spark.log.level", "ERROR").getOrCreate()
+settings = load_settings([Path(sys.argv[1])])
+try:
+    read_offset_map(session, settings, "A->B")
+except StateFailed as error:
+    print(error)
+maps = SimpleNamespace(refresh=lambda: None, lock=threading.RLock(), maps={})
+table = MapTable(settings.flows[0], session, maps)
+table.start()
+print("ended:", table.join(90))
+"""
+
+
+def test_without_delta_a_flow_goes_without_its_table_and_says_so_once(tmp_path: Path) -> None:
+    (tmp_path / "srm.properties").write_text(f"{CONFIG}state.path = {tmp_path}/state\nstate.interval.seconds = 1\n")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DELTA, str(tmp_path / "srm.properties")],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3, (lines, done.stderr)
+    assert lines[0].startswith(f"flow A->B: {tmp_path}/state/offset-map/A/B cannot be read: ")
+    assert lines[1].startswith("flow=A->B the table of its offset map is not up to date: ")
+    remedy = "this Spark session was started without Delta: start it with the jars of docs/running.md and --conf "
+    assert all(remedy in line for line in lines[:2])
+    assert lines[2] == "ended: True"
+    assert not (tmp_path / "state").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -139,3 +140,16 @@ def test_a_commit_that_died_behind_the_map_is_taken_again(sizes: list[list[tuple
         twice.take(newer, "id")
         twice.take(newer, "id")
     assert list(twice.parts()) == list(once.parts())
+
+
+@given(st.integers(0, 5), st.integers(-8, 8))
+def test_parts_are_kept_as_the_intervals_they_were(count: int, at: int) -> None:
+    chain = PartitionMap()
+    chain.put(markers(3, 50, count))
+    (kept,), expected = chain._parts, markers(3, 50, count).intervals
+    assert (list(kept.intervals), len(kept.intervals), kept.intervals[at:]) == (list(expected), count, expected[at:])
+    if -count <= at < count:
+        assert kept.intervals[at] == expected[at]
+    else:
+        with pytest.raises(IndexError):
+            kept.intervals[at]

@@ -30,6 +30,8 @@ def test_local_runs_in_the_virtual_environment_itself() -> None:
         *("/spark/bin/spark-submit", "--name", "srm-driver", "--master", "local[*]"),
         *("--conf", "spark.speculation=false", "--conf", "spark.log.level=WARN"),
         *("--conf", f"spark.redaction.regex={SPARK_REDACTION_REGEX}", "--conf", "spark.io.encryption.enabled=true"),
+        *("--conf", "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension"),
+        *("--conf", "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog"),
         *("--conf", "spark.pyspark.python=/venv/bin/python", "--jars", "/cache/a.jar,/cache/b.jar"),
         *("/src/jobs/srm_driver.py", "--config", "/etc/flows.properties"),
         *("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*"),

@@ -1,0 +1,157 @@
+"""The Delta table of one flow's offset map. A row is a stretch of source offsets, see `srm_spark.map_rows`.
+
+A flow has one owner and a table of its own, so no two writers ever meet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from srm_spark.config import Settings, load_settings
+from srm_spark.errors import StateFailed
+from srm_spark.model import Flow
+from srm_spark.spark import DataFrame, SparkSession
+from srm_spark.spark.session import lacks_delta
+
+SETTINGS = {
+    # Delta would read the log of this small table in 50 tasks, and sort changes into 200.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""SQL settings of the session that writes."""
+_PROPERTIES = {
+    # What changed is written again every minute, and nobody asks what the map was last week.
+    "delta.logRetentionDuration": "interval 1 day",
+    "delta.deletedFileRetentionDuration": "interval 1 day",
+}
+_ROWS_PER_WRITE = 500_000
+"""Bounds the driver's memory at the first write of a map with many gaps."""
+_SCHEMA = pa.schema(
+    [
+        ("flow", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("source_start", pa.int64()),
+        ("source_end", pa.int64()),
+        ("target_start", pa.int64()),
+        ("records", pa.int64()),
+    ]
+)
+_IS_GONE = pa.field("is_gone", pa.bool_())
+
+
+class TableRow(NamedTuple):
+    """One row of the table but for the flow. One that goes is known by its partition and `source_start`."""
+
+    topic: str
+    partition: int
+    topic_id: str | None
+    source_start: int
+    source_end: int | None = None
+    target_start: int | None = None
+    records: int | None = None
+
+
+class OffsetMapTable:
+    """Writes the table of one flow; what Spark or Delta refuses is raised as it comes."""
+
+    def __init__(self, session: SparkSession, flow: Flow, path: str) -> None:
+        """`session` has `SETTINGS`; `path` is a folder or a URI that driver and executors reach."""
+        self.path = path
+        self._session = session
+        self._flow = str(flow)
+        self._name = f"delta.`{path.replace('`', '``')}`"
+
+    def is_there(self) -> bool:
+        """Whether there is a table that can be changed."""
+        try:
+            self._session.sql(f"DESCRIBE DETAIL {self._name}").collect()
+        except Exception:  # whatever it is: writing the whole table mends it, or says why not
+            return False
+        return True
+
+    def replace(self, rows: Iterable[TableRow]) -> None:
+        """Write the whole table anew; older rows are never read, so their files may be damaged or gone."""
+        mode = "overwrite"
+        for part in _cut(rows, at_least_one=True):
+            writer = self._session.createDataFrame(self._arrow(part)).coalesce(1).write.format("delta").mode(mode)
+            if mode == "overwrite":
+                writer = writer.option("overwriteSchema", "true").options(**_PROPERTIES)
+            writer.save(self.path)
+            mode = "append"
+
+    def merge(self, put: Iterable[TableRow], gone: Iterable[TableRow]) -> None:
+        """Add or change the rows `put`, and remove the rows `gone`."""
+        for is_gone, rows in ((True, gone), (False, put)):
+            for part in _cut(rows):
+                table = self._arrow(part).append_column(_IS_GONE, pa.array([is_gone] * len(part)))
+                self._session.sql(
+                    f"MERGE INTO {self._name} AS t USING {{changes}} AS c "
+                    "ON t.topic = c.topic AND t.`partition` = c.`partition` AND t.source_start = c.source_start "
+                    "WHEN MATCHED AND c.is_gone THEN DELETE WHEN MATCHED THEN UPDATE SET * "
+                    "WHEN NOT MATCHED AND NOT c.is_gone THEN INSERT *",
+                    changes=self._session.createDataFrame(table),
+                )
+
+    def tidy(self) -> None:
+        """Put small files together and remove those that nobody needs any more."""
+        self._session.sql(f"OPTIMIZE {self._name}")
+        self._session.sql(f"VACUUM {self._name}")
+
+    def _arrow(self, rows: Sequence[TableRow]) -> pa.Table:
+        columns = zip(*rows, strict=True) if rows else ([] for _ in TableRow._fields)
+        arrays = [pa.array([self._flow] * len(rows), pa.string())]
+        arrays += [pa.array(list(column), of.type) for column, of in zip(columns, list(_SCHEMA)[1:], strict=True)]
+        return pa.Table.from_arrays(arrays, schema=_SCHEMA)
+
+
+def read_offset_map(
+    session: SparkSession, config: Settings | str | Path | Sequence[str | Path], flow: str
+) -> DataFrame:
+    """The offset map of a flow (`A->B`) of a configuration, from the table that the running flow keeps.
+
+    Raises StateFailed where the flow or its table is not there, or the session cannot read it.
+    """
+    settings = config if isinstance(config, Settings) else load_settings(config)
+    found = next((each for each in settings.flows if str(each.flow) == flow), None)
+    if found is None:
+        raise StateFailed(f"flow {flow} is not enabled; enabled are: {', '.join(str(f.flow) for f in settings.flows)}")
+    if not found.map_table:
+        raise StateFailed(f"flow {flow} has no table of its offset map: state.path is empty; give it a folder or a URI")
+    try:
+        return session.read.format("delta").load(found.map_table)
+    except Exception as error:
+        remedy = lacks_delta(session) or (
+            f"a running flow writes it every {found.state.interval_seconds:g} s, on the machine it runs on; "
+            "set state.path to a place that both reach"
+        )
+        raise StateFailed(f"flow {flow}: {found.map_table} cannot be read: {first_line(error)}; {remedy}") from error
+
+
+def own_folder(path: str) -> None:
+    """Make a folder that nobody else may write to, below the temporary one. Raises StateFailed where others own it."""
+    folder = Path(path)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise StateFailed(f"{path} belongs to somebody else; set state.path to a folder of your own")
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without the stack that Java's put behind."""
+    return (str(error) or repr(error)).strip().splitlines()[0]
+
+
+def _cut(rows: Iterable[TableRow], *, at_least_one: bool = False) -> Iterator[list[TableRow]]:
+    left = iter(rows)
+    part = list(islice(left, _ROWS_PER_WRITE))
+    if part or at_least_one:
+        yield part
+    while part := list(islice(left, _ROWS_PER_WRITE)):
+        yield part
