@@ -84,10 +84,11 @@ def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Posi
         log.warning("flow=%s partition=%s foreign writer: %s: going on", flow, tail.partition, match.foreign)
     if match.foreign is None or goes_on:
         next_offset = max(match.next_offset, start.next_offset)
-        log.info(
-            "flow=%s partition=%s %s records were on %s unrecorded: going on at offset %s",
-            *(flow, tail.partition, found, tail.remote, next_offset),
-        )
+        if found:  # others may have written all of it
+            log.info(
+                "flow=%s partition=%s %s records were on %s unrecorded: going on at offset %s",
+                *(flow, tail.partition, found, tail.remote, next_offset),
+            )
         return replace(start, next_offset=next_offset, target_end=tail.target.end)
     if tail.is_ours:
         return Hold(
