@@ -125,10 +125,10 @@ class Preflight:
         return frozenset(group for group, answer in found.items() if answer is not False)
 
     def _unknown(self, positions: Positions, seen: set[str]) -> list[str]:
-        refused = [f"{group}: {why}" for group, why in positions.refusals.items()]
+        refused = [f"group {group}: {why}" for group, why in positions.refusals.items()]
         flow = self._settings.flow
         unseen = [
-            f"{name}: no offset of it on a topic of the flow {flow} is known"
+            f"group {name}: no offset of it on a topic of the flow {flow} is known"
             for name in self._literal
             if name not in seen and name not in positions.refusals
         ]

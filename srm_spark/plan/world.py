@@ -166,7 +166,7 @@ def unsafe(world: World) -> tuple[str, ...]:
         if move.outcome is Outcome.STAYS:
             stays.setdefault((move.group, move.reason), []).append(str(move.remote))
     groups = [f"group {group} on {few(partitions)}: {reason}" for (group, reason), partitions in stays.items()]
-    return (*groups, *(f"group {text}" for text in world.unknown), *standing(world.ranges))
+    return (*groups, *world.unknown, *standing(world.ranges))
 
 
 def few(texts: Sequence[str], most: int = 3) -> str:

@@ -271,6 +271,24 @@ def test_a_source_that_is_still_written_is_not_drained(pair: Pair, tmp_path: Pat
     assert committed(pair.target, group, pair.remote()) == {}
 
 
+def test_a_planned_move_leaves_a_group_that_still_reads_on_the_source(pair: Pair, tmp_path: Path) -> None:
+    reading, gone = f"reading{pair.unique}", f"gone{pair.unique}"
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(4))
+    commit(pair.source, gone, {(pair.topic(), 0): 3})
+    await_lag_zero(pair.replicate(FAST))
+    path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**pair.keys, **FAST})
+    reader = member(pair.source, reading, pair.topic())
+    take(reader, 2)
+    answer = run(path, "failover", pair.flow, "--planned", "--wait", "7")
+    reader.close()
+    assert answer.exit_code == 3, answer.output
+    rows = {row["group"]: row for row in statement(path)["groups"]}
+    assert (rows[reading]["outcome"], rows[gone]["outcome"]) == ("not moved", "moved")
+    assert f"has members on {pair.alias}" in rows[reading]["reason"]
+    assert committed(pair.target, reading, pair.remote()) == {}
+
+
 @pytest.mark.parametrize("reads_everything", [True, False])
 def test_a_group_goes_back_with_new_records_on_both_sides(pair: Pair, tmp_path: Path, reads_everything: bool) -> None:
     group, topic = f"g{pair.unique}", pair.topic()

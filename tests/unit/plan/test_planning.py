@@ -55,7 +55,7 @@ def test_groups_that_stay_and_partitions_that_are_held_are_not_safe() -> None:
             move(group="h"),
             ranges=(replace(copied(4, 10), hold="too large"),),
         ),
-        unknown=("k: not allowed",),
+        unknown=("group k: not allowed",),
     )
     assert verdict(Kind.FAILOVER, FRESH, found) == (
         "group g on A.orders-0, A.orders-0, A.orders-0 and 1 more: busy",
