@@ -1,6 +1,7 @@
 """Positions that are kept outside of Kafka, translated from the source of a flow to its target by the exact map.
 
-Only the target has to answer: the map lies there. What goes back (remote topics) takes the map on the source, too.
+Only the target has to answer: the map lies there. What goes back (remote topics), or flows both ways under one name,
+takes the map on the source, too.
 """
 
 from __future__ import annotations
