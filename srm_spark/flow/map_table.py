@@ -7,6 +7,7 @@ that of the whole map, so a table that is lost, damaged or old is made anew; aft
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,9 +24,10 @@ from srm_spark.state import SETTINGS, OffsetMapTable, TableRow, first_line, own_
 
 log = logging.getLogger(__name__)
 
-_REST = 3.0
-"""Rest so many times as long as a round took: the table must not take Spark away from the records."""
+_REST = 1.0
+"""Rest so many times as long as a round took: the table must not take Spark away from the records all the time."""
 _TIDY_SECONDS = 3600.0
+_DIGITS = re.compile(r"[0-9a-f-]*[0-9][0-9a-f-]*")
 
 
 class MapTable:
@@ -35,6 +37,7 @@ class MapTable:
         """`session` is left alone, the work is done in a copy of it; `maps` are the flow's own."""
         self._settings = settings
         self._session = session
+        self._own: SparkSession | None = None
         self._maps = maps
         self._written: dict[TopicPartition, PartitionMap] | None = None
         """What the table holds; None while that is not known."""
@@ -69,25 +72,24 @@ class MapTable:
     def _run(self) -> None:
         # Not at once: a flow that has just started has better things to do, and one that fails comes back often.
         rest = self._settings.state.interval_seconds
-        session = None
         try:
             while not self._stop.wait(rest):
                 began = time.monotonic()
-                if session is None:
-                    session = own_session(self._session)
-                    configure(session, SETTINGS)
-                if not self._try(OffsetMapTable(session, self._settings.flow, self._settings.map_table)):
+                if not self._try():
                     break
-                took = time.monotonic() - began
-                rest = max(self._settings.state.interval_seconds, _REST * took)
+                rest = max(self._settings.state.interval_seconds, _REST * (time.monotonic() - began))
         finally:
-            if session is not None:
-                release(session, self._session)
+            if self._own is not None:
+                release(self._own, self._session)
 
-    def _try(self, table: OffsetMapTable) -> bool:
+    def _try(self) -> bool:
         """Bring the table up to date; False where that is of no use in this session."""
+        path = self._settings.map_table
         try:
-            self._round(table)
+            if self._own is None:
+                self._own = own_session(self._session)
+                configure(self._own, SETTINGS)
+            self._round(OffsetMapTable(self._own, self._settings.flow, path))
         except SrmError as error:  # nothing was written
             self._tell(str(error))
         except Exception as error:  # of Spark, of Delta, of a file system
@@ -95,7 +97,7 @@ class MapTable:
             if self._stop.is_set():
                 return False
             lacking = lacks_delta(self._session)
-            remedy = f"if this stays, delete {table.path}: it is made anew, and no record depends on it"
+            remedy = f"if this stays, delete {path}: it is made anew, and no record depends on it"
             self._tell(f"{first_line(error)}; {lacking or remedy}")
             return lacking is None
         else:
@@ -103,8 +105,8 @@ class MapTable:
         return True
 
     def _tell(self, failure: str | None) -> None:
-        """Log what stands in the way, once per change."""
-        if failure is not None and failure != self._failure:
+        """Log what stands in the way, once per change; numbers of tasks and files are no change."""
+        if failure is not None and _DIGITS.sub("", failure) != _DIGITS.sub("", self._failure or ""):
             log.warning("flow=%s the table of its offset map is not up to date: %s", self._settings.flow, failure)
         if failure is None and self._failure is not None:
             log.info("flow=%s the table of its offset map is up to date again", self._settings.flow)

@@ -20,9 +20,10 @@ from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.session import lacks_delta
 
 SETTINGS = {
-    # Delta would read the log of this small table in 50 tasks, and sort changes into 200.
+    # For this small table Delta would read its log in 50 tasks, sort changes into 200, and VACUUM list files in 10 000.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
 }
 """SQL settings of the session that writes."""
 _PROPERTIES = {
@@ -144,8 +145,9 @@ def own_folder(path: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, without the stack that Java's put behind."""
-    return (str(error) or repr(error)).strip().splitlines()[0]
+    """What an error says, without the stack behind it and without Py4J's own words in front of it."""
+    lines = [line.removeprefix(": ") for line in (str(error) or repr(error)).strip().splitlines()]
+    return lines[1] if len(lines) > 1 and lines[0].startswith("An error occurred while calling") else lines[0]
 
 
 def _cut(rows: Iterable[TableRow], *, at_least_one: bool = False) -> Iterator[list[TableRow]]:
