@@ -213,7 +213,7 @@ class _Packed(Sequence[Interval]):
     def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval]:
         if isinstance(index, slice):
             return tuple(self[at] for at in range(*index.indices(len(self))))
-        numbers, first = self._numbers, 3 * (index if index >= 0 else range(len(self))[index])
+        numbers, first = self._numbers, 3 * index
         return Interval(numbers[first], numbers[first + 1], numbers[first + 2])
 
     def __iter__(self) -> Iterator[Interval]:
