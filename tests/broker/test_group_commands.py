@@ -60,6 +60,7 @@ def test_offsets_are_exported_for_kafkas_own_tool_also_when_the_source_is_down(
     assert rows[ours, 0]["source_lag"] == 6
     assert rows[ours, 1]["downstream"] == 7
     assert rows[ours, 1]["target_offset"] is None
+    assert rows[ours, 1]["sync"] == "not synced: sync.group.offsets.enabled is false"
     assert (rows[other, 0]["downstream"], rows[other, 0]["source_lag"]) == (10, 0)
     assert rows[other, 0]["standing"].startswith("ahead of replication")
     table = run(path, "groups", "status", *flow).stdout
