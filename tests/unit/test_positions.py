@@ -1,0 +1,76 @@
+"""Positions on a topic that flows both ways under one name, where the map of the way back is not to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from srm_spark.checkpoints import Standing, Translation
+from srm_spark.config import load_settings
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
+from srm_spark.filters import NameFilter
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.flow.positions import Places, Translator
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.model import Interval, OffsetRange, TopicPartition
+from srm_spark.offset_map import PartitionMap
+from srm_spark.policy import IdentityReplicationPolicy
+from srm_spark.translation import IntervalMap
+
+T0 = TopicPartition("t", 0)
+FILE = """clusters = A, B
+A.bootstrap.servers = a:1
+B.bootstrap.servers = b:1
+A->B.enabled = true
+B->A.enabled = true
+replication.policy.class = IdentityReplicationPolicy
+provenance.header.enabled = true
+"""
+
+
+class Silent(Cluster):
+    """A cluster that says where partitions end, and else nothing or that it is down."""
+
+    def __init__(self, settings: ClusterSettings, error: type[FlowError], *, is_down: bool) -> None:
+        self.settings, self.timeout, self.properties, self.role = settings, 1.0, {}, "test"
+        self._is_down = is_down
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        if self._is_down:
+            raise SourceUnavailable("A does not answer")
+        return {}
+
+    def end_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 9)
+
+
+class Known(OffsetMaps):
+    """Maps that nobody has to read."""
+
+    def refresh(self) -> None:
+        self.maps[T0] = PartitionMap("id")
+        self.maps[T0].take(IntervalMap(OffsetRange(0, 3), 9, (Interval(0, 6, 3),)), "id")
+
+
+def places(tmp_path: Path, *, is_down: bool) -> Places:
+    path = tmp_path / "srm.properties"
+    path.write_text(FILE)
+    settings = load_settings([path]).flows[0]
+    source = Silent(settings.source, SourceUnavailable, is_down=is_down)
+    target = Silent(settings.target, TargetUnavailable, is_down=False)
+    ends = Ends(settings, source, target, IdentityReplicationPolicy(source_alias="A"), NameFilter((".*",)))
+    return Translator(ends, Known(target, "map", "test", TargetUnavailable)).places({(T0, 1)})
+
+
+def test_nothing_is_guessed_about_what_the_target_has_of_its_own(tmp_path: Path) -> None:
+    found = places(tmp_path, is_down=True)
+    assert found.found[T0, 1].translation == Translation(Standing.UNMAPPED, 1)
+    assert "A does not answer" in (found.no_way_back or "")
+
+
+def test_without_a_flow_back_the_map_of_the_flow_is_all_there_is(tmp_path: Path) -> None:
+    found = places(tmp_path, is_down=False)
+    assert found.found[T0, 1].translation == Translation(Standing.EXACT, 1, 7)
+    assert found.no_way_back is None
