@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 from srm_spark.errors import CodecError
@@ -31,6 +33,8 @@ PROGRESS_HEADER = "srm.progress"
 PROGRESS_DETAIL_VERSION = 1
 PROVENANCE_HEADER = "srm-provenance"
 """Record header of a copy that says where it was first written."""
+INTERVALS_PER_RECORD = 20_000
+"""Of a progress record: about 600 KB of header; brokers refuse records above 1 MB by default."""
 
 
 class EncodedRecord(NamedTuple):
@@ -202,6 +206,26 @@ def encode_progress_detail(detail: ProgressDetail) -> bytes:
         "lost": detail.lost,
     }
     return _utf8(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
+
+
+def progress_records(
+    connector: str, source_alias: str, partition: TopicPartition, detail: ProgressDetail
+) -> Iterator[tuple[bytes, bytes, dict[str, bytes]]]:
+    """Key, value and headers of the records that say how far a partition has come; usually one."""
+    key = progress_key(connector, source_alias, partition)
+    for part in split_detail(detail):
+        yield key, progress_value(part.source.end - 1), {PROGRESS_HEADER: encode_progress_detail(part)}
+
+
+def split_detail(detail: ProgressDetail, most: int = INTERVALS_PER_RECORD) -> Iterator[ProgressDetail]:
+    """Cut a detail with many intervals into several that fit into a record; together they say the same."""
+    intervals, start, left = detail.intervals, detail.source.start, detail.bytes
+    while len(intervals) > most:
+        part, intervals = intervals[:most], intervals[most:]
+        end = part[-1].upstream_end
+        yield ProgressDetail(OffsetRange(start, end), part[-1].downstream_end, part, topic_id=detail.topic_id)
+        start = end
+    yield replace(detail, source=OffsetRange(start, detail.source.end), intervals=intervals, bytes=left)
 
 
 def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:

@@ -154,10 +154,18 @@ COMMON = (
     _flag("errors.log.include.messages", "false", "Records are never logged.", _I),
 )
 
-_EOS = "Exactly-once delivery is a mode of its own, to come."
+_EOS = "Every pass of a task is one transaction; see `batch.max.bytes`."
 
 FLOW_ONLY = (
-    Key("exactly.once.support", Kind.TEXT, "requested", _FLOW, _I, _EOS, allowed=("requested", "required")),
+    Key(
+        "exactly.once.support",
+        Kind.TEXT,
+        "requested",
+        _FLOW,
+        _H,
+        "`required`: this flow is exactly-once whatever `exactly.once.source.support` says.",
+        allowed=("requested", "required"),
+    ),
     Key("transaction.boundary", Kind.TEXT, "poll", _FLOW, _I, _EOS),
     Key("transaction.boundary.interval.ms", Kind.INT, None, _FLOW, _I, _EOS, low=1),
     Key("offsets.storage.topic", Kind.TEXT, None, _FLOW, _I, "Set `offset.storage.topic` on the target instead."),

@@ -85,7 +85,7 @@ PROGRESS = (
 )
 
 _WORKER_NAMES = (
-    "client.id connector.client.config.override.policy exactly.once.source.support group.id heartbeat.interval.ms "
+    "client.id connector.client.config.override.policy group.id heartbeat.interval.ms "
     "inter.worker.key.generation.algorithm inter.worker.key.size inter.worker.key.ttl.ms "
     "inter.worker.signature.algorithm inter.worker.verification.algorithms offset.flush.interval.ms "
     "offset.flush.timeout.ms plugin.discovery plugin.path rebalance.timeout.ms scheduled.rebalance.max.delay.ms "
@@ -104,6 +104,16 @@ _REST_NAMES = (
 )
 
 WORKER = (
+    Key(
+        "exactly.once.source.support",
+        Kind.TEXT,
+        "disabled",
+        Scope.WORKER,
+        _H,
+        "`enabled`: records and progress are committed in transactions, so that not even a writer that comes back "
+        "doubles anything; `preparing` changes nothing here.",
+        allowed=("disabled", "preparing", "enabled"),
+    ),
     *(_row(name, Scope.WORKER, f"{_CONNECT}.") for name in _WORKER_NAMES.split()),
     *(
         _row(name, Scope.WORKER_PREFIX, f"{_CONNECT}; progress is kept in `offset.storage.topic`.")

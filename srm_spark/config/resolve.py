@@ -88,7 +88,8 @@ class Resolver:
         values, of_worker = self.values(flow, connector), self.values(flow, worker)
         source = self._cluster(flow.source, connector.below("source.cluster."))
         target = self._cluster(flow.target, connector.below("target.cluster."))
-        syncs = _syncs(values)
+        syncs, is_exactly_once = _syncs(values), _is_exactly_once(values, of_worker)
+        consumer = {**CONSUMER_DEFAULTS, **self._client(source, connector, "source", "consumer")}
         return FlowSettings(
             flow=flow,
             source=source,
@@ -98,7 +99,7 @@ class Resolver:
             batch=_batch(values),
             policies=_policies(values),
             state=_state(values, source, target),
-            consumer={**CONSUMER_DEFAULTS, **self._client(source, connector, "source", "consumer")},
+            consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
             connector_name=values.text("name") or "MirrorSourceConnector",
             progress_topic=of_worker.text("offset.storage.topic") or f"mm2-offsets.{flow.source}.internal",
@@ -114,6 +115,7 @@ class Resolver:
             ),
             checkpoints=_checkpoints(values),
             provenance_enabled=values.flag(PROVENANCE_KEY),
+            is_exactly_once=is_exactly_once,
             topic_configs_synced=values.flag("sync.topic.configs.enabled"),
             topic_configs_seconds=float(values.number("sync.topic.configs.interval.seconds")),
             topic_acls_synced=values.flag("sync.topic.acls.enabled"),
@@ -150,6 +152,12 @@ def _beyond(cluster: ClusterSettings, props: Mapping[str, str]) -> dict[str, str
     """The properties that say something else than the cluster's own."""
     common = {"bootstrap.servers": cluster.bootstrap_servers, **cluster.properties}
     return {name: value for name, value in props.items() if common.get(name) != value}
+
+
+def _is_exactly_once(values: Values, of_worker: Values) -> bool:
+    """By MirrorMaker 2's switch of the worker, or for one flow (mirrormaker2.md section 3.2)."""
+    is_enabled = of_worker.text("exactly.once.source.support").lower() == "enabled"
+    return is_enabled or values.text("exactly.once.support").lower() == "required"
 
 
 def _topics(values: Values) -> TopicSettings:

@@ -159,6 +159,8 @@ class FlowSettings:
     state: StateSettings = field(default_factory=StateSettings)
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
+    is_exactly_once: bool = False
+    """Records and progress are committed in one transaction (KIP-618)."""
     topic_configs_synced: bool = True
     topic_configs_seconds: float = 600.0
     topic_acls_synced: bool = True

@@ -26,7 +26,7 @@ class FollowedTopic:
     def new_records(self) -> Iterator[ReadRecord]:
         """Records since the last call, up to the ends at this moment. Raises where the topic is gone."""
         reader = self._reader or self._open()
-        ends = {p.partition: end for p, end in self._cluster.end_offsets(self._partitions).items()}
+        ends = {p.partition: end for p, end in self._cluster.end_offsets(self._partitions, committed=True).items()}
         yield from reader.read(ends, self._timeout)
 
     def close(self) -> None:

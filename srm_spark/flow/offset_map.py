@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from srm_spark.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import FlowError, ProgressFailed
+from srm_spark.errors import FlowError
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
-from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.kafka.control import ControlRecord, Writer
 from srm_spark.model import ProgressDetail, TopicPartition
 from srm_spark.offset_map import PartitionMap
 from srm_spark.translation import IntervalMap
@@ -65,14 +65,13 @@ class OffsetMaps:
 
 
 class MapWriter:
-    """Adds commits of progress to the map; a record that is not acknowledged raises ProgressFailed."""
+    """Adds commits of progress to the map; `writer` raises where that fails."""
 
-    def __init__(self, settings: FlowSettings, maps: Maps) -> None:
+    def __init__(self, settings: FlowSettings, maps: Maps, writer: Writer) -> None:
         """`maps` is what the topic holds."""
         self._topic = settings.map_topic
         self._maps = {partition: found.copy() for partition, found in maps.items()}
-        role = f"{settings.flow}|offset-map"
-        self._writer = ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
+        self._writer = writer
 
     def write(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
         """Add what was replicated."""

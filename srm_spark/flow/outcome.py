@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport
+from srm_spark.kafka.reports import FOREIGN_WRITER, ROLLED_BACK, PartitionReport
 from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
 
 HOLDING_ERRORS = ("TOPIC_AUTHORIZATION_FAILED", FOREIGN_WRITER)
 """Failures that would come again at once: the partition waits for somebody to act, the others go on."""
-_DRAWN_IN = ("_PURGE_QUEUE", "_FATAL", "_GAPLESS_GUARANTEE")
-"""Failures of partitions that shared a producer with a refused one: nothing is wrong with them."""
+_DRAWN_IN = ("_PURGE_QUEUE", "_FATAL", "_GAPLESS_GUARANTEE", ROLLED_BACK)
+"""Failures of partitions that shared a producer or transaction with a refused one: nothing is wrong with them."""
 
 
 @dataclass
@@ -25,6 +25,8 @@ class Done:
     bytes: int = 0
     zero_timestamps: int = 0
     latency_ms: int | None = None
+    is_recorded: bool = False
+    """Its progress was committed with its records."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
             if not is_cut:
                 done[partition] = Done(end)
             continue
-        done[partition] = _done(report, _reached(report, start, end))
+        done[partition] = _done(report, report.reached(start, end, is_open=not report.is_complete))
         if report.failure is not None and done[partition].hold is None:
             failures[partition] = report.failure
     if any(found.hold is not None for found in done.values()):
@@ -56,16 +58,16 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
     return Outcome(done, failures)
 
 
-def _reached(report: PartitionReport, start: int, end: int) -> int:
-    if report.failure is not None:
-        return report.intervals[-1].upstream_end if report.intervals else start
-    if report.hold is not None:
-        return report.hold.offset
-    return end if report.is_complete else report.next_offset
-
-
 def _done(report: PartitionReport, reached: int) -> Done:
     hold = report.hold
     if report.failure is not None:
         hold = Hold(reached, report.failure) if report.failure.startswith(HOLDING_ERRORS) else None
-    return Done(reached, report.intervals, hold, report.bytes, report.zero_timestamps, report.latency_ms)
+    return Done(
+        reached,
+        report.intervals,
+        hold,
+        report.bytes,
+        report.zero_timestamps,
+        report.latency_ms,
+        report.slot is not None,
+    )

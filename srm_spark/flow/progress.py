@@ -6,28 +6,26 @@ MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from srm_spark.codec import (
+    INTERVALS_PER_RECORD,
     PROGRESS_HEADER,
     decode_progress_detail,
     decode_progress_key,
     decode_progress_value,
-    encode_progress_detail,
-    progress_key,
-    progress_value,
+    progress_records,
 )
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ProgressFailed, TargetUnavailable
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.kafka.cluster import Cluster, TopicSpec
-from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord
+from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Writer
+from srm_spark.kafka.terms import Term
+from srm_spark.kafka.transactions import TransactionalWriter
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
-
-_INTERVALS_PER_RECORD = 20_000
-"""About 600 KB of header; brokers refuse records above 1 MB by default."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,8 @@ class ProgressTopic:
         timeout = settings.admin_timeout_seconds
         self._topic = FollowedTopic(target, settings.progress_topic, role, TargetUnavailable, timeout)
         self.positions: dict[TopicPartition, Position] = {}
+        self.newest: dict[TopicPartition, list[ProgressDetail]] = {}
+        """What the newest commit of each partition says; in the exactly-once mode the map may not have it yet."""
         self._totals = Totals()
 
     def ensure(self) -> None:
@@ -103,6 +103,7 @@ class ProgressTopic:
         last = decode_progress_value(record.value)
         if detail is not None and record.value is not None and detail.source.end == (-1 if last is None else last) + 1:
             self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.topic_id, detail.hold)
+            self._remember(key.partition, detail)
             self._totals.records += sum(interval.count for interval in detail.intervals)
             self._totals.bytes += detail.bytes
             self._totals.zero_timestamps += detail.zero_timestamps
@@ -115,44 +116,49 @@ class ProgressTopic:
         else:
             self.positions.pop(key.partition, None)  # somebody reset it
 
+    def _remember(self, partition: TopicPartition, detail: ProgressDetail) -> None:
+        if not self._settings.is_exactly_once:
+            return
+        known = self.newest.get(partition)
+        goes_on = known is not None and len(known[-1].intervals) == INTERVALS_PER_RECORD  # cut to fit into records
+        self.newest[partition] = [*known, detail] if known is not None and goes_on else [detail]
+
 
 class ProgressWriter:
     """Writes progress; a record that is not acknowledged raises ProgressFailed."""
 
-    def __init__(self, settings: FlowSettings) -> None:
+    def __init__(self, settings: FlowSettings, writer: Writer) -> None:
         self._settings = settings
-        role = f"{settings.flow}|progress"
-        self._writer = ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
+        self._writer = writer
 
     def commit(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
         """Record how far these partitions have come."""
-        self._writer.write(self._records(details.items()))
-
-    def _records(self, details: Iterable[tuple[TopicPartition, ProgressDetail]]) -> Iterator[ControlRecord]:
         settings = self._settings
-        for partition, detail in details:
-            key = progress_key(settings.connector_name, settings.flow.source, partition)
-            for part in split_detail(detail):
-                headers = {PROGRESS_HEADER: encode_progress_detail(part)}
-                yield ControlRecord(settings.progress_topic, key, progress_value(part.source.end - 1), headers)
+        self._writer.write(
+            ControlRecord(settings.progress_topic, key, value, headers)
+            for partition, detail in details.items()
+            for key, value, headers in progress_records(
+                settings.connector_name, settings.flow.source, partition, detail
+            )
+        )
 
 
-def record(settings: FlowSettings, maps: Maps, details: Mapping[TopicPartition, ProgressDetail]) -> None:
+def state_writer(settings: FlowSettings, term: Term | None) -> Writer:
+    """Writes the flow's own state; in the exactly-once mode for as long as `term` lasts."""
+    role = f"{settings.flow}|progress"
+    if term is not None:
+        return TransactionalWriter(term, role, ProgressFailed)
+    return ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
+
+
+def record(
+    settings: FlowSettings, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None
+) -> None:
     """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
     if details:
-        MapWriter(settings, maps).write(details)
-        ProgressWriter(settings).commit(details)
-
-
-def split_detail(detail: ProgressDetail, most: int = _INTERVALS_PER_RECORD) -> Iterator[ProgressDetail]:
-    """Cut a detail with many intervals into several that fit into a record; together they say the same."""
-    intervals, start, left = detail.intervals, detail.source.start, detail.bytes
-    while len(intervals) > most:
-        part, intervals = intervals[:most], intervals[most:]
-        end = part[-1].upstream_end
-        yield ProgressDetail(OffsetRange(start, end), part[-1].downstream_end, part, topic_id=detail.topic_id)
-        start = end
-    yield replace(detail, source=OffsetRange(start, detail.source.end), intervals=intervals, bytes=left)
+        writer = state_writer(settings, term)
+        MapWriter(settings, maps, writer).write(details)
+        ProgressWriter(settings, writer).commit(details)
 
 
 def ensure_topic(cluster: Cluster, spec: TopicSpec) -> None:

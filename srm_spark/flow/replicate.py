@@ -18,7 +18,7 @@ before `commit` leaves at most one batch that is on the target but not recorded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,12 +29,15 @@ from srm_spark.flow.guard import Checked, SourceGuard
 from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
 from srm_spark.flow.passes import RecordSizes
-from srm_spark.flow.progress import Position, ProgressWriter
+from srm_spark.flow.progress import Position, ProgressWriter, state_writer
 from srm_spark.flow.syncs import SyncWriter
 from srm_spark.kafka.clients import options
+from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.producers import delivery_timeout, record_options
 from srm_spark.kafka.reports import REPORT_SCHEMA, PartitionReport, read_report
+from srm_spark.kafka.terms import Term
+from srm_spark.kafka.transactions import Recording
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.spark import DataFrame, SparkSession
@@ -58,6 +61,8 @@ class Assignment:
     """Most Spark tasks per batch."""
     maps: Maps = field(default_factory=dict)
     """The offset map so far."""
+    term: Term | None = None
+    """In the exactly-once mode: the right of this generation to write."""
 
 
 @dataclass
@@ -71,11 +76,14 @@ class Replication:
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
     _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
     _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
+    _writer: Writer | None = None
     _maps: MapWriter | None = None
     _syncs: SyncWriter | None = None
     _progress: ProgressWriter | None = None
     _guard: SourceGuard = field(init=False)
     _sizes: RecordSizes = field(default_factory=RecordSizes)
+    _writers: dict[int, str] = field(default_factory=dict)
+    """Slot → the process that wrote it last."""
 
     def __post_init__(self) -> None:
         starts = self.assignment.starts
@@ -128,18 +136,37 @@ class Replication:
         topics = {partition.topic for partition in ranges}
         timeout = delivery_timeout(settings.producer)
         rendered = options(settings.target, settings.producer, f"{settings.flow}|producer")
+        limits = [route.limits.batch_bytes for route in self.assignment.routes.values()]
         task = WriteTask(
-            options=record_options(rendered, timeout),
+            options=record_options(rendered, timeout, min(limits) if self.assignment.term is not None else None),
             routes={topic: self.assignment.routes[topic] for topic in topics},
             held=frozenset(self._holds),
             # A pass is cut to size before it starts; a task that ends early costs Spark memory, so it has some room.
             max_bytes=max(1, 2 * settings.batch.max_bytes // tasks),
             timeout=timeout,
             stamp=settings.stamp,
+            recording=self._recording(ranges),
         )
         batch = settings.batch
         bounds = self._sizes.arrow_bounds(topics, batch.arrow_max_records, batch.arrow_max_bytes)
-        return [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)), bounds)]
+        reports = [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)), bounds)]
+        self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
+        return reports
+
+    def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:
+        settings, term = self.settings, self.assignment.term
+        if term is None:
+            return None
+        return Recording(
+            term,
+            settings.connector_name,
+            settings.flow.source,
+            settings.progress_topic,
+            ranges,
+            {partition: self._target_ends[partition] for partition in ranges},
+            self.assignment.topic_ids,
+            dict(self._writers),
+        )
 
     def _pass_over(self, checked: Checked) -> None:
         """Record what the source has deleted in front of us, and what is held for it."""
@@ -150,7 +177,10 @@ class Replication:
 
     def _record(self, outcome: Outcome) -> None:
         lost = self._guard.after(self._gaps(outcome))
-        self._commit({p: self._detail(p, done, (lost[p],) if p in lost else ()) for p, done in outcome.done.items()})
+        self._commit(
+            {p: self._detail(p, done, (lost[p],) if p in lost else ()) for p, done in outcome.done.items()},
+            recorded={partition for partition, done in outcome.done.items() if done.is_recorded},
+        )
 
     def _gaps(self, outcome: Outcome) -> dict[TopicPartition, OffsetRange]:
         """Offsets without a record at the start of what was done."""
@@ -171,14 +201,18 @@ class Replication:
             lost=lost,
         )
 
-    def _commit(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
-        self._maps = self._maps or MapWriter(self.settings, self.assignment.maps)
+    def _commit(
+        self, details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition] = frozenset()
+    ) -> None:
+        """Record what was replicated; progress of `recorded` partitions was committed with their records."""
+        writer = self._writer = self._writer or state_writer(self.settings, self.assignment.term)
+        self._maps = self._maps or MapWriter(self.settings, self.assignment.maps, writer)
         self._maps.write(details)
         if self.settings.syncs.enabled:
             self._syncs = self._syncs or SyncWriter(self.settings, self.assignment.syncs_topic)
             self._syncs.write({partition: detail.intervals for partition, detail in details.items()})
-        self._progress = self._progress or ProgressWriter(self.settings)
-        self._progress.commit(details)
+        self._progress = self._progress or ProgressWriter(self.settings, writer)
+        self._progress.commit(unrecorded(details, recorded))
         for partition, detail in details.items():
             self._positions[partition] = detail.source.end
             self._target_ends[partition] = detail.target_end
@@ -189,3 +223,16 @@ class Replication:
             if detail.zero_timestamps:
                 text = "%s %s records have CreateTime 0 and were written with the time of the copy"
                 log.warning(text, where, detail.zero_timestamps)
+
+
+def unrecorded(
+    details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition]
+) -> dict[TopicPartition, ProgressDetail]:
+    """What is left to say as progress: of `recorded` partitions only what the source deleted meanwhile."""
+    left = {partition: detail for partition, detail in details.items() if partition not in recorded}
+    for partition in recorded:
+        detail = details[partition]
+        if detail.lost:
+            end = OffsetRange(detail.source.end, detail.source.end)
+            left[partition] = ProgressDetail(end, detail.target_end, (), detail.hold, detail.topic_id, lost=detail.lost)
+    return left

@@ -20,6 +20,7 @@ from srm_spark.flow.sync_history import newest_syncs
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.reports import FOREIGN_WRITER
+from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.tail import TailMatch, copies, match_tail, ours
 
@@ -44,12 +45,19 @@ class _Tail:
 
 
 def take_in_tails(
-    ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], maps: Maps, *, is_unclean: bool
+    ends: Ends,
+    starts: Starts,
+    routes: Mapping[str, Route],
+    ids: Mapping[str, str],
+    maps: Maps,
+    *,
+    term: Term | None,
+    is_unclean: bool,
 ) -> None:
     """Move start positions behind what has landed. After an unclean end the target must stand still first."""
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
     tails = _tails(ends, starts, remotes, ends.target.end_offsets(remotes.values()))
-    if tails or is_unclean:
+    if (tails or is_unclean) and term is None:  # older writers are fenced otherwise
         tails = _tails(ends, starts, remotes, _settled(ends, remotes))
     if not tails:
         return
@@ -74,7 +82,7 @@ def take_in_tails(
             topic_id=ids.get(tail.partition.topic),
             lost=(starts.lost[tail.partition],) if tail.partition in starts.lost else (),
         )
-    record(ends.settings, maps, details)
+    record(ends.settings, maps, details, term)
 
 
 def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Position | Hold:

@@ -27,6 +27,7 @@ from srm_spark.flow.resume import take_in_tails
 from srm_spark.flow.retention import MapRetention
 from srm_spark.flow.starts import find_starts, record_new, unreadable
 from srm_spark.flow.status import FlowState
+from srm_spark.flow.terms import begin_term, complete_map
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.cluster import TopicSpec
@@ -168,8 +169,12 @@ class FlowRun:
 
     def _start_generation(self) -> None:
         self._stop_generation()
+        tasks = task_count(self._session, self._ends)
+        term = begin_term(self._ends, self._claim, tasks)
         self._progress.refresh()
         self._maps.refresh()
+        if complete_map(self._ends, self._maps.maps, self._progress.newest, term):
+            self._maps.refresh()
         self._topics = self._remote.select()
         self._unseen = self._remote.unseen(self._topics)
         prepared = self._remote.prepare(self._topics)
@@ -177,9 +182,9 @@ class FlowRun:
         self._topic_ids = self._ends.source.topic_ids(flowing)
         starts = find_starts(self._ends, self._progress, flowing, self._topic_ids)
         routes, ids = prepared.routes, self._topic_ids
-        take_in_tails(self._ends, starts, routes, ids, self._maps.maps, is_unclean=self._is_unclean)
+        take_in_tails(self._ends, starts, routes, ids, self._maps.maps, term=term, is_unclean=self._is_unclean)
         self._is_unclean = False
-        record_new(self._ends, starts, routes, ids, self._maps.maps)
+        record_new(self._ends, starts, routes, ids, self._maps.maps, term=term)
         self._holds.topics = dict(prepared.held)
         self._holds.partitions.update(starts.held)
         positions = {p: start for p, start in starts.positions.items() if p not in self._holds.partitions}
@@ -192,7 +197,8 @@ class FlowRun:
             routes=routes,
             topic_ids=ids,
             syncs_topic=self._ends.syncs_topic,
-            tasks=task_count(self._session, self._ends),
+            tasks=tasks,
+            term=term,
             maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )
         self._generation = Generation(self._session, self._ends, assignment, blocked)

@@ -11,6 +11,7 @@ from srm_spark.flow.guard import report_loss, truncated
 from srm_spark.flow.offset_map import Maps
 from srm_spark.flow.progress import Position, ProgressTopic, record
 from srm_spark.kafka.limits import Route
+from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,9 @@ def _continue(ends: Ends, starts: Starts, partition: TopicPartition, recorded: P
         starts.positions[partition] = recorded
 
 
-def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], maps: Maps) -> None:
+def record_new(
+    ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], maps: Maps, *, term: Term | None
+) -> None:
     """Record where partitions start, or `latest` would skip what comes before the first batch of a restart.
 
     Where the remote partition is empty it is known that nothing in front of the start was ever replicated.
@@ -107,7 +110,7 @@ def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Map
             topic_id=ids.get(partition.topic),
             lost=(lost,) if lost else (),
         )
-    record(ends.settings, maps, details)
+    record(ends.settings, maps, details, term)
 
 
 def unreadable(ends: Ends, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Hold]:

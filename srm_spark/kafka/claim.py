@@ -12,6 +12,7 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from srm_spark.errors import ClaimLost
 from srm_spark.kafka.clients import LastError, member
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.failures import is_denied
@@ -67,6 +68,18 @@ class Claim:
         if self._consumer is not None:
             self._consumer.poll(0)
         return self._held
+
+    def mark(self, metadata: str) -> None:
+        """Leave a note that others can read; only the owner can, since the coordinator refuses everybody else.
+
+        Raises ClaimLost where the claim is somebody else's now.
+        """
+        assert self._consumer is not None
+        place = KafkaTopicPartition(self._topic, 0, 0, metadata)
+        try:
+            self._consumer.commit(offsets=[place], asynchronous=False)
+        except KafkaException as error:
+            raise ClaimLost(f"group {self.group}: cannot be marked: {error.args[0].str()}") from error
 
     def release(self) -> None:
         """Leave the group, so that another driver can take over at once."""

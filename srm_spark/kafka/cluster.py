@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource, ConfigSource
@@ -172,12 +172,16 @@ class Cluster:
         """Offset of the oldest record still there, or of the next one; partitions that are gone are left out."""
         return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
-    def end_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, waits: bool = True, committed: bool = False
+    ) -> dict[TopicPartition, int]:
         """Offset of the next record; partitions that are gone are left out.
 
-        One without a leader is waited for, since it may be new; without `waits` it counts as gone.
+        One without a leader is waited for, since it may be new; without `waits` it counts as gone. With `committed` it
+        ends before the first transaction that is still open.
         """
-        return self._offsets(partitions, OffsetSpec.latest(), waits=waits)  # type: ignore[no-untyped-call]
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._offsets(partitions, latest, waits=waits, committed=committed)
 
     def offsets_since(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Offset of the first record not older than `timestamp` (ms); partitions without one are left out."""
@@ -235,13 +239,20 @@ class Cluster:
         return {"request_timeout": self.timeout}
 
     def _offsets(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool = True
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: OffsetSpec,
+        *,
+        waits: bool = True,
+        committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        return {partition: info.offset for partition, info in self._listed(partitions, spec, waits=waits).items()}
+        found = self._listed(partitions, spec, waits=waits, committed=committed)
+        return {partition: info.offset for partition, info in found.items()}
 
     def _listed(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool, committed: bool = False
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
         found: dict[TopicPartition, ListOffsetsResultInfo] = {}
         begun = time.monotonic()
@@ -249,7 +260,7 @@ class Cluster:
         while asked:
             late: dict[KafkaTopicPartition, OffsetSpec] = {}
             is_stale = False
-            for kafka, future in self._admin.list_offsets(asked, **self._limits()).items():
+            for kafka, future in self._admin.list_offsets(asked, isolation_level=level, **self._limits()).items():
                 try:
                     found[TopicPartition(kafka.topic, kafka.partition)] = future.result()
                 except KafkaException as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -38,6 +38,13 @@ class ReadRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Mapping[str, bytes | None]
+
+
+class Writer(Protocol):
+    """Writes control records."""
+
+    def write(self, records: Iterable[ControlRecord]) -> None:
+        """Write records in order; returns when each one is on the cluster for good."""
 
 
 class ControlWriter:

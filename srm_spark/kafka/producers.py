@@ -24,13 +24,17 @@ def delivery_timeout(properties: Mapping[str, str]) -> float:
     return _TIMEOUT_SECONDS if configured is None else min(int(configured) / 1000, _LONGEST_SECONDS)
 
 
-def record_options(rendered: Mapping[str, str | int | float | bool], timeout: float) -> ClientOptions:
+def record_options(
+    rendered: Mapping[str, str | int | float | bool], timeout: float, most: int | None = None
+) -> ClientOptions:
     """Options of the record producer: what the user set, over defaults that were measured (engine.md section 1).
+
+    `most` bounds the bytes of a batch.
 
     Fixed, because the promises rest on them: idempotence, all acks, no gap behind a refused record, no topic made by
     asking for it, the record's own timestamp kept.
     """
-    return {
+    found: ClientOptions = {
         "linger.ms": 10,
         "batch.size": 1_000_000,
         "queue.buffering.max.kbytes": 262_144,
@@ -46,6 +50,9 @@ def record_options(rendered: Mapping[str, str | int | float | bool], timeout: fl
         "acks": "all",
         "allow.auto.create.topics": False,
     }
+    if most is not None:
+        found["batch.size"] = min(most, int(found["batch.size"]))
+    return found
 
 
 def record_producer(options: Mapping[str, str | int | float | bool], on_error: LastError) -> Producer:

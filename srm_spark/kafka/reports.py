@@ -12,15 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from srm_spark.kafka.rows import Run
-from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
+from srm_spark.model import Hold, Interval, OffsetRange, ProgressDetail, TopicPartition
 
 REPORT_SCHEMA = (
     "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
     "hold_offset bigint, hold_reason string, failure string, records bigint, bytes bigint, zero_timestamps bigint, "
-    "latency_ms bigint"
+    "latency_ms bigint, slot int, writer string"
 )
 """Spark's schema of the rows of `report_batch`."""
 
+ROLLED_BACK = "rolled back"
+"""How the failure of a partition begins that shared a transaction with one that failed."""
 FOREIGN_WRITER = "foreign writer"
 """How a failure begins when target offsets are not contiguous."""
 
@@ -99,6 +101,38 @@ class PartitionReport:
     """Records with CreateTime 0, which the client library sends as now."""
     latency_ms: int | None = None
     """Acknowledgement minus record timestamp, of the last record."""
+    slot: int | None = None
+    """In the exactly-once mode: the slot in whose transaction records and progress were committed."""
+    writer: str | None = None
+    """The process that did."""
+
+    def reached(self, start: int, end: int, *, is_open: bool) -> int:
+        """First source offset of `start` to `end` that is not done; `is_open` where rows may follow."""
+        if self.failure is not None:
+            return self.intervals[-1].upstream_end if self.intervals else start
+        if self.hold is not None:
+            return self.hold.offset
+        return self.next_offset if is_open else end
+
+    def detail(self, source: OffsetRange, target_end: int | None, topic_id: str | None) -> ProgressDetail:
+        """What there is to record; `target_end` is where the remote partition ended before."""
+        return ProgressDetail(
+            source=source,
+            target_end=self.intervals[-1].downstream_end if self.intervals else target_end,
+            intervals=tuple(self.intervals),
+            hold=self.hold,
+            topic_id=topic_id,
+            bytes=self.bytes,
+            latency_ms=self.latency_ms,
+            zero_timestamps=self.zero_timestamps,
+        )
+
+    def undo(self, failure: str) -> None:
+        """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
+        self.failure = self.failure or f"{ROLLED_BACK}: {failure}"
+        self.intervals.clear()
+        self.hold, self.latency_ms = None, None
+        self.records = self.bytes = self.zero_timestamps = 0
 
     def add(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
         """Take in the acknowledgements of the next run: target offsets of its two ends, time of the last one."""
@@ -149,6 +183,8 @@ def report_batch(reports: Iterable[PartitionReport], is_cut: bool) -> pa.RecordB
             ("bytes", pa.int64()),
             ("zero_timestamps", pa.int64()),
             ("latency_ms", pa.int64()),
+            ("slot", pa.int32()),
+            ("writer", pa.string()),
         ]
     )
     return pa.RecordBatch.from_pylist(rows, schema)
@@ -170,6 +206,8 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
         bytes=row["bytes"],
         zero_timestamps=row["zero_timestamps"],
         latency_ms=row["latency_ms"],
+        slot=row["slot"],
+        writer=row["writer"],
     )
 
 
@@ -188,4 +226,6 @@ def _row(report: PartitionReport, is_cut: bool, is_last: bool) -> dict[str, Any]
         "bytes": report.bytes,
         "zero_timestamps": report.zero_timestamps,
         "latency_ms": report.latency_ms,
+        "slot": report.slot,
+        "writer": report.writer,
     }

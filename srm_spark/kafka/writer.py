@@ -25,6 +25,7 @@ from srm_spark.kafka.limits import Route, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
 from srm_spark.kafka.rows import Run, runs_of
+from srm_spark.kafka.transactions import Recording, SlotTransaction
 from srm_spark.model import Hold, TopicPartition
 from srm_spark.provenance import Stamp
 
@@ -47,10 +48,12 @@ class WriteTask:
     """Seconds without any acknowledgement after which the task gives up."""
     stamp: Stamp | None = None
     """What copies get as a provenance header; None for records as they are."""
+    recording: Recording | None = None
+    """In the exactly-once mode: how progress is recorded in the records' transaction."""
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all rows; yields one batch of report rows."""
-        writing = _Writing(self)
+    def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
+        """Write all rows; yields one batch of report rows. `slot` is the number of the task within its batch."""
+        writing = _Writing(self, slot)
         with _no_collection():
             for batch in batches:
                 for run in runs_of(batch):
@@ -138,7 +141,7 @@ class _EachAck(_Acks):
 class _Writing:
     """The course of one task."""
 
-    def __init__(self, task: WriteTask) -> None:
+    def __init__(self, task: WriteTask, slot: int) -> None:
         self.bytes = 0
         self.is_cut = False
         self._task = task
@@ -147,6 +150,10 @@ class _Writing:
         self._last_error = LastError()
         self._producers: dict[int, Producer] = {}
         self._last_ack = time.monotonic()
+        recording = task.recording
+        self._transaction = (
+            None if recording is None else SlotTransaction(recording, slot, dict(task.options), self._last_error)
+        )
 
     def write(self, run: Run) -> None:
         """Produce the rows of one run, up to the first one that the target would refuse."""
@@ -177,6 +184,9 @@ class _Writing:
         for report, sent, acks in self._sent:
             for part, first, last in acks.ends(sent):
                 report.add(part, first, last, acks.at, self._reason(report, acks))
+        if self._transaction is not None:
+            self._transaction.end(list(self._reports.values()), is_cut=self.is_cut)
+            return list(self._reports.values())
         for size in [size for size, producer in self._producers.items() if self._is_broken(producer)]:
             discard_producer(self._options(size))
         return list(self._reports.values())
@@ -254,10 +264,15 @@ class _Writing:
             producer.purge(in_queue=True, in_flight=False)
 
     def _producer(self, batch_bytes: int) -> Producer:
-        producer = self._producers.get(batch_bytes)
+        # A transaction has one producer, whose batches fit into every topic of the flow.
+        size = batch_bytes if self._transaction is None else 0
+        producer = self._producers.get(size)
         if producer is None:
-            producer = record_producer(self._options(batch_bytes), self._last_error)
-            self._producers[batch_bytes] = producer
+            if self._transaction is not None:
+                producer = self._transaction.producer()
+            else:
+                producer = record_producer(self._options(size), self._last_error)
+            self._producers[size] = producer
             self._last_ack = time.monotonic()
         return producer
 

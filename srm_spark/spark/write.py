@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-ArrowTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+ArrowTask = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
+"""Takes the rows of one task and the task's number within its batch."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class _FirstAttempt:
             raise RuntimeError(
                 "this task ran before and may have written records; the flow starts again from its recorded progress"
             )
-        return self.task(batches)
+        return self.task(batches, 0 if context is None else context.partitionId())
 
 
 def run(

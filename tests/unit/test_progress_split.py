@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.flow.progress import split_detail
+from srm_spark.codec import split_detail
 from srm_spark.model import Hold, Interval, OffsetRange, ProgressDetail
 
 

@@ -1,0 +1,64 @@
+"""The exactly-once mode at the start of a generation: older writers are fenced, and the map gets what it lacks."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.offset_map import Maps, MapWriter
+from srm_spark.flow.progress import state_writer
+from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.terms import Mark, Term, fence, newest_mark
+from srm_spark.model import ProgressDetail, TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+def begin_term(ends: Ends, claim: Claim, slots: int) -> Term | None:
+    """Make this generation the only one that can write; None where the mode is off.
+
+    The token goes first: a writer that reads the old one has initialised before, and is fenced after.
+    """
+    settings = ends.settings
+    if not settings.is_exactly_once:
+        return None
+    term = Term(
+        claim.group,
+        settings.progress_topic,
+        Mark(uuid.uuid4().hex, slots),
+        options(settings.target, {}, f"{settings.flow}|transactions"),
+        settings.admin_timeout_seconds,
+    )
+    before = newest_mark(term)
+    claim.mark(term.mark.encode())
+    fence(term, max(slots, before.slots if before is not None else 0))
+    return term
+
+
+def complete_map(
+    ends: Ends, maps: Maps, newest: Mapping[TopicPartition, list[ProgressDetail]], term: Term | None
+) -> bool:
+    """Write to the map what was committed as progress by a batch that died before it came to the map."""
+    missing = {
+        partition: found for partition, details in newest.items() if (found := _missing(maps, partition, details))
+    }
+    if not missing:
+        return False
+    writer = MapWriter(ends.settings, maps, state_writer(ends.settings, term))
+    for partition, details in missing.items():
+        log.info("flow=%s partition=%s the offset map gets what was committed last", ends.settings.flow, partition)
+        for detail in details:
+            writer.write({partition: detail})
+    return True
+
+
+def _missing(maps: Maps, partition: TopicPartition, details: list[ProgressDetail]) -> list[ProgressDetail]:
+    found = maps.get(partition)
+    known = None if found is None or found.source is None else found.source.end
+    is_other = found is not None and None not in (found.topic_id, details[-1].topic_id)
+    if known is None or (is_other and found is not None and found.topic_id != details[-1].topic_id):
+        return details
+    return [detail for detail in details if detail.source.end > known]

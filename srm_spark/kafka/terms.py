@@ -1,0 +1,141 @@
+"""Terms: which generation of a flow may write in transactions, and how older ones are fenced (KIP-98, KIP-618).
+
+A slot is one Spark task of a batch; it writes under a transactional id of its own, `srm-A->B-<slot>`, and the driver
+under `srm-A->B-driver`. A term is the right of one generation of the flow to do so:
+
+```
+new term      the claim's owner commits its token as metadata of the claim group, then initialises every id
+any writer    initialises its id, then looks at the token: one that is not the newest gives up
+```
+
+Whoever initialised before the new term did is fenced by it, and whoever does so later sees the new token: there is no
+moment at which an old writer gets through.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from srm_spark.errors import ClaimLost, TargetUnavailable
+from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
+from srm_spark.kafka.failures import named, remedy
+
+DRIVER_SLOT = "driver"
+_INIT_AT_ONCE = 8
+_LONGEST_MS = 900_000
+"""What brokers allow unless they are told otherwise (`transaction.max.timeout.ms`)."""
+
+
+class Mark(NamedTuple):
+    """What the claim group's metadata says."""
+
+    token: str
+    slots: int
+    """How many slots that generation had."""
+
+    def encode(self) -> str:
+        """As metadata of a committed offset."""
+        return json.dumps({"term": self.token, "slots": self.slots})
+
+    @classmethod
+    def decode(cls, metadata: str | None) -> Mark | None:
+        """None where there is none, or it is somebody else's."""
+        try:
+            found = json.loads(metadata or "null")
+            return cls(str(found["term"]), int(found["slots"]))
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+@dataclass(frozen=True)
+class Term:
+    """The right of one generation to write its flow; travels to the executors."""
+
+    group: str
+    """The claim group, `srm-A->B`; the transactional ids begin with it."""
+    topic: str
+    """The progress topic, whose partition 0 the claim is about."""
+    mark: Mark
+    options: Mapping[str, str | int | float | bool] = field(repr=False)
+    """librdkafka options of clients of the target."""
+    timeout: float
+    """Seconds for a call."""
+
+    def transactional_id(self, slot: int | str) -> str:
+        """Of one slot."""
+        return f"{self.group}-{slot}"
+
+
+def newest_mark(term: Term) -> Mark | None:
+    """What the group's coordinator knows now. Raises KafkaException where it does not answer."""
+    consumer = Consumer({**term.options, "group.id": term.group, "enable.auto.commit": False}, logger=QUIET)
+    try:
+        (found,) = consumer.committed([KafkaTopicPartition(term.topic, 0)], term.timeout)
+    finally:
+        consumer.close()
+    return Mark.decode(found.metadata) if found.offset >= 0 else None
+
+
+def fence(term: Term, slots: int) -> None:
+    """End whatever older writers of `slots` slots, and an older driver, have begun."""
+    names: list[int | str] = [*range(slots), DRIVER_SLOT]
+    with ThreadPoolExecutor(_INIT_AT_ONCE) as pool:
+        for _ in pool.map(lambda slot: _initialised(term, slot, {}, LastError()), names):
+            pass
+
+
+def open_producer(
+    term: Term, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
+) -> Producer:
+    """A producer that may write for this term. Raises ClaimLost where a newer one has begun."""
+    producer = _initialised(term, slot, options, on_error)
+    newest = newest_mark(term)
+    if newest is None or newest.token != term.mark.token:
+        raise ClaimLost(f"{term.transactional_id(slot)}: a newer generation of the flow has begun; this one gives up")
+    return producer
+
+
+def _initialised(
+    term: Term, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
+) -> Producer:
+    name = term.transactional_id(slot)
+    own: ClientOptions = {
+        **term.options,
+        "partitioner": "murmur2_random",  # progress lies where Kafka Connect would put it
+        "allow.auto.create.topics": False,
+        **options,
+        "transactional.id": name,
+    }
+    own.pop("enable.gapless.guarantee", None)  # a gap aborts the transaction
+    own["transaction.timeout.ms"] = min(_LONGEST_MS, int(own.get("message.timeout.ms", 120_000)) + 60_000)
+    producer = Producer({**own, "error_cb": on_error}, logger=QUIET)
+    try:
+        persist(lambda: producer.init_transactions(term.timeout), term.timeout)
+    except KafkaException as error:
+        hint = remedy(
+            error.args[0], f"WRITE on transactional id {name}", "check the transaction coordinator of the target"
+        )
+        raise TargetUnavailable(
+            f"{name}: cannot begin to write in transactions: {named(error.args[0])}; last seen: {on_error}; {hint}"
+        ) from error
+    return producer
+
+
+def persist(call: Callable[[], object], seconds: float) -> None:
+    """Repeat a call of the transaction API while its error says so (KIP-360)."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            call()
+            return
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise

@@ -1,0 +1,192 @@
+"""The exactly-once mode: records and the progress they make, committed in one transaction (KIP-618).
+
+`kafka.terms` says who may; a task that fails, or was overtaken by a newer generation, leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from srm_spark.codec import progress_records
+from srm_spark.errors import FlowError
+from srm_spark.kafka.clients import ClientOptions, LastError
+from srm_spark.kafka.control import ControlRecord
+from srm_spark.kafka.failures import named, remedy
+from srm_spark.kafka.reports import PartitionReport
+from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
+from srm_spark.model import OffsetRange, TopicPartition
+
+
+class TransactionalWriter:
+    """Writes control records of the driver, each call one transaction; `error` where that cannot be committed."""
+
+    def __init__(self, term: Term, role: str, error: type[FlowError]) -> None:
+        self._term = term
+        self._role = role
+        self._error = error
+        self._last_error = LastError()
+        self._producer: Producer | None = None
+
+    def write(self, records: Iterable[ControlRecord]) -> None:
+        """All of them or none."""
+        found = list(records)
+        if not found:
+            return
+        if self._producer is None:
+            self._producer = open_producer(self._term, DRIVER_SLOT, {"linger.ms": 0}, self._last_error)
+        producer = self._producer
+        try:
+            producer.begin_transaction()
+            for record in found:
+                produce_control(producer, record)
+            persist(lambda: producer.commit_transaction(self._term.timeout), self._term.timeout)
+        except (KafkaException, BufferError) as error:
+            self._producer = None  # the next one, of a new term, ends what this one has left
+            reason = named(error.args[0]) if isinstance(error, KafkaException) else str(error)
+            raise self._error(f"{self._role}: not committed: {reason}; last seen: {self._last_error}") from error
+
+
+def produce_control(
+    producer: Producer, record: ControlRecord, acknowledged: Callable[[KafkaError | None, Message], None] | None = None
+) -> None:
+    """Hand one control record to a producer."""
+    extra: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
+    if record.timestamp is not None:
+        extra["timestamp"] = record.timestamp
+    headers: list[Any] | None = list(record.headers.items()) or None
+    while True:
+        try:
+            producer.produce(record.topic, record.value, record.key, headers=headers, on_delivery=acknowledged, **extra)
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a write task needs to record progress in the transaction of its records."""
+
+    term: Term
+    connector: str
+    """First element of the progress keys."""
+    source: str
+    """Alias of the source."""
+    progress_topic: str
+    ranges: Mapping[TopicPartition, OffsetRange]
+    """What the pass is to replicate."""
+    target_ends: Mapping[TopicPartition, int | None]
+    topic_ids: Mapping[str, str]
+    writers: Mapping[int, str] = field(default_factory=dict)
+    """Slot → the process that wrote it last: its producer is the newest."""
+
+
+class SlotTransaction:
+    """The transaction of one task; nothing is begun before the first record."""
+
+    def __init__(self, recording: Recording, slot: int, options: ClientOptions, on_error: LastError) -> None:
+        self.slot = slot
+        self._recording = recording
+        self._options = options
+        self._on_error = on_error
+        self._producer: Producer | None = None
+
+    def producer(self) -> Producer:
+        """The slot's producer, in a transaction."""
+        if self._producer is None:
+            self._producer = _kept(self._recording, self.slot, self._options, self._on_error)
+            self._producer.begin_transaction()
+        return self._producer
+
+    def end(self, reports: Sequence[PartitionReport], *, is_cut: bool) -> None:
+        """Commit, with the progress of all reports; where one of them failed, abort and say so in all of them.
+
+        Raises KafkaException where it is not known what became of the transaction: the next generation finds out.
+        """
+        if self._producer is None:
+            return
+        producer, seconds = self._producer, self._recording.term.timeout
+        failed = next((report.failure for report in reports if report.failure is not None), None)
+        if failed is None:
+            failed = self._commit(producer, reports, is_cut)
+        if failed is None:
+            for report in reports:
+                report.slot, report.writer = self.slot, process_id()
+            return
+        _forget(self._recording.term, self.slot)
+        with suppress(KafkaException):  # fenced, or in vain: the next one to initialise the id does it
+            producer.abort_transaction(seconds)
+        for report in reports:
+            report.undo(failed)
+
+    def _commit(self, producer: Producer, reports: Sequence[PartitionReport], is_cut: bool) -> str | None:
+        refused: list[KafkaError] = []
+
+        def acknowledged(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                refused.append(error)
+
+        try:
+            for report in reports:
+                is_open = is_cut and report is reports[-1]
+                for record in self._progress(report, is_open=is_open):
+                    produce_control(producer, record, acknowledged)
+            persist(lambda: producer.commit_transaction(self._recording.term.timeout), self._recording.term.timeout)
+        except KafkaException as error:
+            failure: KafkaError = refused[0] if refused else error.args[0]
+            if error.args[0].retriable():
+                raise
+            hint = remedy(failure, f"WRITE on topic {self._recording.progress_topic}", "the flow starts again")
+            return f"the transaction could not be committed: {named(failure)}; {hint}"
+        return None
+
+    def _progress(self, report: PartitionReport, *, is_open: bool) -> Iterator[ControlRecord]:
+        recording, partition = self._recording, report.partition
+        start, end = recording.ranges[partition]
+        detail = report.detail(
+            OffsetRange(start, report.reached(start, end, is_open=is_open)),
+            recording.target_ends.get(partition),
+            recording.topic_ids.get(partition.topic),
+        )
+        for key, value, headers in progress_records(recording.connector, recording.source, partition, detail):
+            yield ControlRecord(recording.progress_topic, key, value, headers)
+
+
+_lock = threading.Lock()
+_producers: dict[str, tuple[ClientOptions, str, Producer]] = {}
+"""Transactional id → options and term of its producer, and the producer."""
+_process: tuple[int, str] = (0, "")
+
+
+def process_id() -> str:
+    """Of this process; another one after a fork."""
+    global _process  # noqa: PLW0603 - the identity of the process
+    if _process[0] != os.getpid():
+        _process = (os.getpid(), uuid.uuid4().hex)
+    return _process[1]
+
+
+def _kept(recording: Recording, slot: int, options: ClientOptions, on_error: LastError) -> Producer:
+    """The slot's producer of this process, unless another process has initialised the id since."""
+    term, name = recording.term, recording.term.transactional_id(slot)
+    with _lock:
+        kept = _producers.get(name)
+        is_newest = recording.writers.get(slot) == process_id()
+        if kept is not None and is_newest and kept[:2] == (options, term.mark.token):
+            return kept[2]
+        _producers.pop(name, None)
+        producer = open_producer(term, slot, options, on_error)
+        _producers[name] = options, term.mark.token, producer
+        return producer
+
+
+def _forget(term: Term, slot: int) -> None:
+    with _lock:
+        _producers.pop(term.transactional_id(slot), None)
