@@ -1,0 +1,135 @@
+"""The exactly-once mode: what consumers of committed records see, and who may write."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaException
+
+from srm_spark.driver import Driver
+from srm_spark.errors import ClaimLost
+from srm_spark.flow.status import FlowState
+from srm_spark.kafka.clients import LastError
+from srm_spark.kafka.terms import Mark, Term, fence, newest_mark, open_producer
+from tests.awaiting import await_until
+from tests.broker.conftest import Pair
+from tests.broker.mirror import SOON, await_lag_zero
+from tests.broker.test_offset_map import Part, assert_map_is_exact, read_map
+from tests.group_io import commit_mark
+from tests.kafka_io import Record, numbered, records
+
+
+def replicate(pair: Pair) -> Driver:
+    return pair.replicate({f"{pair.flow}.exactly.once.support": "required"})
+
+
+def await_committed(pair: Pair, count: int) -> None:
+    """Wait until so many records of the remote topic are committed."""
+
+    def seen() -> int:
+        log = pair.target.read(pair.remote(), committed=True) if pair.remote() in pair.target.topics() else {}
+        return sum(map(len, log.values()))
+
+    await_until(lambda: seen() >= count, SOON, lambda: f"{count} records, there are {seen()}")
+
+
+def test_records_are_committed_with_their_progress(pair: Pair) -> None:
+    pair.source.create(pair.topic(), 3)
+    written = numbered(60, 3)
+    for batch in range(3):  # restarts, and several batches each
+        driver = replicate(pair)
+        for part in range(2):
+            at = 10 * (2 * batch + part)
+            pair.source.write(pair.topic(), written[at : at + 10])
+            await_committed(pair, at + 10)
+        await_lag_zero(driver)
+        driver.stop()
+    source, remote = pair.source.read(pair.topic()), pair.target.read(pair.remote(), committed=True)
+    assert records(remote) == records(source)
+    assert pair.target.count(pair.remote()) > 60, "every batch is a transaction, so there are markers"
+    found = read_map(pair.target, pair.map_topic)
+    for partition in range(3):
+        assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)
+
+
+def test_aborted_records_of_the_source_are_not_copied(pair: Pair) -> None:
+    pair.source.create(pair.topic())
+    producer = pair.source.producer(transactional_id=f"tx-{pair.unique}")
+    producer.init_transactions(30)
+    for is_kept in (True, False, True):
+        producer.begin_transaction()
+        producer.produce(pair.topic(), b"kept" if is_kept else b"aborted")
+        producer.commit_transaction(30) if is_kept else producer.abort_transaction(30)
+    replicate(pair)
+    await_committed(pair, 2)
+    (log,) = pair.target.read(pair.remote()).values()
+    assert [stored.record.value for stored in log] == [b"kept", b"kept"]
+
+
+def test_a_refused_record_holds_its_partition_and_no_other(pair: Pair) -> None:
+    pair.source.create(pair.topic(), 2)
+    pair.target.create(pair.remote(), 2, {"max.message.bytes": "2000"})
+    pair.source.write(pair.topic(), [*numbered(4, 2), Record(b"big", b"x" * 5000, 1), *numbered(4, 2, "late")])
+    driver = replicate(pair)
+    await_committed(pair, 6)
+    remote = pair.target.read(pair.remote(), committed=True)
+    assert [stored.record.value for stored in remote[0]] == [b"v0", b"v2", b"late0", b"late2"]
+    assert [stored.record.value for stored in remote[1]] == [b"v1", b"v3"]
+    await_until(lambda: driver.status()[0].held, SOON, "the partition is held")
+
+
+def test_a_writer_of_an_older_term_gives_up(pair: Pair) -> None:
+    """Whether it initialises its id before the newer term, or after it."""
+    topic = pair.topic("progress")
+    pair.target.create(topic)
+    options = {"bootstrap.servers": pair.target.bootstrap_servers}
+    older, newer = (Term(f"g{pair.unique}", topic, Mark(name, 2), options, 30.0) for name in ("older", "newer"))
+
+    def begin(term: Term) -> None:
+        commit_mark(pair.target, term.group, topic, term.mark.encode())
+        fence(term, 2)
+
+    assert newest_mark(older) is None
+    begin(older)
+    before = open_producer(older, 0, {}, LastError())
+    before.begin_transaction()
+    before.produce(topic, b"of the older one")
+    begin(newer)
+    with pytest.raises(KafkaException, match=r"(?i)fenced|newer"):
+        before.commit_transaction(30)
+    with pytest.raises(ClaimLost, match="newer generation"):
+        open_producer(older, 1, {}, LastError())
+    good = open_producer(newer, 1, {}, LastError())
+    good.begin_transaction()
+    good.produce(topic, b"of the newer one")
+    good.commit_transaction(30)
+    (log,) = pair.target.read(topic, committed=True).values()
+    assert [stored.record.value for stored in log] == [b"of the newer one"]
+
+
+def _parts(pair: Pair) -> list[Part]:
+    return [part for parts in read_map(pair.target, pair.map_topic).values() for part in parts.values()]
+
+
+def test_the_map_gets_what_a_batch_committed_before_it_died(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.source.create(pair.topic(), 2)
+    pair.source.write(pair.topic(), numbered(10, 2))
+
+    def dies(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("srm_spark.flow.replicate.MapWriter", dies)  # of the batches; starts are recorded as ever
+        driver = replicate(pair)
+        await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the batch has died")
+        driver.stop()
+    await_committed(pair, 10)
+    assert all(not intervals for _, intervals in _parts(pair))
+    driver = replicate(pair)
+    pair.source.write(pair.topic(), numbered(10, 2, "more"))
+    await_committed(pair, 20)
+    await_lag_zero(driver)
+    source, remote = pair.source.read(pair.topic()), pair.target.read(pair.remote(), committed=True)
+    assert records(remote) == records(source)
+    found = read_map(pair.target, pair.map_topic)
+    for partition in range(2):
+        assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)

@@ -1,0 +1,1 @@
+"""Random faults under load, and independent readers that count what they cost."""

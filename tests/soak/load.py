@@ -1,0 +1,125 @@
+"""Load for the soak: one writer that never stops, and the comparison of what it wrote with what arrived."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from confluent_kafka import KafkaError, Message
+
+from tests.kafka_io import Kafka, Log
+
+_PER_SECOND = 400
+
+
+class Load:
+    """Writes numbered records in a thread; outages of the cluster only delay it."""
+
+    def __init__(self, cluster: Kafka, topic: str, partitions: int) -> None:
+        self.refused: list[KafkaError] = []
+        self._producer = cluster.producer(enable_idempotence=True, message_timeout_ms=600_000, linger_ms=5)
+        self._topic = topic
+        self._partitions = partitions
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Write no more, and wait until each record is acknowledged."""
+        self._stop.set()
+        self._thread.join(60)
+        assert self._producer.flush(120) == 0
+        assert not self.refused, self.refused
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.wait(0.05):
+            for _ in range(_PER_SECOND // 20):
+                key, value = b"k%d" % (number % 50), None if number % 17 == 0 else b"v%d" % number
+                headers: list[tuple[str, str | bytes | None]] = [("number", b"%d" % number)]
+                partition = number % self._partitions
+                self._producer.produce(self._topic, value, key, partition, self._acknowledged, headers=headers)
+                number += 1
+            self._producer.poll(0)
+
+    def _acknowledged(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self.refused.append(error)
+
+
+@dataclass
+class Verdict:
+    """What the two sides say when all is done."""
+
+    records: int = 0
+    lost: int = 0
+    doubled: int = 0
+    reordered: int = 0
+    changed: int = 0
+    """Of those that are there, with another key, value, header or timestamp."""
+    wrong_in_map: int = 0
+    """Records whose place on the target is not what the offset map says."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing at all is wrong."""
+        return not (self.lost or self.doubled or self.reordered or self.changed or self.wrong_in_map)
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.records} records: {self.lost} lost, {self.doubled} doubled, {self.reordered} reordered, "
+            f"{self.changed} changed, {self.wrong_in_map} wrong in the map"
+        )
+        return "\n".join((text, *self.notes))
+
+
+Pairs = dict[int, dict[int, int]]
+"""Partition → source offset → target offset, as the offset map says."""
+
+
+def compare(source: Log, remote: Log, mapped: Pairs) -> Verdict:
+    """Count what is wrong, record by record."""
+    verdict = Verdict()
+    for partition, written in source.items():
+        found = remote[partition]
+        place = {_number(stored.record.headers): stored for stored in written}
+        numbers = [_number(stored.record.headers) for stored in found]
+        seen = Counter(numbers)
+        verdict.records += len(written)
+        missing = place.keys() - seen.keys()
+        verdict.lost += len(missing)
+        verdict.doubled += sum(count - 1 for count in seen.values())
+        order = [place[number].offset for number in numbers if number in place]
+        verdict.reordered += sum(second < first for first, second in pairwise(order))
+        verdict.changed += sum(place[_number(s.record.headers)].record != s.record for s in found)
+        pairs = {place[_number(stored.record.headers)].offset: stored.offset for stored in found}
+        told = mapped.get(partition, {})
+        wrong = {up for up in pairs.keys() | told.keys() if pairs.get(up) != told.get(up)}
+        verdict.wrong_in_map += len(wrong)
+        if missing or wrong:
+            verdict.notes.append(f"partition {partition}: missing {sorted(missing)[:5]}, map at {sorted(wrong)[:5]}")
+    return verdict
+
+
+def await_all(source: Kafka, topic: str, target: Kafka, remote: str, seconds: float) -> None:
+    """Wait until as many records are committed on the target as the source has; what they are is compared later."""
+    wanted = sum(map(len, source.read(topic).values()))
+    deadline = time.monotonic() + seconds
+    found = -1
+    while found < wanted and time.monotonic() < deadline:
+        time.sleep(1)  # each look reads the whole topic
+        found = sum(map(len, target.read(remote, committed=True).values()))
+
+
+def _number(headers: tuple[tuple[str, bytes | None], ...]) -> int:
+    return int(dict(headers)["number"] or b"-1")
