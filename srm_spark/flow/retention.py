@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.offset_map import MapWriter, OffsetMaps
+from srm_spark.flow.progress import state_writer
 from srm_spark.kafka.limits import Route
 from srm_spark.model import TopicPartition
 
@@ -50,6 +51,7 @@ class MapRetention:
         first = {p: (upstream[p], downstream[r]) for p, r in remotes.items() if p in upstream and r in downstream}
         with self._maps.lock:
             maps = {partition: self._maps.maps[partition] for partition in first if partition in self._maps.maps}
-            writer = MapWriter(self._ends.settings, maps)
+            # Outside of any transaction: what is gone stays gone, so even one that comes late does no harm.
+            writer = MapWriter(self._ends.settings, maps, state_writer(self._ends.settings, None))
         if dropped := writer.retire(first):
             log.info("flow=%s %s parts of the offset map are gone on both sides", self._ends.settings.flow, dropped)
