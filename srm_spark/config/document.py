@@ -96,7 +96,8 @@ def template() -> str:
         if useful:
             lines += ["", f"# --- {title}"]
         for row in useful:
-            prefix = "A->B." if row.scope is Scope.FLOW or row.name in ("enabled", "topics") else ""
+            of_flow = row.scope is Scope.FLOW or row.name in ("enabled", "topics")
+            prefix = "A->B." if of_flow else "B." if row.scope is Scope.WORKER else ""
             lines += [f"# {row.does}", f"# {prefix}{row.name} = {_escaped(row.default or '')}"]
     return "\n".join(lines) + "\n"
 
@@ -109,7 +110,7 @@ def json_schema() -> dict[str, Any]:
     """A JSON schema for YAML files, for editors; flat and nested spelling both pass."""
     flow = _properties(row for row in TABLE if row.scope in (Scope.CONNECTOR, Scope.FLOW))
     cluster = {
-        **_properties(row for row in TABLE if row.scope in (Scope.SECURITY, Scope.WORKER_PREFIX)),
+        **_properties(row for row in TABLE if row.scope in (Scope.SECURITY, Scope.WORKER_PREFIX, Scope.WORKER)),
         **{name: {"type": "object"} for name in ("consumer", "producer", "admin")},
     }
     top = _properties(row for row in TABLE if row.scope is not Scope.SERVICE)

@@ -22,13 +22,13 @@ class Right:
     operation: str
     """Kafka's name: READ, WRITE, CREATE, ALTER, DESCRIBE_CONFIGS. READ, WRITE and ALTER bring DESCRIBE."""
     kind: str
-    """TOPIC or GROUP."""
+    """TOPIC, GROUP or TRANSACTIONAL_ID."""
     name: str
     """Of the resource; one that ends in `*` is a prefix."""
     why: str
 
     def __str__(self) -> str:
-        return f"{self.operation} on {self.kind.lower()} {self.name} of {self.alias}"
+        return f"{self.operation} on {self.kind.lower().replace('_', ' ')} {self.name} of {self.alias}"
 
     @property
     def command(self) -> str:
@@ -36,7 +36,7 @@ class Right:
         pattern = " --resource-pattern-type prefixed" if self.name.endswith("*") and self.name != "*" else ""
         name = self.name if self.name == "*" else self.name.removesuffix("*")
         operation = "".join(part.capitalize() for part in self.operation.split("_"))
-        return f"--operation {operation} --{self.kind.lower()} '{name}'{pattern}"
+        return f"--operation {operation} --{self.kind.lower().replace('_', '-')} '{name}'{pattern}"
 
 
 def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
@@ -54,6 +54,10 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     found += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
     found += _control(flow.target, settings.map_topic, "the offset map", reads=True)
     found.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
+    if settings.is_exactly_once:
+        found.append(
+            Right(flow.target, "WRITE", "TRANSACTIONAL_ID", f"srm-{flow}-*", "commits records with their progress")
+        )
     found += _of_groups(settings, policy.checkpoints_topic(flow.source))
     if settings.syncs.enabled:
         at, other = (flow.target, flow.source) if settings.syncs.on_target else (flow.source, flow.target)

@@ -14,6 +14,8 @@ from srm_spark.driver import Driver
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.heartbeat import Heartbeats
 from srm_spark.flow.status import FlowState
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.terms import Mark, Term, fence
 from srm_spark.model import Flow
 from srm_spark.policy import HEARTBEATS_TOPIC
 from srm_spark.testing import KafkaCluster
@@ -143,3 +145,12 @@ def test_without_a_right_heartbeats_name_it(broker: SecuredKafka) -> None:
     assert broker.kafka.count(HEARTBEATS_TOPIC) == 1
     with pytest.raises(TargetUnavailable, match=f"allow WRITE on topic {HEARTBEATS_TOPIC}"):
         beat("u3", "CREATE")
+
+
+def test_without_the_right_to_its_transactional_ids_a_flow_names_it(broker: SecuredKafka) -> None:
+    settings = ClusterSettings("b", broker.at("SCRAM").bootstrap_servers, _login("u4"))
+    term = Term("srm-x->y", "t", Mark("token", 1), options(settings, {}, "test"), 30.0)
+    with pytest.raises(TargetUnavailable, match="allow WRITE on transactional id srm-x->y-"):
+        fence(term, 1)
+    broker.allow("u4", [Acl("WRITE", "TRANSACTIONAL_ID", "srm-x->y-*")])
+    fence(term, 1)

@@ -40,6 +40,24 @@ def test_defaults_are_those_of_mirror_maker_except_ours(loaded: Loader) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "is_on"),
+    [
+        ("B.exactly.once.source.support = enabled", True),
+        ("B.exactly.once.source.support = preparing", False),
+        ("A.exactly.once.source.support = enabled", False),
+        ("A->B.exactly.once.support = required", True),
+        ("A->B.exactly.once.support = requested", False),
+    ],
+)
+def test_exactly_once_by_mirror_makers_switch_or_for_one_flow(loaded: Loader, line: str, is_on: bool) -> None:
+    found = loaded(line)
+    assert problems(found) == []
+    (flow,) = found.settings.flows
+    assert flow.is_exactly_once is is_on
+    assert flow.consumer["isolation.level"] == ("read_committed" if is_on else "read_uncommitted")
+
+
 def test_everything_wrong_is_said_at_once_with_its_line(loaded: Loader) -> None:
     text = """clusters = A, B, A, x.y
 A.bootstrap.servers = a

@@ -72,6 +72,12 @@ def test_offset_syncs_lie_where_the_file_says_or_nowhere(tmp_path: Path) -> None
     assert writers("emit.offset-syncs.enabled = false\nemit.checkpoints.enabled = false\n") == set()
 
 
+def test_the_exactly_once_mode_writes_in_transactions(tmp_path: Path) -> None:
+    path = str(_file(tmp_path, "B.exactly.once.source.support = enabled\n"))
+    output = CliRunner().invoke(main, ["config", "rights", path]).output
+    assert "B: --operation Write --transactional-id 'srm-A->B-' --resource-pattern-type prefixed" in output
+
+
 def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
     settings = load_settings([_file(tmp_path, "topics = t\nsync.group.offsets.enabled = true")])
     beat = next(beat for beat in settings.heartbeats if beat.flow == settings.flows[0].flow)
