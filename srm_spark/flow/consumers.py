@@ -110,6 +110,12 @@ class ConsumerGroups:
         self.report = ConsumersReport(positions, self._synced)
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - now)
 
+    def close(self) -> None:
+        """Let go of the connections; the thread does that by itself."""
+        self._translator.close()
+        self._checkpoints.close()
+        self._sync.close()
+
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
@@ -117,9 +123,7 @@ class ConsumerGroups:
                     self._try()
                 self._stop.wait(_WAIT_SECONDS)
         finally:
-            self._translator.close()
-            self._checkpoints.close()
-            self._sync.close()
+            self.close()
 
     def _try(self) -> None:
         try:

@@ -42,7 +42,9 @@ class Silent(Cluster):
             raise SourceUnavailable("A does not answer")
         return {}
 
-    def end_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, waits: bool = True, committed: bool = False
+    ) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 9)
 
 
