@@ -6,7 +6,7 @@ KEEP ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit lint format bench clean
+.PHONY: help setup demo test test-unit soak lint format bench clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: setup ## all tests, files side by side
 
 test-unit: setup ## the tests that start neither a JVM nor a broker
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
+
+soak: setup ## random faults under load for half an hour; ARGS="--minutes 5 --mode exactly-once --seed 7"
+	@$(BIN)/python -m tests.soak.run $(ARGS)
 
 lint: setup ## check style, types and the direction of imports; changes nothing
 	@$(BIN)/ruff check .

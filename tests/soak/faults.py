@@ -131,7 +131,9 @@ def come_back(scene: Scene) -> None:
         frozen[0].kill()
 
 
-ALWAYS: tuple[Callable[[Scene], None], ...] = (
+Fault = Callable[[Scene], None]
+
+ALWAYS: tuple[Fault, ...] = (
     kill_driver,
     kill_jvm,
     kill_worker,

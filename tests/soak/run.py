@@ -13,12 +13,11 @@ from pathlib import Path
 from tests.broker.test_offset_map import read_map
 from tests.kafka_io import Kafka
 from tests.soak import faults
-from tests.soak.faults import Scene, await_progress, brokers
+from tests.soak.faults import Fault, Scene, await_progress, brokers
 from tests.soak.load import Load, Pairs, Verdict, await_all, compare
 
 PARTITIONS = 4
 MODES = ("default", "exactly-once")
-Fault = Callable[[Scene], None]
 _TOPIC = "load"
 
 
