@@ -17,6 +17,8 @@ from tests.broker.conftest import Pair, Start
 from tests.broker.mirror import await_count, await_lag_zero, write_config
 from tests.kafka_io import Kafka, numbered, produce
 
+_VERSION = "spark.sql.streaming.offsetLog.formatVersion"
+
 
 @pytest.fixture
 def short_lived(secondary: KafkaCluster, unique: str, start: Start) -> Iterator[tuple[Pair, LocalKafka]]:
@@ -52,10 +54,11 @@ def gapped(pair: Pair, count: int) -> list[str]:
 class Query:
     """A streaming query of a user's, run until it has read all there is; `values` is what it read."""
 
-    def __init__(self, spark: SparkSession, checkpoint: Path) -> None:
+    def __init__(self, spark: SparkSession, checkpoint: Path, version: str = "1") -> None:
         self.values: list[str] = []
         self.checkpoint = checkpoint
         self._spark = spark
+        self._version = version
 
     def run(self, servers: str, topic: str, **options: str) -> None:
         reader = self._spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
@@ -63,7 +66,11 @@ class Query:
         reader = reader.option("kafka.isolation.level", "read_committed").options(**options)
         frame = reader.load().selectExpr("CAST(value AS STRING) AS value")
         writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(self.checkpoint))
-        query = writer.trigger(availableNow=True).start()
+        self._spark.conf.set(_VERSION, self._version)
+        try:
+            query = writer.trigger(availableNow=True).start()
+        finally:
+            self._spark.conf.unset(_VERSION)
         assert query.awaitTermination(120)
 
     def _take(self, frame: DataFrame, _: int) -> None:
@@ -75,18 +82,23 @@ class Query:
         return max((self.checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
 
 
-@pytest.mark.parametrize("keeps_checkpoint", [False, True])
+@pytest.mark.parametrize(("keeps_checkpoint", "version"), [(False, "1"), (True, "1"), (True, "2")])
 def test_a_spark_query_goes_on_on_the_target(
-    short_lived: tuple[Pair, LocalKafka], spark: SparkSession, tmp_path: Path, keeps_checkpoint: bool
+    short_lived: tuple[Pair, LocalKafka],
+    spark: SparkSession,
+    tmp_path: Path,
+    keeps_checkpoint: bool,
+    version: str,
 ) -> None:
     """With `startingOffsets` in a new checkpoint, or in a copy of the old one, which keeps the state of the query."""
     pair, source = short_lived
     pair.source.create(pair.topic(), 2)
     written = gapped(pair, 4)
     keys = {**pair.keys, f"{pair.alias}.consumer.isolation.level": "read_committed", "admin.timeout.ms": "5000"}
-    query = Query(spark, tmp_path / "checkpoint")
+    query = Query(spark, tmp_path / "checkpoint", version)
     query.run(pair.source.bootstrap_servers, pair.topic())
     assert sorted(query.values) == sorted(written)
+    assert query.newest.read_text().startswith(f"v{version}\n")
     written += gapped(pair, 3)
     driver = pair.replicate(keys)
     await_count(pair.target, pair.remote(), len(written))
