@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, dropwhile
 from typing import NamedTuple
 
 from srm_spark.model import Interval, TopicPartition
@@ -57,20 +58,30 @@ def match_tail(
     - With `keeps_timestamps` False (LogAppendTime on the target) timestamps say nothing.
     - The match ends at the first record that is not ours; with `skips_foreign` it goes on behind it.
     """
-    match = TailMatch(source_start)
-    candidates = _Candidates(source, source_start)
-    expected = target_start
-    for record in target:
-        found = candidates.take(record, record.offset - expected, keeps_timestamps)
-        expected = record.offset + 1
-        if found is None:
-            text = f"target offset {record.offset} holds a record that is not the next one of the source"
-            match.foreign = match.foreign or text
-            if not skips_foreign:
-                break
-        elif found >= 0:
-            _add(match.intervals, found, record.offset)
-    match.next_offset = candidates.next_offset
+    return _match(_Candidates(source, source_start), target, target_start, keeps_timestamps, skips_foreign)
+
+
+def match_logs(
+    source: Iterable[TailRecord], target: Iterable[TailRecord], end: int, *, keeps_timestamps: bool = True
+) -> TailMatch:
+    """Match two whole logs that meet behind their last records; `end` is the source offset there.
+
+    Copies that the source has lost since come first on the target, and no place is known for them. Records that do not
+    pair up to the very end make the match `foreign`, and nothing in it can be relied on.
+    """
+    records = iter(source)
+    first = next(records, None)
+    if first is None:
+        return TailMatch(end)
+    copies = dropwhile(lambda record: not _is_copy(first, record, keeps_timestamps), iter(target))
+    start = next(copies, None)
+    if start is None:
+        return TailMatch(first.offset, foreign=f"source offset {first.offset} has no copy")
+    candidates = _Candidates(chain((first,), records), first.offset)
+    match = _match(candidates, chain((start,), copies), start.offset, keeps_timestamps, skips_foreign=False)
+    left = candidates.next()
+    if match.foreign is None and left is not None:
+        match.foreign = f"source offset {left.offset} has no copy"
     return match
 
 
@@ -87,6 +98,24 @@ def ours(stamp: Stamp, partition: TopicPartition, target: Iterable[TailRecord]) 
     return (record for record in target if stamp.is_ours(partition.topic, record.headers))
 
 
+def _match(
+    candidates: _Candidates, target: Iterable[TailRecord], expected: int, keeps_timestamps: bool, skips_foreign: bool
+) -> TailMatch:
+    match = TailMatch(candidates.next_offset)
+    for record in target:
+        found = candidates.take(record, record.offset - expected, keeps_timestamps)
+        expected = record.offset + 1
+        if found is None:
+            text = f"target offset {record.offset} holds a record that is not the next one of the source"
+            match.foreign = match.foreign or text
+            if not skips_foreign:
+                break
+        elif found >= 0:
+            _add(match.intervals, found, record.offset)
+    match.next_offset = candidates.next_offset
+    return match
+
+
 class _Candidates:
     """Source records in order, some of them looked at before they are taken."""
 
@@ -94,6 +123,10 @@ class _Candidates:
         self._records: Iterator[TailRecord] = iter(records)
         self._seen: deque[TailRecord] = deque()
         self.next_offset = start
+
+    def next(self) -> TailRecord | None:
+        """The next record that was not taken."""
+        return self._look(0)
 
     def take(self, wanted: TailRecord, skippable: int, keeps_timestamps: bool) -> int | None:
         """Source offset of `wanted`; -1 if it must have been compacted away there; None if it is not the source's.

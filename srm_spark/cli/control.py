@@ -12,6 +12,7 @@ import click
 from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.moves import failback, failover
 from srm_spark.cli.options import ERROR, FILE
+from srm_spark.cli.rebuild import rebuild
 from srm_spark.cli.reload import read_pid, signal_driver
 from srm_spark.cli.translate import translate
 from srm_spark.config.document import json_schema, template
@@ -43,6 +44,7 @@ main.add_command(failback)
 main.add_command(failover)
 main.add_command(groups)
 main.add_command(offsets)
+offsets.add_command(rebuild)
 offsets.add_command(translate)
 
 

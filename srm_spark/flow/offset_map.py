@@ -16,7 +16,7 @@ from srm_spark.flow.followed import FollowedTopic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, Writer
 from srm_spark.model import ProgressDetail, TopicPartition
-from srm_spark.offset_map import PartitionMap
+from srm_spark.offset_map import PartitionMap, split
 from srm_spark.translation import IntervalMap
 
 Maps = Mapping[TopicPartition, PartitionMap]
@@ -92,6 +92,14 @@ class MapWriter:
             self._writer.write(dropped)
         return len(dropped)
 
+    def insert(self, partition: TopicPartition, earlier: IntervalMap, topic_id: str | None) -> None:
+        """Add what was replicated before anything that the map knows of a partition."""
+        found = self._maps.setdefault(partition, PartitionMap(topic_id))
+        parts = list(split(earlier))
+        self._writer.write(self._record(partition, part, topic_id) for part in parts)
+        for part in parts:
+            found.put(part)
+
     def _take(self, partition: TopicPartition, detail: ProgressDetail) -> Iterator[ControlRecord]:
         found = self._maps.setdefault(partition, PartitionMap())
         change = found.take(IntervalMap.of(detail), detail.topic_id)
@@ -99,7 +107,9 @@ class MapWriter:
         for start in change.dropped:
             yield ControlRecord(self._topic, map_key(partition, start), None, partition=0)
         for part in change.put:
-            value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), topic_id=found.topic_id)
-            yield ControlRecord(
-                self._topic, map_key(partition, part.source.start), encode_progress_detail(value), partition=0
-            )
+            yield self._record(partition, part, found.topic_id)
+
+    def _record(self, partition: TopicPartition, part: IntervalMap, topic_id: str | None) -> ControlRecord:
+        value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), topic_id=topic_id)
+        key = map_key(partition, part.source.start)
+        return ControlRecord(self._topic, key, encode_progress_detail(value), partition=0)

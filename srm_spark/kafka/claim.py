@@ -25,12 +25,17 @@ _HAND_OVER_SECONDS = 60.0
 """For the batch in progress; the coordinator waits for five minutes (`max.poll.interval.ms`)."""
 
 
+def claim_group(flow: Flow) -> str:
+    """The group whose only member may write a flow."""
+    return f"srm-{flow}"
+
+
 class Claim:
     """The right to write one flow."""
 
     def __init__(self, flow: Flow, target: Cluster, topic: str, stop_writing: Callable[[float], None]) -> None:
         self._stop_writing = stop_writing
-        self.group = f"srm-{flow}"
+        self.group = claim_group(flow)
         self._target = target
         self._topic = topic
         self._last_error = LastError()

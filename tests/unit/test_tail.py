@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.model import Interval
-from srm_spark.tail import TailRecord, match_tail
+from srm_spark.tail import TailRecord, match_logs, match_tail
 
 
 def record(offset: int, value: str | None, timestamp: int = 1000) -> TailRecord:
@@ -104,3 +104,34 @@ def test_every_prefix_is_recognised(offsets: list[int], landed: int, values: int
     assert match.next_offset == (offsets[min(landed, len(offsets)) - 1] + 1 if landed else offsets[0])
     mapped = [(i.upstream + n, i.downstream + n) for i in match.intervals for n in range(i.count)]
     assert mapped == [(entry.offset, 100 + index) for index, entry in enumerate(source[:landed])]
+
+
+def test_whole_logs_are_matched_behind_copies_that_the_source_has_lost() -> None:
+    source = [record(40, "a"), record(41, "b"), record(44, "c")]
+    target = [record(5, "older"), record(6, "old"), record(7, "a"), record(8, "b"), record(9, "c")]
+    match = match_logs(source, target, 46)
+    assert match.foreign is None
+    assert match.intervals == [Interval(40, 7, 2), Interval(44, 9, 1)]
+
+
+def test_whole_logs_that_do_not_pair_up_to_the_end_are_no_match() -> None:
+    source = [record(40, "a"), record(41, "b"), record(42, "c")]
+    for target, why in (
+        ([record(7, "a"), record(8, "x"), record(9, "b"), record(10, "c")], "target offset 8"),
+        ([record(7, "a"), record(8, "b")], "source offset 42 has no copy"),
+        ([record(7, "b"), record(8, "c")], "source offset 40 has no copy"),
+        ([], "source offset 40 has no copy"),
+    ):
+        assert why in (match_logs(source, target, 43).foreign or "")
+
+
+def test_equal_records_cannot_hide_that_one_is_missing() -> None:
+    same = [record(40, "a"), record(41, "a"), record(42, "a")]
+    assert match_logs(same, [record(7, "a"), record(8, "a"), record(9, "a")], 43).foreign is None
+    assert match_logs(same, [record(7, "a"), record(8, "a")], 43).foreign is not None
+    assert match_logs(same, [record(6, "a"), *(record(n, "a") for n in (7, 8, 9))], 43).foreign is not None
+
+
+def test_a_log_without_records_matches_everything_before_it() -> None:
+    match = match_logs([], [record(7, "old")], 46)
+    assert (match.foreign, match.next_offset, match.intervals) == (None, 46, [])

@@ -1,0 +1,120 @@
+"""A lost offset map is made again from the records themselves: both logs are read and matched, up to where it begins.
+
+Both sides are known to meet where the map begins, or where progress stands; so a match that does not end exactly there
+is no match, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import ClaimHeld, SourceUnavailable, TargetUnavailable
+from srm_spark.filters import NameFilter
+from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.offset_map import MapWriter, OffsetMaps, map_spec
+from srm_spark.flow.progress import ProgressTopic, ensure_topic, state_writer
+from srm_spark.flow.topics import RemoteTopics
+from srm_spark.kafka.claim import claim_group
+from srm_spark.kafka.limits import Route
+from srm_spark.kafka.records import read_range
+from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.offset_map import PartitionMap
+from srm_spark.tail import copies, match_logs, ours
+from srm_spark.translation import IntervalMap
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """What became of the map of one partition."""
+
+    partition: TopicPartition
+    source: OffsetRange
+    """Source offsets that the map knows in addition; empty where it lacked none, or `refusal` says why not."""
+    records: int = 0
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """What the map lacks of one partition: everything before the place where both logs are known to meet."""
+
+    partition: TopicPartition
+    remote: TopicPartition
+    source: OffsetRange
+    target: OffsetRange
+
+
+def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ...]:
+    """Complete the offset map of the topics of a flow that `topics` takes.
+
+    Raises ClaimHeld while a driver runs the flow, SourceUnavailable and TargetUnavailable.
+    """
+    ends = connect(settings)
+    owner = ends.target.group_members(claim_group(settings.flow))
+    if owner:
+        raise ClaimHeld(f"flow {settings.flow}: a driver runs it: {', '.join(owner)}; stop it for this command")
+    ensure_topic(ends.target, map_spec(settings))
+    maps = OffsetMaps(ends.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
+    progress = ProgressTopic(settings, ends.target)
+    try:
+        maps.refresh()
+        progress.refresh()
+        return tuple(_rebuild(ends, maps.maps, progress, topics))
+    finally:
+        progress.close()
+        maps.close()
+
+
+def _rebuild(
+    ends: Ends, maps: Mapping[TopicPartition, PartitionMap], progress: ProgressTopic, topics: NameFilter
+) -> Iterable[Rebuilt]:
+    remote = RemoteTopics(ends)
+    chosen = {topic: count for topic, count in remote.select().items() if topics.matches(topic)}
+    routes, ids = remote.prepare(chosen).routes, ends.source.topic_ids(chosen)
+    partitions = [TopicPartition(topic, n) for topic, count in chosen.items() if topic in routes for n in range(count)]
+    remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in partitions}
+    here, there = ends.source.first_offsets(partitions), ends.target.first_offsets(remotes.values())
+    writer = MapWriter(ends.settings, maps, state_writer(ends.settings, None))
+    for partition in partitions:
+        meet = _meet(maps.get(partition), progress, partition)
+        if meet is None:
+            reason = "it is not recorded how far it was replicated; the next start of the flow finds out by itself"
+            yield Rebuilt(partition, OffsetRange(0, 0), refusal=reason)
+            continue
+        source = OffsetRange(min(here.get(partition, 0), meet[0]), meet[0])
+        target = OffsetRange(min(there.get(remotes[partition], 0), meet[1]), meet[1])
+        gap = _Gap(partition, remotes[partition], source, target)
+        yield _fill(ends, writer, gap, routes[partition.topic], ids.get(partition.topic))
+
+
+def _meet(found: PartitionMap | None, progress: ProgressTopic, partition: TopicPartition) -> tuple[int, int] | None:
+    """Source and target offset behind which everything is known, or to come."""
+    first = None if found is None else next(iter(found.parts()), None)
+    if first is not None:
+        downstream = first.intervals[0].downstream if first.intervals else first.target_end
+        return None if downstream is None else (first.source.start, downstream)
+    position = progress.positions.get(partition)
+    if position is None or position.target_end is None:
+        return None
+    return position.next_offset, position.target_end
+
+
+def _fill(ends: Ends, writer: MapWriter, gap: _Gap, route: Route, topic_id: str | None) -> Rebuilt:
+    settings = ends.settings
+    if gap.source.start == gap.source.end:
+        return Rebuilt(gap.partition, gap.source)
+    source = read_range(settings.source, settings.consumer, gap.partition, gap.source, SourceUnavailable)
+    target = read_range(settings.target, {}, gap.remote, gap.target, TargetUnavailable)
+    if settings.stamp is not None:
+        source, target = copies(settings.stamp, gap.partition, source), ours(settings.stamp, gap.partition, target)
+    match = match_logs(source, target, gap.source.end, keeps_timestamps=route.limits.keeps_timestamps)
+    if match.foreign is not None:
+        reason = f"the records of both sides do not pair up to the end: {match.foreign}"
+        return Rebuilt(gap.partition, OffsetRange(gap.source.start, gap.source.start), refusal=reason)
+    # Where no older copy is left on the target, whoever stood further back goes on at its beginning.
+    is_whole = not match.intervals or match.intervals[0].downstream == gap.target.start
+    found = OffsetRange(0, gap.source.end) if is_whole else gap.source
+    writer.insert(gap.partition, IntervalMap(found, gap.target.end, tuple(match.intervals)), topic_id)
+    return Rebuilt(gap.partition, found, sum(interval.count for interval in match.intervals))
