@@ -21,8 +21,6 @@ from srm_spark.testing import LocalKafka
 ALIAS, COPIED, OTHER = "source", "copied", "other"
 _POLL_SECONDS = 0.1
 _LONGEST_SECONDS = 900.0
-_PARTITIONS_PER_CALL = 5000
-"""A controller refuses more than 10 000 changes at a time."""
 
 
 class Bed:
@@ -36,12 +34,9 @@ class Bed:
 
     def create(self, names: Sequence[str], partitions: int) -> None:
         """Make topics of the source; returns when the broker has them."""
-        at_once = max(1, min(500, _PARTITIONS_PER_CALL // partitions))
-        for start in range(0, len(names), at_once):
-            specs = [TopicSpec(name, partitions, 1, {}) for name in names[start : start + at_once]]
-            for name, reason in self._source.create(specs).items():
-                if reason:
-                    raise SrmError(f"topic {name} cannot be created: {reason}")
+        for name, reason in self._source.create(TopicSpec(name, partitions, 1, {}) for name in names).items():
+            if reason:
+                raise SrmError(f"topic {name} cannot be created: {reason}")
         while not self._source.topics().keys() >= set(names):
             time.sleep(_POLL_SECONDS)
         self._source.end_offsets(TopicPartition(name, number) for name in names for number in range(partitions))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -28,6 +28,7 @@ from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.failures import remedy
 from srm_spark.model import TopicPartition
 
+_T = TypeVar("_T")
 _MOVING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -42,6 +43,8 @@ _STALE = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 _RETRY_SECONDS = 0.2
 _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
+_PARTITIONS_AT_ONCE = 2500
+"""A KRaft controller refuses a request that changes more than 10 000 records, and a topic's configs count, too."""
 _COORDINATOR_COMING = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -153,20 +156,22 @@ class Cluster:
 
     def create(self, specs: Iterable[TopicSpec]) -> dict[str, str | None]:
         """Create topics; per topic None, or why it was refused. One that exists already is fine."""
-        new = [NewTopic(s.name, s.partitions, s.replication_factor, config=dict(s.configs)) for s in specs]
-        if not new:
-            return {}
-        futures = self._admin.create_topics(new, **self._limits())
+        found: dict[str, str | None] = {}
         fine = KafkaError.TOPIC_ALREADY_EXISTS
-        return {name: self._refusal(future, fine, f"CREATE on topic {name}") for name, future in futures.items()}
+        for part in _in_parts(specs, lambda spec: spec.partitions):
+            new = [NewTopic(s.name, s.partitions, s.replication_factor, config=dict(s.configs)) for s in part]
+            futures = self._admin.create_topics(new, **self._limits())
+            found |= {name: self._refusal(future, fine, f"CREATE on topic {name}") for name, future in futures.items()}
+        return found
 
     def grow(self, partitions: Mapping[str, int]) -> dict[str, str | None]:
         """Raise partition counts; per topic None, or why it was refused."""
-        if not partitions:
-            return {}
-        new = [NewPartitions(name, count) for name, count in partitions.items()]
-        futures = self._admin.create_partitions(new, **self._limits())
-        return {name: self._refusal(future, None, f"ALTER on topic {name}") for name, future in futures.items()}
+        found: dict[str, str | None] = {}
+        for part in _in_parts(partitions.items(), lambda wanted: wanted[1]):
+            new = [NewPartitions(name, count) for name, count in part]
+            futures = self._admin.create_partitions(new, **self._limits())
+            found |= {name: self._refusal(future, None, f"ALTER on topic {name}") for name, future in futures.items()}
+        return found
 
     def first_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; partitions that are gone are left out."""
@@ -302,6 +307,21 @@ def _config(entry: ConfigEntry) -> TopicConfig:
         is_read_only=bool(entry.is_read_only),
         is_sensitive=bool(entry.is_sensitive),
     )
+
+
+def _in_parts(found: Iterable[_T], partitions: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """Cut into parts that a controller takes in one request; a part is one topic at least."""
+    part: list[_T] = []
+    size = 0
+    for one in found:
+        count = max(1, partitions(one))
+        if part and size + count > _PARTITIONS_AT_ONCE:
+            yield part
+            part, size = [], 0
+        part.append(one)
+        size += count
+    if part:
+        yield part
 
 
 def _chunks(names: Collection[str]) -> Iterable[list[str]]:
