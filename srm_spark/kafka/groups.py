@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka import KafkaException
 
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.kafka.failures import named
-from srm_spark.kafka.offset_fetch import OffsetFetch, OffsetFetchDied, Row
+from srm_spark.kafka.group_calls import Described, GroupCalls, GroupCallsDied, Row
 from srm_spark.model import TopicPartition
-
-_AT_ONCE = 100
-"""Groups per request."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class Groups:
         """`right` is the operation on groups that the caller's work takes: DESCRIBE, or READ to commit."""
         self._cluster = cluster
         self._right = right
-        self._fetch = OffsetFetch(cluster.settings, cluster.properties, f"{cluster.role}|groups")
+        self._calls = GroupCalls(cluster.settings, cluster.properties, f"{cluster.role}|groups")
 
     def names(self) -> list[str]:
         """Every group of consumers that we may see, of the classic and of the new protocol; see `others`."""
@@ -76,45 +70,49 @@ class Groups:
         if not asked:
             return {}
         try:
-            answer = self._fetch.ask(asked, self._cluster.timeout)
-        except OffsetFetchDied as error:
+            answer = self._calls.offsets(asked, self._cluster.timeout)
+        except GroupCallsDied as error:
             raise self._cluster.refused(f"read the offsets of {len(asked)} groups", str(error)) from error
         return {group: self._committed(group, answer[group]) for group in asked}
 
     def close(self) -> None:
         """Let go of what was started."""
-        self._fetch.close()
+        self._calls.close()
 
     def active(self, groups: Collection[str]) -> dict[str, bool | str]:
         """Whether each group has members (or is just changing them); text where that is not known."""
-        found: dict[str, bool | str] = {}
-        for chunk in _chunks(groups):
-            for group, future in self._cluster.admin.describe_consumer_groups(chunk, **self._limits()).items():
-                try:
-                    state = future.result().state.name
-                except KafkaException as error:
-                    is_absent = error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
-                    found[group] = False if is_absent else self._refusal(group, named(error.args[0]))
-                else:
-                    found[group] = state not in ("EMPTY", "DEAD")
-        return found
+        return {
+            group: found.state not in ("EMPTY", "DEAD") if isinstance(found, Described) else found
+            for group, found in self._describe(groups).items()
+        }
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """Client id and host of each member; none of a group that does not exist."""
+        found = self._describe([group])[group]
+        if isinstance(found, str):
+            raise self._cluster.refused(f"describe the group {group}", found)
+        return found.members
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, str | None]:
         """Set where a group stands; per partition None, or why the broker refused it (a group with members is)."""
-        asked = [
-            KafkaTopicPartition(p.topic, p.partition, committed.offset, committed.metadata)
-            for p, committed in offsets.items()
-        ]
-        request = ConsumerGroupTopicPartitions(group, asked)
-        future = self._cluster.admin.alter_consumer_group_offsets([request], **self._limits())[group]
+        rows = [(*partition, committed.offset, committed.metadata) for partition, committed in offsets.items()]
         try:
-            done = future.result()
-        except KafkaException as error:
-            return dict.fromkeys(offsets, self._refusal(group, named(error.args[0])))
+            answer = self._calls.commit(group, rows, self._cluster.timeout)
+        except GroupCallsDied as error:
+            return dict.fromkeys(offsets, str(error))
         return {
-            TopicPartition(p.topic, p.partition): None if p.error is None else self._refusal(group, named(p.error))
-            for p in done.topic_partitions
+            TopicPartition(*place): None if why is None else self._refusal(group, why) for place, why in answer.items()
         }
+
+    def _describe(self, groups: Collection[str]) -> dict[str, Described | str]:
+        asked = sorted(groups)
+        if not asked:
+            return {}
+        try:
+            answer = self._calls.describe(asked, self._cluster.timeout)
+        except GroupCallsDied as error:
+            return dict.fromkeys(asked, str(error))
+        return {group: self._refusal(group, why) if isinstance(why, str) else why for group, why in answer.items()}
 
     def _committed(self, group: str, answer: Sequence[Row] | str) -> GroupOffsets:
         if isinstance(answer, str):
@@ -128,9 +126,3 @@ class Groups:
 
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self._cluster.timeout}
-
-
-def _chunks(groups: Iterable[str]) -> Iterable[list[str]]:
-    ordered = iter(sorted(groups))
-    while chunk := list(islice(ordered, _AT_ONCE)):
-        yield chunk

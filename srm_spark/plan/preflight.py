@@ -16,7 +16,7 @@ from srm_spark.flow.group_sync import GroupSync
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.positions import Positions, Translator
 from srm_spark.flow.progress import ProgressTopic
-from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.claim import claim_group
 from srm_spark.kafka.groups import Groups
 from srm_spark.kafka.records import first_timestamps
 from srm_spark.model import OffsetRange, TopicPartition
@@ -41,15 +41,22 @@ class Preflight:
         self._translator = Translator(self._ends, self._maps)
         self._checkpoints = Checkpoints(self._ends)
         self._progress = ProgressTopic(self._settings, target)
-        self._claim = Claim(settings.flow, target, settings.progress_topic, lambda _: None)
-        self._here = Groups(self._ends.source, "DESCRIBE")
+        self._here, self._there = Groups(self._ends.source, "DESCRIBE"), Groups(target, "READ")
         self._sync = GroupSync(self._ends)
         self._lost: dict[TopicPartition, tuple[OffsetRange, ...]] = {}
         self._source_down: str | None = None
 
     def close(self) -> None:
         """Let go of the connections."""
-        for part in (self._translator, self._checkpoints, self._progress, self._here, self._sync, self._maps):
+        for part in (
+            self._translator,
+            self._checkpoints,
+            self._progress,
+            self._here,
+            self._there,
+            self._sync,
+            self._maps,
+        ):
             part.close()
 
     def look(self, kind: Kind, earlier: Earlier, *, is_final: bool = True) -> World:
@@ -62,7 +69,7 @@ class Preflight:
 
     def owner(self) -> str | None:
         """The driver that runs the flow."""
-        return self._claim.other_owner()
+        return ", ".join(self._there.members(claim_group(self._settings.flow))) or None
 
     def ranges(self) -> tuple[Range, ...]:
         """How far each partition has been copied. Heartbeats are nobody's data: they never stand still."""

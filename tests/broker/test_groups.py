@@ -10,7 +10,7 @@ import pytest
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.driver import Driver
 from srm_spark.flow.group_sync import Synced
-from srm_spark.kafka.offset_fetch import OffsetFetch
+from srm_spark.kafka.group_calls import Described, GroupCalls
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero
@@ -186,14 +186,17 @@ def test_a_client_process_that_dies_is_started_again(pair: Pair) -> None:
     pair.source.create(pair.topic())
     commit(pair.source, group, {(pair.topic(), 0): 4})
     settings = ClusterSettings(pair.alias, pair.source.bootstrap_servers)
-    fetch = OffsetFetch(settings, {}, "test")
+    calls = GroupCalls(settings, {}, "test")
     try:
         expected = {group: [(pair.topic(), 0, 4, "")]}
-        assert fetch.ask([group], 30) == expected
-        (child,) = [p for p in psutil.Process().children() if "srm_spark.kafka.offset_fetch" in p.cmdline()]
+        assert calls.offsets([group], 30) == expected
+        (child,) = [p for p in psutil.Process().children() if "group_calls" in " ".join(p.cmdline())]
         child.kill()
         child.wait(10)
-        assert fetch.ask([group], 30) == expected
+        assert calls.offsets([group], 30) == expected
+        assert calls.commit(group, [(pair.topic(), 0, 5, "moved")], 30) == {(pair.topic(), 0): None}
+        assert calls.offsets([group], 30) == {group: [(pair.topic(), 0, 5, "moved")]}
+        assert calls.describe([group, f"no{group}"], 30) == {group: Described("EMPTY"), f"no{group}": Described("DEAD")}
     finally:
-        fetch.close()
-    assert not [p for p in psutil.Process().children() if "srm_spark.kafka.offset_fetch" in p.cmdline()]
+        calls.close()
+    assert not [p for p in psutil.Process().children() if "group_calls" in " ".join(p.cmdline())]
