@@ -8,12 +8,14 @@ import statistics
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 import psutil
 
 from srm_spark import __version__
 from srm_spark.bench.contenders import CONTENDERS, Job
+from srm_spark.bench.groups import Size, measure_groups
 from srm_spark.bench.measure import Run, measure
 from srm_spark.bench.page import OURS, render
 from srm_spark.config.settings import ClusterSettings
@@ -30,8 +32,9 @@ WORKLOADS = {100: 8_000_000, 1000: 2_000_000}
 @click.command()
 @click.option("--rounds", default=3, show_default=True, help="Runs of each contender and workload.")
 @click.option("--scale", default=1.0, show_default=True, help="Share of the records, for a quick look.")
+@click.option("--groups/--no-groups", default=True, show_default=True, help="Rounds over consumer groups as well.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write the Markdown page here, and JSON beside it.")
-def bench(rounds: int, scale: float, page: Path | None) -> None:
+def bench(rounds: int, scale: float, groups: bool, page: Path | None) -> None:
     """Compare srm-spark with MirrorMaker 2."""
     found: dict[str, dict[str, list[Run]]] = {}
     with (
@@ -55,7 +58,10 @@ def bench(rounds: int, scale: float, page: Path | None) -> None:
                     click.echo(f"{name:>7} round {number + 1} {contender:<14} {_line(run)}", err=True)
                     target.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", job.remote_topic)
             source.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", topic)
-    result = {"machine": _machine(), "workloads": {n: _plain(runs) for n, runs in found.items()}}
+    result: dict[str, Any] = {"machine": _machine(), "workloads": {n: _plain(runs) for n, runs in found.items()}}
+    if groups:
+        many = Size(topics=max(1, int(100 * scale)), partitions=100, groups=max(1, int(1000 * scale)))
+        result["groups"] = {**asdict(many), **asdict(measure_groups(many))}
     text = render(result)
     click.echo(text)
     if page is not None:

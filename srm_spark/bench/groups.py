@@ -28,6 +28,17 @@ from srm_spark.testing import LocalKafka
 
 
 @dataclass(frozen=True)
+class Size:
+    """How much there is."""
+
+    topics: int
+    partitions: int
+    """Of each topic."""
+    groups: int
+    """Each stands on all partitions of one topic."""
+
+
+@dataclass(frozen=True)
 class Rounds:
     """Seconds of the clock of three rounds, and the memory of the process that made them."""
 
@@ -43,9 +54,9 @@ class Rounds:
     """Most resident memory, without the child process that asks for offsets."""
 
 
-def measure(topics: int, partitions: int, groups: int) -> Rounds:
-    """Rounds over groups that stand on all partitions of one topic each."""
-    names = [f"{COPIED}-{number}" for number in range(topics)]
+def measure_groups(size: Size) -> Rounds:
+    """Rounds over all groups of a flow."""
+    names, partitions = [f"{COPIED}-{number}" for number in range(size.topics)], size.partitions
     with (
         tempfile.TemporaryDirectory(prefix="srm-groups-") as folder,
         LocalKafka(ALIAS, heap="3g", jvm_options=()) as source,
@@ -59,7 +70,7 @@ def measure(topics: int, partitions: int, groups: int) -> Rounds:
         with srm_spark(job, keys):
             bed.await_copied(names, partitions)
         (flow,) = load_settings([job.config({**keys, "emit.checkpoints.enabled": "true"})]).flows
-        return _rounds(flow, list(_stands(names, partitions, groups)))
+        return _rounds(flow, list(_stands(names, partitions, size.groups)))
 
 
 Stand = tuple[str, dict[TopicPartition, Committed]]
@@ -110,7 +121,7 @@ def _timed(rounds: ConsumerGroups) -> float:
 @click.option("--groups", default=1000, show_default=True, help="Each stands on all partitions of one topic.")
 def main(*, topics: int, partitions: int, groups: int) -> None:
     """Measure rounds over consumer groups."""
-    found = measure(topics, partitions, groups)
+    found = measure_groups(Size(topics, partitions, groups))
     click.echo(f"{topics * partitions} partitions, {groups} groups, {found.positions} positions")
     click.echo(f"{found.first:8.1f} s for the first round, which writes a checkpoint of each position")
     click.echo(f"{found.quiet:8.1f} s for a round in which nothing has moved")

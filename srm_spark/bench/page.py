@@ -41,10 +41,30 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
             ratio = ours["median"] / theirs["median"]
             yield f"| {title} | {_spread(ours)} | {_spread(theirs)} | {ratio:.2f} |"
 
+    if "groups" in result:
+        yield from _groups(result["groups"])
+
+
+def _groups(found: Mapping[str, float]) -> Iterator[str]:
+    partitions, groups = _number(found["topics"] * found["partitions"]), _number(found["groups"])
+    yield ""
+    yield "## Consumer groups"
+    yield ""
+    yield f"A flow of {partitions} partitions and {groups} groups, each on {_number(found['partitions'])} partitions:"
+    yield f"{_number(found['positions'])} positions. One round over all of them, on real brokers:"
+    yield ""
+    yield "| round | seconds |"
+    yield "|---|---|"
+    yield f"| the first: reads the offset map, writes a checkpoint of each position | {found['first']:.1f} |"
+    yield f"| nothing has moved | {found['quiet']:.1f} |"
+    yield f"| every tenth group has moved | {found['moved']:.1f} |"
+    yield ""
+    yield f"The process takes {_number(found['memory_mib'])} MiB. `python -m srm_spark.bench.groups` makes these alone."
+
 
 def _spread(figure: Mapping[str, float]) -> str:
     return f"{_number(figure['median'])} ({_number(figure['min'])} to {_number(figure['max'])})"
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.2f}"
