@@ -135,8 +135,9 @@ def test_copies_of_a_batch_that_died_are_found_among_records_of_others(pair: Pai
     with written_all_the_time(pair.target, topic) as number:
         driver = pair.start(pair.clusters, flows, keys)
         await_state(driver, pair.flow, FlowState.RUNNING)
+    everything = 11 + next(number)
     for cluster in (pair.source, pair.target):
-        await_count(cluster, topic, 11 + next(number))
+        await_count(cluster, topic, everything)
     settle(driver, {"a": pair.source, "b": pair.target}, pair.unique)
     driver.stop()
     assert_merged(pair, topic)
