@@ -17,7 +17,7 @@ from tests.broker.test_groups import FAST
 from tests.group_io import Checkpoint, commit, read_checkpoints
 from tests.kafka_io import Kafka
 
-ROUNDS = 3
+ROUNDS = 2
 GROUPS = 10
 """New ones in each round and direction; older ones stay where they were, and must stay right."""
 
