@@ -16,7 +16,7 @@ from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.offset_map import MapWriter, OffsetMaps, map_spec
 from srm_spark.flow.progress import ProgressTopic, ensure_topic, state_writer
 from srm_spark.flow.topics import RemoteTopics
-from srm_spark.kafka.claim import claim_group
+from srm_spark.kafka.claim import claim_group, members_of
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
@@ -52,7 +52,7 @@ def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ..
     Raises ClaimHeld while a driver runs the flow, SourceUnavailable and TargetUnavailable.
     """
     ends = connect(settings)
-    owner = ends.target.group_members(claim_group(settings.flow))
+    owner = members_of(ends.target, claim_group(settings.flow))
     if owner:
         raise ClaimHeld(f"flow {settings.flow}: a driver runs it: {', '.join(owner)}; stop it for this command")
     ensure_topic(ends.target, map_spec(settings))

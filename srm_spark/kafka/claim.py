@@ -16,6 +16,7 @@ from srm_spark.errors import ClaimLost
 from srm_spark.kafka.clients import LastError, member
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.failures import is_denied
+from srm_spark.kafka.groups import Groups
 from srm_spark.model import Flow
 
 SESSION_MS = 10_000
@@ -28,6 +29,15 @@ _HAND_OVER_SECONDS = 60.0
 def claim_group(flow: Flow) -> str:
     """The group whose only member may write a flow."""
     return f"srm-{flow}"
+
+
+def members_of(target: Cluster, group: str) -> tuple[str, ...]:
+    """Client id and host of each member of a claim's group."""
+    groups = Groups(target, "READ")
+    try:
+        return groups.members(group)
+    finally:
+        groups.close()
 
 
 class Claim:
@@ -46,8 +56,7 @@ class Claim:
         """Who holds the claim, if it is somebody else."""
         if self._consumer is not None:
             return None
-        members = self._target.group_members(self.group)
-        return ", ".join(members) or None
+        return ", ".join(members_of(self._target, self.group)) or None
 
     def acquire(self) -> bool:
         """Join the group; False when somebody else was faster, and then nothing is left behind."""

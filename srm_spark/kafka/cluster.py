@@ -6,7 +6,6 @@ which cluster, at which address, what was asked, and what the client's threads l
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -45,16 +44,6 @@ _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
 _PARTITIONS_AT_ONCE = 2500
 """A KRaft controller refuses a request that changes more than 10 000 records, and a topic's configs count, too."""
-_COORDINATOR_COMING = (
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError._TIMED_OUT,
-)
-"""A new cluster makes its offsets topic when the first group is asked for, and answers so meanwhile."""
-_COORDINATOR_POLL_SECONDS = 0.2
-_GROUP_CALL_SECONDS = 5.0
-"""On a cluster that just makes its offsets topic librdkafka may wait for ever; a new call gets its answer."""
 
 
 @dataclass(frozen=True)
@@ -198,25 +187,6 @@ class Cluster:
         found = self._listed(partitions, OffsetSpec.max_timestamp(), waits=False)  # type: ignore[no-untyped-call]
         return {partition: info.timestamp for partition, info in found.items() if info.timestamp >= 0}
 
-    def group_members(self, group: str) -> list[str]:
-        """Client id and host of each member of a group; empty for a group that does not exist."""
-        deadline = time.monotonic() + self.timeout
-        seconds = min(self.timeout, _GROUP_CALL_SECONDS)
-        while True:
-            try:
-                description = self._admin.describe_consumer_groups([group], request_timeout=seconds)[group].result()
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code == KafkaError.GROUP_ID_NOT_FOUND:
-                    return []
-                if code == KafkaError._TIMED_OUT:
-                    self._abandon()
-                if code not in _COORDINATOR_COMING or time.monotonic() > deadline:
-                    raise self.failure(f"describe the group {group}", error, f"READ on group {group}") from error
-                time.sleep(_COORDINATOR_POLL_SECONDS)
-            else:
-                return [f"{member.client_id} at {member.host}" for member in description.members or ()]
-
     def failure(self, what: str, error: KafkaException, right: str = "") -> FlowError:
         """The error to raise for a failed call: cluster, address, call, reason, remedy; `right` is what it needs."""
         self._admin.poll(0)  # an admin client hands over what its threads met only when it is asked
@@ -234,11 +204,6 @@ class Cluster:
     def refused(self, what: str, reason: str) -> FlowError:
         """The error to raise where no client's error says why."""
         return self._error(f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}")
-
-    def _abandon(self) -> None:
-        """Go on with another client; destroying the old one would wait for the call that hangs, at exit too."""
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._admin))
-        self._admin = self._make_admin()
 
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self.timeout}
