@@ -72,6 +72,10 @@ class PartitionMap:
             [_unpacked(part) for start, part in there.items() if here.get(start) != part],
         )
 
+    def is_of_another(self, topic_id: str | None) -> bool:
+        """Whether this is the map of another topic of the same name; an id that nobody knows says nothing."""
+        return None not in (topic_id, self.topic_id) and topic_id != self.topic_id
+
     def copy(self) -> PartitionMap:
         """The same map, to be changed by somebody else."""
         copy = PartitionMap(self.topic_id)
@@ -85,7 +89,7 @@ class PartitionMap:
         not continue the older ones (a hole between them, a target that went back, another topic), it starts over.
         """
         before = set(self._starts)
-        if None not in (topic_id, self.topic_id) and topic_id != self.topic_id:
+        if self.is_of_another(topic_id):
             self._forget_all()
         self.topic_id = topic_id if topic_id is not None else self.topic_id
         at = bisect_left(self._starts, newer.source.start) - 1

@@ -58,7 +58,7 @@ class OffsetMaps:
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         found = self.maps.get(partition)
-        if found is None or (None not in (found.topic_id, detail.topic_id) and found.topic_id != detail.topic_id):
+        if found is None or found.is_of_another(detail.topic_id):
             found = self.maps[partition] = PartitionMap(detail.topic_id)
         found.topic_id = detail.topic_id if detail.topic_id is not None else found.topic_id
         found.put(IntervalMap.of(detail))

@@ -7,6 +7,7 @@ is no match, and nothing is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
@@ -16,7 +17,8 @@ from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.offset_map import MapWriter, OffsetMaps, map_spec
 from srm_spark.flow.progress import ProgressTopic, ensure_topic, state_writer
 from srm_spark.flow.topics import RemoteTopics
-from srm_spark.kafka.claim import claim_group, members_of
+from srm_spark.kafka.claim import claim_group
+from srm_spark.kafka.groups import Groups
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
@@ -52,7 +54,8 @@ def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ..
     Raises ClaimHeld while a driver runs the flow, SourceUnavailable and TargetUnavailable.
     """
     ends = connect(settings)
-    owner = members_of(ends.target, claim_group(settings.flow))
+    with closing(Groups(ends.target, "READ")) as groups:
+        owner = groups.members(claim_group(settings.flow))
     if owner:
         raise ClaimHeld(f"flow {settings.flow}: a driver runs it: {', '.join(owner)}; stop it for this command")
     ensure_topic(ends.target, map_spec(settings))

@@ -84,12 +84,17 @@ class Replication:
     _sizes: RecordSizes = field(default_factory=RecordSizes)
     _writers: dict[int, str] = field(default_factory=dict)
     """Slot → the process that wrote it last."""
+    _batch_bytes: int | None = None
+    """In the exactly-once mode, where one producer writes all topics: the largest batch that all of them take."""
 
     def __post_init__(self) -> None:
         starts = self.assignment.starts
         self._positions = {partition: start.next_offset for partition, start in starts.items()}
         self._target_ends = {partition: start.target_end for partition, start in starts.items()}
         self._guard = SourceGuard(self.settings, self.assignment.topic_ids)
+        if self.assignment.term is not None:
+            sizes = (route.limits.batch_bytes for route in self.assignment.routes.values())
+            self._batch_bytes = min(sizes, default=None)
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Replicate what Spark gives as one micro-batch."""
@@ -136,9 +141,8 @@ class Replication:
         topics = {partition.topic for partition in ranges}
         timeout = delivery_timeout(settings.producer)
         rendered = options(settings.target, settings.producer, f"{settings.flow}|producer")
-        limits = [route.limits.batch_bytes for route in self.assignment.routes.values()]
         task = WriteTask(
-            options=record_options(rendered, timeout, min(limits) if self.assignment.term is not None else None),
+            options=record_options(rendered, timeout, self._batch_bytes),
             routes={topic: self.assignment.routes[topic] for topic in topics},
             held=frozenset(self._holds),
             # A pass is cut to size before it starts; a task that ends early costs Spark memory, so it has some room.
@@ -157,6 +161,7 @@ class Replication:
         settings, term = self.settings, self.assignment.term
         if term is None:
             return None
+        topics = {partition.topic for partition in ranges}
         return Recording(
             term,
             settings.connector_name,
@@ -164,7 +169,7 @@ class Replication:
             settings.progress_topic,
             ranges,
             {partition: self._target_ends[partition] for partition in ranges},
-            self.assignment.topic_ids,
+            {topic: found for topic, found in self.assignment.topic_ids.items() if topic in topics},
             dict(self._writers),
         )
 

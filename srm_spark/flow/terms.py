@@ -57,8 +57,7 @@ def complete_map(
 
 def _missing(maps: Maps, partition: TopicPartition, details: list[ProgressDetail]) -> list[ProgressDetail]:
     found = maps.get(partition)
-    known = None if found is None or found.source is None else found.source.end
-    is_other = found is not None and None not in (found.topic_id, details[-1].topic_id)
-    if known is None or (is_other and found is not None and found.topic_id != details[-1].topic_id):
+    if found is None or found.source is None or found.is_of_another(details[-1].topic_id):
         return details
+    known = found.source.end
     return [detail for detail in details if detail.source.end > known]

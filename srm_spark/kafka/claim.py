@@ -31,15 +31,6 @@ def claim_group(flow: Flow) -> str:
     return f"srm-{flow}"
 
 
-def members_of(target: Cluster, group: str) -> tuple[str, ...]:
-    """Client id and host of each member of a claim's group."""
-    groups = Groups(target, "READ")
-    try:
-        return groups.members(group)
-    finally:
-        groups.close()
-
-
 class Claim:
     """The right to write one flow."""
 
@@ -50,16 +41,18 @@ class Claim:
         self._topic = topic
         self._last_error = LastError()
         self._consumer: Consumer | None = None
+        self._groups = Groups(target, "READ")
         self._held = False
 
     def other_owner(self) -> str | None:
         """Who holds the claim, if it is somebody else."""
         if self._consumer is not None:
             return None
-        return ", ".join(members_of(self._target, self.group)) or None
+        return ", ".join(self._groups.members(self.group)) or None
 
     def acquire(self) -> bool:
         """Join the group; False when somebody else was faster, and then nothing is left behind."""
+        self._groups.close()
         self._consumer = member(self._target.settings, self.group, SESSION_MS, self._last_error)
         self._consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         deadline = time.monotonic() + _JOIN_SECONDS
@@ -98,6 +91,7 @@ class Claim:
     def release(self) -> None:
         """Leave the group, so that another driver can take over at once."""
         self._held = False
+        self._groups.close()
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None

@@ -15,7 +15,7 @@ from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 
 _POLL_SECONDS = 0.5
-_Acknowledge = Callable[[KafkaError | None, Message], None]
+Acknowledge = Callable[[KafkaError | None, Message], None]
 
 
 class ControlRecord(NamedTuple):
@@ -28,6 +28,14 @@ class ControlRecord(NamedTuple):
     headers: Mapping[str, bytes] = {}
     partition: int | None = None
     timestamp: int | None = None
+
+    def produce(self, producer: Producer, acknowledged: Acknowledge | None) -> None:
+        """Hand it to a producer. Raises BufferError where its queue is full, KafkaException where it is refused."""
+        extra: dict[str, Any] = {} if self.partition is None else {"partition": self.partition}
+        if self.timestamp is not None:
+            extra["timestamp"] = self.timestamp
+        headers: list[Any] | None = list(self.headers.items()) or None
+        producer.produce(self.topic, self.value, self.key, headers=headers, on_delivery=acknowledged, **extra)
 
 
 class ReadRecord(NamedTuple):
@@ -87,24 +95,12 @@ class ControlWriter:
         self,
         producer: Producer,
         record: ControlRecord,
-        acknowledge: Callable[[KafkaError | None, Message], None],
+        acknowledge: Acknowledge,
         deadline: float,
     ) -> None:
-        extra: dict[str, Any] = {}
-        if record.partition is not None:
-            extra["partition"] = record.partition
-        if record.timestamp is not None:
-            extra["timestamp"] = record.timestamp
         while True:
             try:
-                producer.produce(
-                    record.topic,
-                    record.value,
-                    record.key,
-                    headers=list(record.headers.items()) or None,
-                    on_delivery=acknowledge,
-                    **extra,
-                )
+                record.produce(producer, acknowledge)
                 return
             except BufferError:
                 producer.poll(_POLL_SECONDS)

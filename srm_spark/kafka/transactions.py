@@ -8,17 +8,16 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.codec import progress_records
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import ClientOptions, LastError
-from srm_spark.kafka.control import ControlRecord
+from srm_spark.kafka.control import Acknowledge, ControlRecord
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.reports import PartitionReport
 from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
@@ -54,17 +53,11 @@ class TransactionalWriter:
             raise self._error(f"{self._role}: not committed: {reason}; last seen: {self._last_error}") from error
 
 
-def produce_control(
-    producer: Producer, record: ControlRecord, acknowledged: Callable[[KafkaError | None, Message], None] | None = None
-) -> None:
-    """Hand one control record to a producer."""
-    extra: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
-    if record.timestamp is not None:
-        extra["timestamp"] = record.timestamp
-    headers: list[Any] | None = list(record.headers.items()) or None
+def produce_control(producer: Producer, record: ControlRecord, acknowledged: Acknowledge | None = None) -> None:
+    """Hand one control record to a producer, as soon as its queue has room."""
     while True:
         try:
-            producer.produce(record.topic, record.value, record.key, headers=headers, on_delivery=acknowledged, **extra)
+            record.produce(producer, acknowledged)
             return
         except BufferError:
             producer.poll(0.1)
