@@ -68,7 +68,7 @@ def checkpoint_connector(
 
 def formatted(cluster: KafkaCluster, topic: str, kind: str) -> list[str]:
     """What Kafka's console consumer prints of an internal topic; `kind` is Heartbeat, Checkpoint or OffsetSync."""
-    arguments = ("--topic", topic, "--from-beginning", "--timeout-ms", "4000")
+    arguments = ("--topic", topic, "--from-beginning", "--timeout-ms", "10000")
     formatter = ("--formatter", f"{_MIRROR}.formatters.{kind}Formatter")
     server = ("--bootstrap-server", cluster.bootstrap_servers)
     consumer = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -66,4 +66,4 @@ def test_a_group_fails_over_and_back(dying: LocalKafka, secondary: KafkaCluster,
     stands = committed(here, group, topic)
     await_until(lambda: committed(there, group, remote)[remote, 0][0] == 16, SOON, "and forward again")
     assert committed(here, group, topic) == stands  # nothing goes back and forth
-    assert {status.state for status in driver.status()} == {FlowState.RUNNING}
+    await_until(lambda: {status.state for status in driver.status()} == {FlowState.RUNNING}, SOON, "both flows run")

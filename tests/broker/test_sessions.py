@@ -40,6 +40,7 @@ def confs(session: SparkSession) -> tuple[dict[str, str], dict[str, str]]:
 def test_the_existing_session_is_found_and_left_as_it_was(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), 2)
     pair.source.write(pair.topic(), numbered(20, 2))
+    active = SparkSession.getActiveSession()  # other tests may have left another one than `spark`
     before = confs(spark)
     path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], pair.keys)
     with Driver(load_settings([path])) as driver:
@@ -47,7 +48,7 @@ def test_the_existing_session_is_found_and_left_as_it_was(pair: Pair, spark: Spa
         await_lag_zero(driver)
         assert confs(spark) == before
     assert confs(spark) == before
-    assert SparkSession.getActiveSession() is spark
+    assert SparkSession.getActiveSession() is active
     assert spark.range(3).count() == 3  # it was not ours to stop
     assert not spark.streams.active
 
