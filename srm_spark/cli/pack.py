@@ -22,6 +22,8 @@ from srm_spark.jars.cache import locked
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
 PYTHON_VARIABLE = "SRM_PACK_PYTHON"
+_LOOP = 'extra == "compiled"'
+"""How the metadata marks what the compiled loop needs."""
 
 
 def pack(root: Path) -> Path:
@@ -65,11 +67,12 @@ def _written(path: Path) -> str:
 
 
 def requirements() -> list[str]:
-    """What the package needs at run time, without pyspark and extras."""
+    """What executors need at run time: neither pyspark, which is there, nor extras but the compiled loop."""
     return [
-        requirement
+        requirement.removesuffix(_LOOP).rstrip("; ")
         for requirement in requires("srm-spark") or []
-        if "extra ==" not in requirement and re.match(r"pyspark\b(?!-)", requirement) is None
+        if ("extra ==" not in requirement or requirement.endswith(_LOOP))
+        and re.match(r"pyspark\b(?!-)", requirement) is None
     ]
 
 

@@ -207,6 +207,7 @@ OWN = (
     ),
     _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
     _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
+    _flag("compiled.loop.enabled", "true", "Records are produced by a compiled loop, where numba is installed."),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
     # 1 GB for all of its tasks.

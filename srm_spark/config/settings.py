@@ -92,6 +92,8 @@ class BatchSettings:
     """Bytes that one pass writes before progress is committed."""
     arrow_max_records: int
     arrow_max_bytes: int
+    in_loop: bool
+    """Whether a compiled loop may produce the records."""
     trigger_interval_ms: int
     tasks_max: int | None
     """Most tasks of one batch; None takes the parallelism of the session."""

@@ -150,6 +150,7 @@ class Replication:
             timeout=timeout,
             stamp=settings.stamp,
             recording=self._recording(ranges),
+            in_loop=settings.batch.in_loop,
         )
         batch = settings.batch
         bounds = self._sizes.arrow_bounds(topics, batch.arrow_max_records, batch.arrow_max_bytes)

@@ -56,6 +56,11 @@ class Run:
         """Bytes of keys and values."""
         return int(self._contents.sum())
 
+    @property
+    def has_headers(self) -> bool:
+        """Whether any record has a header."""
+        return self.stamped is not None or self.headers.null_count < self.count
+
     def slice(self, start: int, end: int) -> Run:
         """The rows from `start` to before `end`."""
         return Run(
@@ -96,8 +101,7 @@ class Run:
         if self.stamped is not None:
             sizes = (sum(_HEADER_BYTES + 4 * len(name) + len(value or b"") for name, value in h) for h in self.stamped)
             return self._contents + np.fromiter(sizes, np.int64, self.count)
-        has_headers = self.headers.null_count < self.count
-        return self._contents + _lengths(self.headers) if has_headers else self._contents
+        return self._contents + _lengths(self.headers) if self.has_headers else self._contents
 
     @cached_property
     def _contents(self) -> npt.NDArray[np.int64]:
@@ -112,7 +116,7 @@ class Run:
         headers: Iterable[list[Header] | None] = repeat(None)
         if self.stamped is not None:
             headers = self.stamped
-        elif self.headers.null_count < self.count:
+        elif self.has_headers:
             headers = (None if text is None else parse_headers(text) for text in self.headers.to_pylist())
         timestamps = np.where(self.timestamps == -1, 0, self.timestamps)
         return (
