@@ -14,10 +14,10 @@ import click
 import psutil
 
 from srm_spark import __version__
-from srm_spark.bench.contenders import CONTENDERS, Job
+from srm_spark.bench.contenders import CONTENDERS, TRANSACTIONAL, Job
 from srm_spark.bench.groups import Size, measure_groups
 from srm_spark.bench.measure import Run, measure
-from srm_spark.bench.page import OURS, render
+from srm_spark.bench.page import THEIRS, render
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import SourceUnavailable, SrmError
 from srm_spark.kafka.cluster import Cluster, TopicSpec
@@ -51,8 +51,8 @@ def bench(rounds: int, scale: float, groups: bool, page: Path | None) -> None:
                     alias = f"r{number}{contender[0].lower()}{size}"
                     servers = source.bootstrap_servers, target.bootstrap_servers
                     job = Job(alias, topic, *servers, Path(folder))
-                    run = measure(start, job, records)
-                    if contender == OURS and number == 0:
+                    run = measure(start, job, records, has_markers=contender in TRANSACTIONAL)
+                    if contender != THEIRS and number == 0:
                         _check(job)
                     found[name][contender].append(run)
                     click.echo(f"{name:>7} round {number + 1} {contender:<14} {_line(run)}", err=True)
