@@ -50,7 +50,7 @@ def _cost(workloads: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "## What the exactly-once mode costs"
     yield ""
-    yield "The same flow with `target.exactly.once.source.support = enabled`; and how many times that is what the default mode shows."
+    yield "The same flow with `target.exactly.once.source.support = enabled`: how many times what the default mode shows."
     yield ""
     yield f"| | {' | '.join(workloads)} |"
     yield f"|---|{'---|' * len(workloads)}"

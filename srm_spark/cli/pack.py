@@ -22,7 +22,7 @@ from srm_spark.jars.cache import locked
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
 PYTHON_VARIABLE = "SRM_PACK_PYTHON"
-_LOOP = 'extra == "compiled"'
+_LOOP = re.compile(r"""; extra == ['"]compiled['"]$""")
 """How the metadata marks what the compiled loop needs."""
 
 
@@ -68,12 +68,8 @@ def _written(path: Path) -> str:
 
 def requirements() -> list[str]:
     """What executors need at run time: neither pyspark, which is there, nor extras but the compiled loop."""
-    return [
-        requirement.removesuffix(_LOOP).rstrip("; ")
-        for requirement in requires("srm-spark") or []
-        if ("extra ==" not in requirement or requirement.endswith(_LOOP))
-        and re.match(r"pyspark\b(?!-)", requirement) is None
-    ]
+    found = [_LOOP.sub("", requirement) for requirement in requires("srm-spark") or []]
+    return [name for name in found if "extra ==" not in name and re.match(r"pyspark\b(?!-)", name) is None]
 
 
 def _key(root: Path, python: str) -> str:
