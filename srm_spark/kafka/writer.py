@@ -205,7 +205,7 @@ class _Writing:
         acks = _Acks() if self._task.stamp is None else _EachAck()
         sent = Sent.of(run)
         self._sent.append((report, sent, acks))
-        if self._in_loop and run.count >= _WORTH_A_LOOP and not run.has_headers:
+        if self._in_loop and run.count >= _WORTH_A_LOOP and run.stamped is None:
             is_produced = self._by_loop(producer, route.remote_topic, run, acks)
         else:
             is_produced = self._one_by_one(producer, route.remote_topic, run, acks, acks.callbacks(run.count))

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from srm_spark.model import OffsetRange, TopicPartition
 
@@ -47,10 +46,7 @@ _FIXED: Mapping[str, str] = {
 
 
 def _columns(frame: DataFrame) -> DataFrame:
-    # Arrow asks each column for its size after every row to keep batches small. For the nested column of headers that
-    # costs ten times as much as all the others together, so headers travel as text; most records have none.
-    headers = F.when(F.col("headers").isNotNull(), F.to_json("headers")).alias("headers")
-    return frame.select("topic", "partition", "offset", "timestamp", "key", "value", headers)
+    return frame.select("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
 def _assignment(partitions: Iterable[TopicPartition]) -> str:

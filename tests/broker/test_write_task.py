@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-from base64 import b64encode
 from dataclasses import replace
 
 import pytest
@@ -17,10 +15,11 @@ from srm_spark.kafka.writer import WriteTask
 from srm_spark.model import Hold, Interval
 from srm_spark.testing import KafkaCluster
 from tests.kafka_io import Kafka, Record, records
-from tests.unit.arrow_rows import Row, arrow_batch
+from tests.unit.arrow_rows import Headers, Row, arrow_batch
 
 WAYS = pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
 FIELDS = (None, b"", b"x", b"some bytes", bytes(range(256)), b"y" * 5000)
+HEADERS: tuple[Headers | None, ...] = (None, [("h", b"1")], [("h", None), ("", b""), ("h", b"z" * 300), ("ü", b"\0")])
 TIMESTAMPS = (-1, -7, 1, 1_700_000_000_123)
 
 
@@ -33,7 +32,7 @@ def random_rows(seed: int, count: int, *, headers: bool) -> list[Row]:
         partition = chance.randrange(2)
         for _ in range(chance.choice((1, 2, 15, 16, 17, 300))):
             offsets[partition] += chance.choice((1, 1, 1, 1, 3))
-            found = json.dumps([{"key": "h", "value": b64encode(b"1").decode()}]) if headers else None
+            found = chance.choice(HEADERS) if headers else None
             key, value = chance.choice(FIELDS), chance.choice(FIELDS)
             rows.append(("t", partition, offsets[partition], chance.choice(TIMESTAMPS), key, value, found))
     return rows
@@ -42,7 +41,7 @@ def random_rows(seed: int, count: int, *, headers: bool) -> list[Row]:
 def expected(rows: list[Row], partition: int) -> list[Record]:
     """What must lie in the remote partition; without a timestamp for rows that have none."""
     return [
-        Record(key, value, number, None if stamp == -1 else stamp, (("h", b"1"),) if headers else ())
+        Record(key, value, number, None if stamp == -1 else stamp, tuple(headers or ()))
         for _, number, _, stamp, key, value, headers in rows
         if number == partition
     ]

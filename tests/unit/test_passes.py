@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from srm_spark.flow.outcome import Done
-from srm_spark.flow.passes import UNBOUNDED, RecordSizes
+from srm_spark.flow.passes import PROBE, UNBOUNDED, RecordSizes
 from srm_spark.model import Interval, OffsetRange, TopicPartition
 
 SMALL, LARGE = TopicPartition("small", 0), TopicPartition("large", 0)
 
 
-def test_without_knowledge_everything_is_taken() -> None:
-    ranges = {SMALL: OffsetRange(0, 1000)}
+def test_a_few_records_are_taken_without_knowledge() -> None:
+    ranges = {SMALL: OffsetRange(0, PROBE)}
     assert RecordSizes().affordable(ranges, 1) is ranges
+
+
+def test_of_unknown_topics_a_few_records_come_first_and_alone() -> None:
+    sizes = RecordSizes()
+    sizes.learn({LARGE: Done(1, [Interval(0, 0, 1)], bytes=1_000)})
+    other = TopicPartition("small", 1)
+    ranges = {SMALL: OffsetRange(5, 5 + 3 * PROBE), other: OffsetRange(0, PROBE), LARGE: OffsetRange(1, 9)}
+    assert sizes.affordable(ranges, 10**9) == {
+        SMALL: OffsetRange(5, 5 + 3 * PROBE // 4),
+        other: OffsetRange(0, PROBE // 4),
+    }
+    assert sizes.affordable({SMALL: OffsetRange(0, 10), LARGE: OffsetRange(1, PROBE)}, 10**9) == {
+        SMALL: OffsetRange(0, 10)
+    }
 
 
 def test_each_partition_gives_the_same_share() -> None:
