@@ -30,7 +30,8 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield "rates above 1 and a ratio of CPU below 1 mean that srm-spark is ahead."
     yield ""
     yield ", ".join(f"{key} {value}" for key, value in result["machine"].items()) + "."
-    for workload, contenders in result["workloads"].items():
+    workloads = result.get("workloads", {})
+    for workload, contenders in workloads.items():
         yield ""
         yield f"## Records of {workload}"
         yield ""
@@ -41,7 +42,8 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
             ratio = ours["median"] / theirs["median"]
             yield f"| {title} | {_spread(ours)} | {_spread(theirs)} | {ratio:.2f} |"
 
-    yield from _cost(result["workloads"])
+    if workloads and all(EXACTLY_ONCE in contenders for contenders in workloads.values()):
+        yield from _cost(workloads)
     if "groups" in result:
         yield from _groups(result["groups"])
 
