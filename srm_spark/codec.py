@@ -33,6 +33,8 @@ PROGRESS_HEADER = "srm.progress"
 PROGRESS_DETAIL_VERSION = 1
 PROVENANCE_HEADER = "srm-provenance"
 """Record header of a copy that says where it was first written."""
+ORIGINAL_TIMESTAMP_HEADER = "srm-original-timestamp"
+"""Record header of a copy whose timestamp was changed: what it was, milliseconds as decimal digits."""
 INTERVALS_PER_RECORD = 20_000
 """Of a progress record: about 600 KB of header; brokers refuse records above 1 MB by default."""
 

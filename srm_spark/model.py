@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 
@@ -111,6 +112,17 @@ class Provenance:
     def has_been_on(self, alias: str) -> bool:
         """Whether the record lies on that cluster already."""
         return alias == self.alias or alias in self.via
+
+
+class RefusedPolicy(Enum):
+    """What becomes of a record that the target would refuse, or that Spark's source cannot read."""
+
+    HOLD = "hold"
+    """Its partition waits."""
+    PARK = "park"
+    """It goes into quarantine, and its partition goes on."""
+    FIX = "fix"
+    """It is changed as far as it must be, where that is possible; else its partition waits."""
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,11 @@ class PartitionMap:
             return self._parts[at + 1].source.start  # somebody else's records lie between the two parts
         return part.upstream(downstream_offset)
 
+    def copy_of(self, upstream_offset: int) -> int | None:
+        """Target offset of the copy of this source record; None where it has none that is known."""
+        found = self.next_copy(upstream_offset)
+        return found if found is not None and self.next_copy(upstream_offset + 1) != found else None
+
     def next_copy(self, upstream_offset: int) -> int | None:
         """Target offset of the first copy of a record at or behind `upstream_offset`; None while there is none."""
         for part in self._parts[max(0, bisect_right(self._starts, upstream_offset) - 1) :]:

@@ -147,7 +147,7 @@ COMMON = (
         "none",
         _CON,
         _I,
-        "No record is ever dropped: a record that cannot be copied holds its partition.",
+        "No record is ever dropped; see `refused.record.policy`.",
         allowed=("none", "all"),
     ),
     _flag("errors.log.enable", "false", "Errors are always logged.", _I),
@@ -213,6 +213,27 @@ OWN = (
     # 1 GB for all of its tasks.
     _number("arrow.max.bytes", "16777216", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
     *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=("stop", "resume")) for name, default, doc in LOSS_POLICIES),
+    Key(
+        "refused.record.policy",
+        Kind.TEXT,
+        "hold",
+        _CON,
+        _H,
+        "A record that the target would refuse, or that Spark's source cannot read: `hold` lets its partition wait, "
+        "`park` puts it into quarantine and goes on, `fix` moves a timestamp inside the target's limits and holds "
+        "otherwise.",
+        allowed=("hold", "park", "fix"),
+    ),
+    *(
+        _text(
+            f"policy.{policy}.topics",
+            "",
+            f"Source topics whose `refused.record.policy` is `{policy}`{wins}.",
+            _H,
+            Kind.LIST,
+        )
+        for policy, wins in (("hold", ", whatever else matches"), ("park", ""), ("fix", ""))
+    ),
     _text("policy.stop.topics", "", "Source topics for which all of these policies are `stop`.", _H, Kind.LIST),
     _text("policy.resume.topics", "", "Source topics for which they are all `resume`.", _H, Kind.LIST),
     _text(

@@ -21,6 +21,7 @@ from srm_spark.config.settings import (
     FlowSettings,
     HeartbeatSettings,
     LossPolicies,
+    RefusedPolicies,
     StateSettings,
     SyncSettings,
     TopicSettings,
@@ -28,7 +29,7 @@ from srm_spark.config.settings import (
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
 from srm_spark.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, is_kafkas_own
-from srm_spark.model import Flow
+from srm_spark.model import Flow, RefusedPolicy
 
 CONSUMER_DEFAULTS = {
     # librdkafka's own default is read_committed, Java's is not.
@@ -98,6 +99,7 @@ class Resolver:
             syncs=syncs,
             batch=_batch(values),
             policies=_policies(values),
+            refused=_refused(values),
             state=_state(values, source, target),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
@@ -213,6 +215,13 @@ def _policies(values: Values) -> LossPolicies:
         defaults={key: values.text(key) for key, _, _ in LOSS_POLICIES},
         stop_topics=values.patterns("policy.stop.topics"),
         resume_topics=values.patterns("policy.resume.topics"),
+    )
+
+
+def _refused(values: Values) -> RefusedPolicies:
+    return RefusedPolicies(
+        default=RefusedPolicy(values.text("refused.record.policy")),
+        topics={policy: values.patterns(f"policy.{policy.value}.topics") for policy in RefusedPolicy},
     )
 
 

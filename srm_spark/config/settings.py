@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from srm_spark.filters import NameFilter
-from srm_spark.model import Flow
+from srm_spark.model import Flow, RefusedPolicy
 from srm_spark.provenance import Stamp
 
 
@@ -117,6 +117,25 @@ class LossPolicies:
 
 
 @dataclass(frozen=True)
+class RefusedPolicies:
+    """What to do with records that the target would refuse, or that Spark's source cannot read."""
+
+    default: RefusedPolicy = RefusedPolicy.HOLD
+    topics: Mapping[RefusedPolicy, tuple[str, ...]] = field(default_factory=dict)
+    """Source topics (patterns) with a policy of their own; where several match, `hold` wins, then `park`."""
+
+    def of(self, topic: str) -> RefusedPolicy:
+        """The policy of one source topic."""
+        found = (policy for policy in RefusedPolicy if NameFilter(self.topics.get(policy, ())).matches(topic))
+        return next(found, self.default)
+
+    @property
+    def parks(self) -> bool:
+        """Whether there may be a record to park."""
+        return self.default is RefusedPolicy.PARK or bool(self.topics.get(RefusedPolicy.PARK))
+
+
+@dataclass(frozen=True)
 class StateSettings:
     """Tables for SQL and notebooks, which are filled beside the records."""
 
@@ -158,6 +177,7 @@ class FlowSettings:
     """Java producer properties of the offset-syncs producer, on top of the common ones of the cluster it writes to."""
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
     policies: LossPolicies = field(default_factory=LossPolicies)
+    refused: RefusedPolicies = field(default_factory=RefusedPolicies)
     state: StateSettings = field(default_factory=StateSettings)
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
@@ -179,6 +199,11 @@ class FlowSettings:
     def map_topic(self) -> str:
         """The offset map on the target; MirrorMaker 2 leaves names of this form alone (mirrormaker2.md section 4)."""
         return f"mm2-offset-map.{self.flow.source}.internal"
+
+    @property
+    def quarantine_topic(self) -> str:
+        """Parked records on the target; a name of this form never flows (mirrormaker2.md section 1.5)."""
+        return f"mm2-quarantine.{self.flow.source}.internal"
 
     @property
     def map_table(self) -> str:

@@ -22,6 +22,8 @@ class Done:
     """First source offset that is not done."""
     intervals: list[Interval] = field(default_factory=list)
     hold: Hold | None = None
+    refused: Hold | None = None
+    """The record at `end`, where it goes into quarantine instead of holding the partition."""
     bytes: int = 0
     zero_timestamps: int = 0
     latency_ms: int | None = None
@@ -59,13 +61,15 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
 
 
 def _done(report: PartitionReport, reached: int) -> Done:
-    hold = report.hold
+    hold, refused = (None, report.hold) if report.is_parking else (report.hold, None)
     if report.failure is not None:
         hold = Hold(reached, report.failure) if report.failure.startswith(HOLDING_ERRORS) else None
+        refused = None
     return Done(
         reached,
         report.intervals,
         hold,
+        refused,
         report.bytes,
         report.zero_timestamps,
         report.latency_ms,

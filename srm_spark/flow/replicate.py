@@ -9,6 +9,7 @@ judge     reports               → exact intervals (source range ↔ target ran
 map       intervals             → offset map                                                       flow.offset_map
 sync      intervals             → offset-syncs topic                                               flow.syncs
 commit    last source offset    → progress topic                                                   flow.progress
+park      what was refused      → quarantine; then map, sync, commit once more, behind it           flow.parking
 ```
 
 The order is the guarantee: what is recorded is on the target, progress never knows more than the map, and a crash
@@ -28,9 +29,11 @@ from srm_spark.errors import TargetWriteFailed
 from srm_spark.flow.guard import Checked, SourceGuard
 from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
+from srm_spark.flow.parking import Parking
 from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter, state_writer
 from srm_spark.flow.syncs import SyncWriter
+from srm_spark.flow.unreadable import fixed_rows
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Route
@@ -39,10 +42,10 @@ from srm_spark.kafka.reports import REPORT_SCHEMA, PartitionReport, read_report
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import Recording
 from srm_spark.kafka.writer import WriteTask
-from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.model import Hold, OffsetRange, ProgressDetail, RefusedPolicy, TopicPartition
 from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.offsets import batch_ends
-from srm_spark.spark.source import bounded
+from srm_spark.spark.source import bounded, given
 from srm_spark.spark.write import run
 
 log = logging.getLogger(__name__)
@@ -110,21 +113,41 @@ class Replication:
         if ranges:
             self._replicate(self._read(session, ranges), ranges)
 
+    def put_aside(
+        self, session: SparkSession, found: Mapping[TopicPartition, Hold], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Pass records that Spark cannot read by the policy of their topic, where everything before them is done.
+
+        `ends` is where the source partitions end.
+        """
+        ranges = {
+            partition: OffsetRange(hold.offset, ends[partition])
+            for partition, hold in found.items()
+            if partition in ends and self._positions[partition] == hold.offset and partition not in self._holds
+        }
+        policies = {partition: self.assignment.routes[partition.topic].policy for partition in ranges}
+        self._park({p: (r, None) for p, r in ranges.items() if policies[p] is RefusedPolicy.PARK})
+        for partition, offsets in ranges.items():
+            if policies[partition] is RefusedPolicy.FIX:
+                self._copy_fixed(session, partition, offsets)
+
+    @property
+    def holds(self) -> Mapping[TopicPartition, Hold]:
+        """Partitions that stand still."""
+        return self._holds
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """First source offset that is not replicated, of each partition."""
+        return self._positions
+
     def _replicate(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """Replicate `ranges`, which `frame` reads, in passes of about `batch.max.bytes`."""
         ends = {partition: offsets.end for partition, offsets in ranges.items()}
         while ranges:
             part = self._sizes.affordable(ranges, self.settings.batch.max_bytes)
             source = frame if part == ranges else self._read(frame.sparkSession, part)
-            outcome = judge(part, self._write(source, part))
-            self._record(outcome)
-            self._sizes.learn(outcome.done)
-            if outcome.failures:
-                partition, reason = next(iter(outcome.failures.items()))
-                raise TargetWriteFailed(
-                    f"flow {self.settings.flow}: {len(outcome.failures)} partitions could not be written, first "
-                    f"{partition} at offset {self._positions[partition]}: {reason}"
-                )
+            self._pass(source, part, ends)
             ranges = {
                 partition: OffsetRange(self._positions[partition], ends[partition])
                 for partition in ranges
@@ -132,6 +155,22 @@ class Replication:
             }
             if ranges:
                 frame = self._read(frame.sparkSession, ranges)
+
+    def _pass(
+        self, frame: DataFrame, part: Mapping[TopicPartition, OffsetRange], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Write `part`, which `frame` reads, and record what came of it; `ends` is how far refused records may go."""
+        outcome = judge(part, self._write(frame, part))
+        self._record(outcome)
+        self._sizes.learn(outcome.done)
+        if outcome.failures:
+            partition, reason = next(iter(outcome.failures.items()))
+            raise TargetWriteFailed(
+                f"flow {self.settings.flow}: {len(outcome.failures)} partitions could not be written, first "
+                f"{partition} at offset {self._positions[partition]}: {reason}"
+            )
+        refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
+        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.reason) for p, hold in refused.items()})
 
     def _read(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> DataFrame:
         return bounded(session, spark_kafka_options(self.settings.source, self.settings.consumer), ranges)
@@ -181,6 +220,21 @@ class Replication:
         if details:
             self._commit(details)
 
+    def _copy_fixed(self, session: SparkSession, partition: TopicPartition, offsets: OffsetRange) -> None:
+        rows = fixed_rows(self.settings, partition, offsets, self.assignment.routes[partition.topic].limits)
+        if rows:
+            end = rows[-1][2] + 1
+            self._pass(given(session, rows), {partition: OffsetRange(offsets.start, end)}, {partition: end})
+
+    def _park(self, found: Mapping[TopicPartition, tuple[OffsetRange, str | None]]) -> None:
+        """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""
+        if not found:
+            return
+        assignment = self.assignment
+        parking = Parking(self.settings, assignment.routes, assignment.topic_ids, self._state_writer())
+        passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
+        self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
+
     def _record(self, outcome: Outcome) -> None:
         lost = self._guard.after(self._gaps(outcome))
         self._commit(
@@ -207,11 +261,15 @@ class Replication:
             lost=lost,
         )
 
+    def _state_writer(self) -> Writer:
+        self._writer = self._writer or state_writer(self.settings, self.assignment.term)
+        return self._writer
+
     def _commit(
         self, details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition] = frozenset()
     ) -> None:
         """Record what was replicated; progress of `recorded` partitions was committed with their records."""
-        writer = self._writer = self._writer or state_writer(self.settings, self.assignment.term)
+        writer = self._state_writer()
         self._maps = self._maps or MapWriter(self.settings, self.assignment.maps, writer)
         self._maps.write(details)
         if self.settings.syncs.enabled:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
@@ -22,7 +22,7 @@ from srm_spark.kafka.records import read_range
 from srm_spark.kafka.reports import FOREIGN_WRITER
 from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
-from srm_spark.tail import TailMatch, copies, match_tail, ours
+from srm_spark.tail import TailMatch, TailRecord, copies, match_tail, ours
 
 log = logging.getLogger(__name__)
 
@@ -53,19 +53,24 @@ def take_in_tails(
     *,
     term: Term | None,
     is_unclean: bool,
+    parked: Mapping[TopicPartition, Set[int]],
 ) -> None:
-    """Move start positions behind what has landed. After an unclean end the target must stand still first."""
+    """Move start positions behind what has landed. After an unclean end the target must stand still first.
+
+    Source offsets that are `parked` have no copy.
+    """
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
     tails = _tails(ends, starts, remotes, ends.target.end_offsets(remotes.values()))
     if (tails or is_unclean) and term is None:  # older writers are fenced otherwise
-        tails = _tails(ends, starts, remotes, _settled(ends, remotes))
+        tails = _tails(ends, starts, remotes, settled(ends, remotes))
     if not tails:
         return
     source_ends = ends.source.end_offsets([tail.partition for tail in tails])
     details = {}
     for tail in tails:
         start = starts.positions[tail.partition]
-        match = _match(ends, tail, source_ends.get(tail.partition, 0), routes[tail.partition.topic])
+        source_end, aside = source_ends.get(tail.partition, 0), parked.get(tail.partition, frozenset())
+        match = _match(ends, tail, source_end, routes[tail.partition.topic], aside)
         verdict = _verdict(ends, tail, start, match)
         if isinstance(verdict, Hold):
             starts.held[tail.partition] = verdict
@@ -173,11 +178,13 @@ def _guessed(
     return tails
 
 
-def _match(ends: Ends, tail: _Tail, source_end: int, route: Route) -> TailMatch:
+def _match(ends: Ends, tail: _Tail, source_end: int, route: Route, parked: Set[int]) -> TailMatch:
     settings = ends.settings
     source_range = OffsetRange(tail.source_start, source_end)
-    source = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
-    target = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
+    found = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
+    # Behind our own progress nothing is parked: progress stands before the record while that is done.
+    source: Iterator[TailRecord] = (r for r in found if tail.is_ours or r.offset not in parked)
+    target: Iterator[TailRecord] = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
     if settings.stamp is not None:
         source, target = copies(settings.stamp, tail.partition, source), ours(settings.stamp, tail.partition, target)
     return match_tail(
@@ -209,7 +216,7 @@ def _has_moved(
     return False
 
 
-def _settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
+def settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
     """The target's ends once they stand still, so that no old writer is left."""
     deadline = time.monotonic() + _SETTLE_SECONDS
     found = ends.target.end_offsets(remotes.values())

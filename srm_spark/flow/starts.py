@@ -16,9 +16,6 @@ from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 
 log = logging.getLogger(__name__)
 
-SPARK_OVERFLOW_MS = (2**63 - 1) // 1000 + 1
-"""Spark counts microseconds in 64 bits: its source throws on a record with this timestamp or a later one."""
-
 
 @dataclass(frozen=True)
 class Starts:
@@ -111,17 +108,3 @@ def record_new(
             lost=(lost,) if lost else (),
         )
     record(ends.settings, maps, details, term)
-
-
-def unreadable(ends: Ends, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Hold]:
-    """The first record of each partition that Spark's source cannot read, where there is one ahead of us."""
-    found = ends.source.offsets_since(positions, SPARK_OVERFLOW_MS)
-    return {
-        partition: Hold(
-            offset,
-            f"its timestamp is {SPARK_OVERFLOW_MS} ms or later (nanoseconds written as milliseconds?), which Spark's "
-            "Kafka source cannot read; delete it on the source (kafka-delete-records) or let retention pass it",
-        )
-        for partition, offset in found.items()
-        if offset >= positions[partition].next_offset
-    }

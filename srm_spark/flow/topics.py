@@ -83,7 +83,10 @@ class RemoteTopics:
         flowing = {topic: name for topic, name in remote.items() if topic not in held}
         self._await_visible({name: topics[topic] for topic, name in flowing.items()})
         self._learn_limits([name for name in flowing.values() if name not in self._limits])
-        return Prepared({topic: Route(name, self._limits[name]) for topic, name in flowing.items()}, held)
+        policies = self._ends.settings.refused
+        return Prepared(
+            {topic: Route(name, self._limits[name], policies.of(topic)) for topic, name in flowing.items()}, held
+        )
 
     def changed_limits(self, topics: Collection[str]) -> set[str]:
         """Read the limits of some topics' remote topics again; the topics for which they are others now."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
@@ -28,7 +28,7 @@ def read_range(
     partition: TopicPartition,
     offsets: OffsetRange,
     error: type[FlowError],
-) -> Iterator[TailRecord]:
+) -> Generator[TailRecord]:
     """The records in `offsets`; ends behind the last one even if markers or compacted offsets follow it."""
     last_error = LastError()
     consumer = reader(cluster, properties, f"tail-{partition}", last_error)
@@ -109,4 +109,5 @@ def _record(message: Message) -> TailRecord:
     assert offset is not None
     key: Any = message.key()
     value: Any = message.value()
-    return TailRecord(offset, -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp, key, value, tuple(headers))
+    timestamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
+    return TailRecord(offset, timestamp, key, value, tuple(headers), kind == TIMESTAMP_LOG_APPEND_TIME)

@@ -16,8 +16,8 @@ from srm_spark.model import Hold, Interval, OffsetRange, ProgressDetail, TopicPa
 
 REPORT_SCHEMA = (
     "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
-    "hold_offset bigint, hold_reason string, failure string, records bigint, bytes bigint, zero_timestamps bigint, "
-    "latency_ms bigint, slot int, writer string"
+    "hold_offset bigint, hold_reason string, is_parking boolean, failure string, records bigint, bytes bigint, "
+    "zero_timestamps bigint, latency_ms bigint, slot int, writer string"
 )
 """Spark's schema of the rows of `report_batch`."""
 
@@ -93,6 +93,9 @@ class PartitionReport:
     is_cut: bool = False
     """The task that reports ended before its rows did: partitions without a report may be untouched."""
     hold: Hold | None = None
+    """The first record that the target would refuse."""
+    is_parking: bool = False
+    """That record goes into quarantine: the driver puts it there, and the partition does not wait."""
     failure: str | None = None
     records: int = 0
     bytes: int = 0
@@ -120,7 +123,7 @@ class PartitionReport:
             source=source,
             target_end=self.intervals[-1].downstream_end if self.intervals else target_end,
             intervals=tuple(self.intervals),
-            hold=self.hold,
+            hold=None if self.is_parking else self.hold,
             topic_id=topic_id,
             bytes=self.bytes,
             latency_ms=self.latency_ms,
@@ -131,7 +134,7 @@ class PartitionReport:
         """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
         self.failure = self.failure or f"{ROLLED_BACK}: {failure}"
         self.intervals.clear()
-        self.hold, self.latency_ms = None, None
+        self.hold, self.is_parking, self.latency_ms = None, False, None
         self.records = self.bytes = self.zero_timestamps = 0
 
     def add(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
@@ -178,6 +181,7 @@ def report_batch(reports: Iterable[PartitionReport], is_cut: bool) -> pa.RecordB
             ("is_cut", pa.bool_()),
             ("hold_offset", pa.int64()),
             ("hold_reason", pa.string()),
+            ("is_parking", pa.bool_()),
             ("failure", pa.string()),
             ("records", pa.int64()),
             ("bytes", pa.int64()),
@@ -201,6 +205,7 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
         is_complete=row["is_complete"],
         is_cut=row["is_cut"],
         hold=hold,
+        is_parking=row["is_parking"],
         failure=row["failure"],
         records=row["records"],
         bytes=row["bytes"],
@@ -221,6 +226,7 @@ def _row(report: PartitionReport, is_cut: bool, is_last: bool) -> dict[str, Any]
         "is_cut": is_cut,
         "hold_offset": report.hold.offset if report.hold else None,
         "hold_reason": report.hold.reason if report.hold else None,
+        "is_parking": report.is_parking,
         "failure": report.failure,
         "records": report.records,
         "bytes": report.bytes,

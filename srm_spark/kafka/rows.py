@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from srm_spark.codec import PROVENANCE_HEADER
 from srm_spark.model import TopicPartition
 from srm_spark.provenance import Header, Stamp
+from srm_spark.tail import TailRecord
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """In this order; `timestamp` as Spark's microseconds, `headers` as a list of key and value, or null."""
@@ -44,6 +45,19 @@ class Run:
     headers: pa.Array
     stamped: list[list[Header]] | None = None
     """Headers that are written instead, for a flow with provenance headers."""
+
+    @classmethod
+    def of(cls, partition: TopicPartition, records: Sequence[TailRecord]) -> Run:
+        """Records as a plain consumer reads them."""
+        return cls(
+            partition,
+            np.array([record.offset for record in records], np.int64),
+            np.array([record.timestamp for record in records], np.int64),
+            pa.array([record.key for record in records], pa.binary()),
+            pa.array([record.value for record in records], pa.binary()),
+            pa.nulls(len(records), pa.string()),
+            [list(record.headers) for record in records],
+        )
 
     @property
     def count(self) -> int:

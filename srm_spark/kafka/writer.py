@@ -23,12 +23,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.compiled import Rows, why_not
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.limits import Route, first_refused
+from srm_spark.kafka.limits import Route, clamp, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
 from srm_spark.kafka.rows import Run, runs_of
 from srm_spark.kafka.transactions import Recording, SlotTransaction
-from srm_spark.model import Hold, TopicPartition
+from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.provenance import Stamp
 
 _FULL_QUEUE_SECONDS = 0.05
@@ -178,10 +178,14 @@ class _Writing:
         if self._task.stamp is not None:
             run = run.stamp(self._task.stamp)
         route = self._task.routes[partition.topic]
-        refused = first_refused(run, route.limits, int(time.time() * 1000))
+        now_ms = int(time.time() * 1000)
+        if route.policy is RefusedPolicy.FIX:
+            run = clamp(run, route.limits, now_ms)
+        refused = first_refused(run, route.limits, now_ms)
         if refused is not None:
             index, reason = refused
             report.hold = Hold(int(run.offsets[index]), reason)
+            report.is_parking = route.policy is RefusedPolicy.PARK
             run = run.head(index)
         if run.count:
             self._produce(route, run, report)

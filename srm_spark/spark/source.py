@@ -7,9 +7,10 @@ Partitions are assigned, never subscribed to: a subscription loses or repeats re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from srm_spark.model import OffsetRange, TopicPartition
 
@@ -31,6 +32,19 @@ def bounded(
     reader = reader.option("assign", _assignment(ranges))
     reader = reader.option("startingOffsets", _offsets({p: r.start for p, r in ranges.items()}))
     return _columns(reader.option("endingOffsets", _offsets({p: r.end for p, r in ranges.items()})).load())
+
+
+Row = tuple[str, int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+"""Topic, partition, offset, timestamp in microseconds, key, value, headers."""
+
+
+def given(session: SparkSession, rows: Sequence[Row]) -> DataFrame:
+    """Records that were read by other means."""
+    schema = "topic string, partition int, offset bigint, micros bigint, key binary, value binary, "
+    schema += "headers array<struct<key: string, value: binary>>"
+    timestamp = F.timestamp_micros("micros").alias("timestamp")
+    frame = session.createDataFrame(list(rows), schema)
+    return frame.select("topic", "partition", "offset", timestamp, "key", "value", "headers")
 
 
 _DEFAULTS: Mapping[str, str] = {

@@ -153,3 +153,13 @@ def test_parts_are_kept_as_the_intervals_they_were(count: int, at: int) -> None:
     else:
         with pytest.raises(IndexError):
             kept.intervals[at]
+
+
+def test_a_gap_has_no_copy() -> None:
+    chain = PartitionMap()
+    chain.take(IntervalMap(OffsetRange(0, 9), 17, (Interval(1, 10, 3), Interval(5, 13, 4))), None)
+    chain.take(IntervalMap(OffsetRange(9, 12), 20, (Interval(10, 18, 2),)), None)
+    copies = {offset: chain.copy_of(offset) for offset in range(13)}
+    assert {offset: there for offset, there in copies.items() if there is not None} == {
+        1: 10, 2: 11, 3: 12, 5: 13, 6: 14, 7: 15, 8: 16, 10: 18, 11: 19,
+    }  # fmt: skip
