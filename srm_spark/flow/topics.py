@@ -15,6 +15,7 @@ from srm_spark.errors import TargetUnavailable
 from srm_spark.filter_plugins import CONFIG_PROPERTIES, load_filter
 from srm_spark.filters import NameFilter, is_replicated
 from srm_spark.flow.clusters import Ends
+from srm_spark.kafka.access import Access
 from srm_spark.kafka.cluster import TopicConfig, TopicSpec
 from srm_spark.kafka.limits import Limits, Route
 
@@ -80,6 +81,7 @@ class RemoteTopics:
                     f"{remote[topic]} on {self._ends.target.alias} has {have} partitions, {topics[topic]} are needed "
                     f"and it cannot grow: {reason}; add partitions to it"
                 )
+        held |= self._forbidden({topic: name for topic, name in remote.items() if topic not in held})
         flowing = {topic: name for topic, name in remote.items() if topic not in held}
         self._await_visible({name: topics[topic] for topic, name in flowing.items()})
         self._learn_limits([name for name in flowing.values() if name not in self._limits])
@@ -120,6 +122,20 @@ class RemoteTopics:
             "create it by hand, or allow CREATE and check replication.factor"
             for topic in missing
             if (reason := refused[self.remote_name(topic)])
+        }
+
+    def _forbidden(self, remote: Mapping[str, str]) -> dict[str, str]:
+        """Topics that share a transaction with others, and must not: one that is refused fails it without a name."""
+        settings = self._ends.settings
+        if not settings.is_exactly_once or not remote:
+            return {}
+        seconds, role = settings.admin_timeout_seconds, f"{settings.flow}|rights"
+        allowed = Access(settings.target, settings.target_admin, seconds, role).on_topics(remote.values())
+        return {
+            topic: f"{self._ends.target.alias} forbids to write {name}: allow WRITE on topic {name} to the principal "
+            "of these credentials"
+            for topic, name in remote.items()
+            if (operations := allowed.get(name)) is not None and "WRITE" not in operations
         }
 
     def _inherited(self, configs: Mapping[str, TopicConfig]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
+from srm_spark.driver import Driver
 from srm_spark.flow import holds
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
@@ -102,15 +103,15 @@ def test_a_topic_that_is_forbidden_holds_itself_and_no_other(
     ]
     for future in admin.create_acls(rules).values():
         future.result(30)
+    topics = f"{pair.topic('closed')}, {pair.topic('fine')}"
     driver = pair.start(
         {**pair.clusters, f"c{pair.unique}": cluster},
         [out, back],
-        {**pair.keys, f"c{pair.unique}.exactly.once.source.support": "enabled"},
+        {"topics": topics, f"c{pair.unique}.exactly.once.source.support": "enabled"},
     )
     closed = {f"{pair.topic('closed')}-{number}" for number in range(2)}
-    for flow, right in ((out, f"READ on topic {pair.topic('closed')}"), (back, f"WRITE on topic {remote['closed']}")):
-        await_until(lambda flow=flow: set(status_of(driver, flow).held) == closed, SOON, lambda: f"{driver.status()}")  # type: ignore[misc]
-        assert all(f"allow {right}" in reason for reason in status_of(driver, flow).held.values())
+    _await_forbidden(driver, out, closed, f"allow READ on topic {pair.topic('closed')}")
+    _await_forbidden(driver, back, {pair.topic("closed")}, f"allow WRITE on topic {remote['closed']}")
     assert_copied(ruled, pair.topic("fine"), pair.target, f"c{pair.unique}.{pair.topic('fine')}")
     await_count(ruled, remote["fine"], 6)
     there = records(ruled.read(remote["fine"], committed=True))
@@ -118,6 +119,11 @@ def test_a_topic_that_is_forbidden_holds_itself_and_no_other(
     for cluster_of, topic in ((pair.source, "fine"), (ruled, "fine")):
         cluster_of.write(pair.topic(topic), numbered(2, 2, "later"))
     assert_copied(ruled, pair.topic("fine"), pair.target, f"c{pair.unique}.{pair.topic('fine')}")
+
+
+def _await_forbidden(driver: Driver, flow: str, held: set[str], words: str) -> None:
+    await_until(lambda: set(status_of(driver, flow).held) == held, SOON, lambda: f"{held} in {driver.status()}")
+    assert all(words in reason for reason in status_of(driver, flow).held.values())
 
 
 def _acl(topic: str, operation: AclOperation, permission: AclPermissionType) -> AclBinding:
