@@ -176,6 +176,20 @@ class PartitionMap:
                 return found.upstream + max(0, downstream_offset - found.downstream)
         return None
 
+    def copies_before(self, upstream_offset: int, count: int) -> list[Interval]:
+        """The last `count` records that were copied from in front of a source offset, in order; fewer at the start."""
+        found: list[Interval] = []
+        for part in reversed(self._parts[: bisect_left(self._starts, upstream_offset)]):
+            for interval in reversed(part.intervals):
+                end = min(interval.upstream_end, upstream_offset)
+                start = max(interval.upstream, end - count)
+                if start < end:
+                    found.append(Interval(start, interval.downstream + start - interval.upstream, end - start))
+                    count -= end - start
+                if count <= 0:
+                    return found[::-1]
+        return found[::-1]
+
     def copies_end(self, downstream_offset: int) -> int:
         """First target offset from `downstream_offset` on that holds no copy of this map's source."""
         at = bisect_right(self._parts, downstream_offset, key=_first_downstream) - 1

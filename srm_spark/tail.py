@@ -77,7 +77,7 @@ def match_logs(
     first = next(records, None)
     if first is None:
         return TailMatch(end)
-    copies = dropwhile(lambda record: not _is_copy(first, record, keeps_timestamps), iter(target))
+    copies = dropwhile(lambda record: not is_copy(first, record, keeps_timestamps), iter(target))
     start = next(copies, None)
     if start is None:
         return TailMatch(first.offset, foreign=f"source offset {first.offset} has no copy")
@@ -141,7 +141,7 @@ class _Candidates:
             candidate = self._look(index)
             if candidate is None:
                 break
-            if _is_copy(candidate, wanted, keeps_timestamps):
+            if is_copy(candidate, wanted, keeps_timestamps):
                 for _ in range(index + 1):
                     self._seen.popleft()
                 self.next_offset = candidate.offset + 1
@@ -161,7 +161,8 @@ class _Candidates:
         return self._seen[index]
 
 
-def _is_copy(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
+def is_copy(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
+    """Whether `target` is what a record becomes: key, value, headers, and the timestamp where the target keeps it."""
     unfixed = _unfixed(target)
     if unfixed is not None and _is_equal(source, unfixed, keeps_timestamps):
         return True

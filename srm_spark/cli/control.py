@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from srm_spark.cli.groups import groups, offsets
+from srm_spark.cli.losses import losses
 from srm_spark.cli.moves import failback, failover
 from srm_spark.cli.options import ERROR, FILE
 from srm_spark.cli.quarantine import quarantine
@@ -42,6 +43,7 @@ def main(context: click.Context, files: Sequence[Path]) -> None:
         context.default_map = {
             "offsets": of_offsets,
             "groups": {"status": {"files": files}},
+            "losses": {"files": files},
             "quarantine": parked,
             **moves,
         }
@@ -50,6 +52,7 @@ def main(context: click.Context, files: Sequence[Path]) -> None:
 main.add_command(failback)
 main.add_command(failover)
 main.add_command(groups)
+main.add_command(losses)
 main.add_command(offsets)
 main.add_command(quarantine)
 offsets.add_command(rebuild)

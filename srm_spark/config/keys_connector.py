@@ -183,13 +183,29 @@ SRM_CONNECTOR = (
     ),
 )
 
+RECREATED_KEY = "source.recreated.policy"
 LOSS_POLICIES = (
     ("source.truncated.policy", "resume", "The source deleted records that were not replicated yet."),
-    ("source.recreated.policy", "resume", "A source topic was created anew: `resume` starts at its beginning."),
+    (
+        "source.diverged.policy",
+        "resume",
+        "The source lost records that were replicated, without deleting them: `resume` goes on where it differs.",
+    ),
+    (
+        RECREATED_KEY,
+        "resume",
+        "A source topic was created anew: `resume`, or `new-generation`, starts at its beginning, behind the old "
+        "copies in the same remote topic, with a map of its own.",
+    ),
     ("target.changed.policy", "resume", "A remote topic was truncated or created anew."),
     ("foreign.writer.policy", "stop", "Somebody else writes to a remote topic."),
 )
 """Key, default, the case: `stop` holds the topic with its reason, `resume` goes on and reports what is lost."""
+
+
+def _choices(policy: str) -> tuple[str, ...]:
+    return ("stop", "resume", "new-generation") if policy == RECREATED_KEY else ("stop", "resume")
+
 
 PROVENANCE_KEY = "provenance.header.enabled"
 
@@ -212,7 +228,7 @@ OWN = (
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
     # 1 GB for all of its tasks.
     _number("arrow.max.bytes", "16777216", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
-    *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=("stop", "resume")) for name, default, doc in LOSS_POLICIES),
+    *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=_choices(name)) for name, default, doc in LOSS_POLICIES),
     Key(
         "refused.record.policy",
         Kind.TEXT,

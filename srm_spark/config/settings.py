@@ -104,7 +104,7 @@ class LossPolicies:
     """What to do with a topic when one side is not as recorded: `stop` holds it, `resume` goes on and reports."""
 
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """Key → `stop` or `resume`, for `source.truncated.policy` and its like."""
+    """Key → `stop` or another word for going on, for `source.truncated.policy` and its like."""
     stop_topics: tuple[str, ...] = ()
     resume_topics: tuple[str, ...] = ()
     """Source topics (patterns) for which all policies are the one or the other."""
@@ -208,7 +208,15 @@ class FlowSettings:
     @property
     def map_table(self) -> str:
         """The same as a Delta table, for SQL: a folder or URI; empty where none is wanted."""
-        return self.state.path and f"{self.state.path}/offset-map/{self.flow.source}/{self.flow.target}"
+        return self._table("offset-map")
+
+    @property
+    def loss_table(self) -> str:
+        """What was lost, as a Delta table beside it."""
+        return self._table("losses")
+
+    def _table(self, name: str) -> str:
+        return self.state.path and f"{self.state.path}/{name}/{self.flow.source}/{self.flow.target}"
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ class _Replay:
             target_end=offset + 1,
             intervals=(),
             hold=position.hold,
-            topic_id=position.topic_id,
+            logs=position.logs,
         )
         for key, value, headers in progress_records(settings.connector_name, settings.flow.source, partition, detail):
             yield ControlRecord(settings.progress_topic, key, value, headers)

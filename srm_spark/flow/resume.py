@@ -48,7 +48,6 @@ def take_in_tails(
     ends: Ends,
     starts: Starts,
     routes: Mapping[str, Route],
-    ids: Mapping[str, str],
     maps: Maps,
     *,
     term: Term | None,
@@ -60,7 +59,7 @@ def take_in_tails(
     Source offsets that are `parked` have no copy.
     """
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
-    tails = _tails(ends, starts, remotes, ends.target.end_offsets(remotes.values()))
+    tails = _tails(ends, starts, remotes, starts.target_ends)
     if (tails or is_unclean) and term is None:  # older writers are fenced otherwise
         tails = _tails(ends, starts, remotes, settled(ends, remotes))
     if not tails:
@@ -77,15 +76,16 @@ def take_in_tails(
             del starts.positions[tail.partition]
             starts.new.discard(tail.partition)
             continue
+        begin = min(tail.source_start, starts.begin(tail.partition))
         starts.positions[tail.partition] = verdict
         starts.new.discard(tail.partition)
         is_known = tail.is_ours or match.foreign is None
         details[tail.partition] = ProgressDetail(
-            source=OffsetRange(tail.source_start if is_known else verdict.next_offset, verdict.next_offset),
+            source=OffsetRange(begin if is_known else verdict.next_offset, verdict.next_offset),
             target_end=verdict.target_end,
             intervals=tuple(match.intervals) if is_known else (),
-            topic_id=ids.get(tail.partition.topic),
-            lost=(starts.lost[tail.partition],) if tail.partition in starts.lost else (),
+            logs=starts.logs[tail.partition],
+            lost=starts.lost.get(tail.partition, ()),
         )
     record(ends.settings, maps, details, term)
 
@@ -133,21 +133,10 @@ def _tails(
             if end > 0:
                 guesses.append(partition)
         elif end > start.target_end:
-            first = starts.lost[partition].start if partition in starts.lost else start.next_offset
+            deleted = starts.deleted(partition)
+            first = start.next_offset if deleted is None else deleted.start
             tails.append(_Tail(partition, remote, first, OffsetRange(start.target_end, end), is_ours=True))
-        elif end < start.target_end:
-            _target_changed(ends, starts, partition, f"{remote} ends at offset {end}, recorded was {start.target_end}")
     return tails + _guessed(ends, starts, guesses, remotes, target_ends)
-
-
-def _target_changed(ends: Ends, starts: Starts, partition: TopicPartition, what: str) -> None:
-    what = f"{what}: it was truncated or created anew, what is gone there is not copied again"
-    if ends.settings.policies.stops("target.changed.policy", partition.topic):
-        start = starts.positions.pop(partition)
-        reason = f"{what}; set target.changed.policy=resume to go on behind it"
-        starts.held[partition] = Hold(start.next_offset, reason)
-    else:
-        log.error("flow=%s partition=%s %s", ends.settings.flow, partition, what)
 
 
 def _guessed(

@@ -8,17 +8,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged, TargetUnavailable
+from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged, TargetChanged, TargetUnavailable
 from srm_spark.flow.causes import denied_topics, first_cause
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.consumers import ConsumerGroups
 from srm_spark.flow.factors import factors_too_large
 from srm_spark.flow.generation import Generation, pass_unreadable, task_count
 from srm_spark.flow.holds import Holds
+from srm_spark.flow.identity import check_copies
+from srm_spark.flow.known_topics import KnownTopics
 from srm_spark.flow.map_table import MapTable
 from srm_spark.flow.offset_map import OffsetMaps, map_spec
 from srm_spark.flow.progress import Position, ProgressTopic, ensure_topic
@@ -33,7 +35,7 @@ from srm_spark.flow.topics import RemoteTopics
 from srm_spark.flow.unreadable import unreadable
 from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.cluster import TopicSpec
-from srm_spark.model import Hold, OffsetRange, RefusedPolicy, TopicPartition
+from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.spark import SparkSession
 
 log = logging.getLogger(__name__)
@@ -47,8 +49,6 @@ _TABLE_SECONDS = 10.0
 """How long it waits for a write to the table; one that is cut off leaves the table as it was."""
 _DEBOUNCE_SECONDS = 1.0
 """Topics are often created several at a time: one new generation for all of them."""
-_IDS_PER_LOOK = 500
-"""Topic ids are compared in slices, so that 10 000 topics do not cost a burst of requests at every look."""
 
 
 class FlowRun:
@@ -84,9 +84,8 @@ class FlowRun:
         self._generation: Generation | None = None
         self._topics: dict[str, int] = {}
         self._unseen: str | None = None
-        self._topic_ids: dict[str, str] = {}
+        self._known = KnownTopics(self._ends)
         self._next_look = 0.0
-        self._ids_looked_at = 0
 
     def __enter__(self) -> FlowRun:
         return self
@@ -200,19 +199,22 @@ class FlowRun:
             self._maps.refresh()
         self._topics = self._remote.select()
         self._unseen = self._remote.unseen(self._topics)
-        prepared = self._remote.prepare(self._topics)
+        positions = self._progress.positions
+        copied = {partition.topic for partition, known in positions.items() if known.logs.remote_id is not None}
+        prepared = self._remote.prepare(self._topics, copied)
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
-        self._topic_ids = self._ends.source.topic_ids(flowing)
-        starts = find_starts(self._ends, self._progress, flowing, self._topic_ids)
-        routes, ids = prepared.routes, self._topic_ids
+        routes, ids = prepared.routes, self._ends.source.topic_ids(flowing)
+        starts = find_starts(self._ends, self._progress, flowing, ids)
+        check_copies(self._ends, starts, routes, self._maps.maps)
+        self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
         take_in_tails(
-            *(self._ends, starts, routes, ids, self._maps.maps),
+            *(self._ends, starts, routes, self._maps.maps),
             term=term,
             is_unclean=self._is_unclean,
             parked=self._parked().offsets(ids),
         )
         self._is_unclean = False
-        record_new(self._ends, starts, routes, ids, self._maps.maps, term=term)
+        record_new(self._ends, starts, routes, self._maps.maps, term=term)
         self._holds.topics = dict(prepared.held)
         self._holds.partitions.update(starts.held)
         positions = {p: start for p, start in starts.positions.items() if p not in self._holds.partitions}
@@ -223,7 +225,7 @@ class FlowRun:
         assignment = Assignment(
             starts=positions,
             routes=routes,
-            topic_ids=ids,
+            logs=starts.logs,
             syncs_topic=self._ends.syncs_topic,
             tasks=tasks,
             term=term,
@@ -243,7 +245,7 @@ class FlowRun:
         self._is_unclean = True  # the failure cut off the other tasks of the batch
         flow = self._settings.flow
         cause = first_cause(failure, flow.source)
-        if SourceChanged.__name__ in failure:
+        if SourceChanged.__name__ in failure or TargetChanged.__name__ in failure:
             log.warning("flow=%s %s", flow, cause)
         elif not self._hold_denied(failure, cause) and not self._suspect_unreadable(failure):
             raise FlowError(f"flow {flow}: {cause}")
@@ -280,16 +282,7 @@ class FlowRun:
         return bool(new)
 
     def _has_changed(self) -> bool:
-        return self._remote.select() != self._topics or self._is_recreated()
-
-    def _is_recreated(self) -> bool:
-        names = sorted(self._topic_ids)
-        if self._ids_looked_at >= len(names):
-            self._ids_looked_at = 0
-        part = names[self._ids_looked_at : self._ids_looked_at + _IDS_PER_LOOK]
-        self._ids_looked_at += _IDS_PER_LOOK
-        now = self._ends.source.topic_ids(part)
-        return any(now.get(name) != self._topic_ids[name] for name in part)
+        return self._remote.select() != self._topics or self._known.is_changed()
 
     def _count(self) -> None:
         self._progress.refresh()
@@ -303,7 +296,7 @@ class FlowRun:
                 bytes=new.bytes,
                 zero_timestamps=new.zero_timestamps,
                 latency_ms=new.latency_ms,
-                losses={str(partition): _ranges(lost) for partition, lost in new.losses.items()},
+                losses={str(partition): ", ".join(map(str, lost)) for partition, lost in new.losses.items()},
             )
 
     def _parked(self) -> Quarantine:
@@ -326,7 +319,3 @@ class FlowRun:
             parked=self._parked().describe(),
             consumers=self._groups.report,
         )
-
-
-def _ranges(lost: Iterable[OffsetRange]) -> str:
-    return ", ".join(f"{start} to {end - 1}" for start, end in lost)

@@ -66,13 +66,25 @@ class RemoteTopics:
         """The topic's name on the target."""
         return self._ends.policy.format_remote_topic(self._ends.settings.flow.source, topic)
 
-    def prepare(self, topics: Mapping[str, int]) -> Prepared:
-        """Create and grow remote topics; a topic for which that is refused is held, the others go on."""
+    def prepare(self, topics: Mapping[str, int], copied: Collection[str] = ()) -> Prepared:
+        """Create and grow remote topics; a topic for which that is refused is held, the others go on.
+
+        Of `copied` topics there were remote topics: where one is gone, the policy decides whether it is made anew.
+        """
         present = self._ends.target.topics()
         remote = {topic: self.remote_name(topic) for topic in topics}
         missing = [topic for topic, name in remote.items() if name not in present]
         small = [topic for topic, name in remote.items() if present.get(name, topics[topic]) < topics[topic]]
-        held = self._create(missing, topics)
+        for topic in missing:
+            self._limits.pop(remote[topic], None)  # of one that was deleted
+        policies = self._ends.settings.policies
+        held = {
+            topic: f"{remote[topic]} is gone on {self._ends.target.alias}, with all copies; "
+            "set target.changed.policy=resume to create it anew and go on"
+            for topic in missing
+            if topic in copied and policies.stops("target.changed.policy", topic)
+        }
+        held |= self._create([topic for topic in missing if topic not in held], topics)
         grown = self._ends.target.grow({remote[topic]: topics[topic] for topic in small})
         for topic in small:
             if reason := grown[remote[topic]]:
@@ -85,9 +97,9 @@ class RemoteTopics:
         flowing = {topic: name for topic, name in remote.items() if topic not in held}
         self._await_visible({name: topics[topic] for topic, name in flowing.items()})
         self._learn_limits([name for name in flowing.values() if name not in self._limits])
-        policies = self._ends.settings.refused
+        refused = self._ends.settings.refused
         return Prepared(
-            {topic: Route(name, self._limits[name], policies.of(topic)) for topic, name in flowing.items()}, held
+            {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()}, held
         )
 
     def changed_limits(self, topics: Collection[str]) -> set[str]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from srm_spark.kafka.rows import Run
-from srm_spark.model import Hold, Interval, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.model import Hold, Interval, Logs, OffsetRange, ProgressDetail, TopicPartition
 
 REPORT_SCHEMA = (
     "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
@@ -23,6 +23,8 @@ REPORT_SCHEMA = (
 
 ROLLED_BACK = "rolled back"
 """How the failure of a partition begins that shared a transaction with one that failed."""
+TARGET_CHANGED = "target changed"
+"""How the failure of a partition begins whose remote partition ends before the last recorded copy."""
 FOREIGN_WRITER = "foreign writer"
 """How a failure begins when target offsets are not contiguous."""
 
@@ -108,6 +110,8 @@ class PartitionReport:
     """In the exactly-once mode: the slot in whose transaction records and progress were committed."""
     writer: str | None = None
     """The process that did."""
+    target_end: int | None = None
+    """Where the remote partition ended before, if that is recorded."""
 
     def reached(self, start: int, end: int, *, is_open: bool) -> int:
         """First source offset of `start` to `end` that is not done; `is_open` where rows may follow."""
@@ -117,14 +121,14 @@ class PartitionReport:
             return self.hold.offset
         return self.next_offset if is_open else end
 
-    def detail(self, source: OffsetRange, target_end: int | None, topic_id: str | None) -> ProgressDetail:
+    def detail(self, source: OffsetRange, target_end: int | None, logs: Logs) -> ProgressDetail:
         """What there is to record; `target_end` is where the remote partition ended before."""
         return ProgressDetail(
             source=source,
             target_end=self.intervals[-1].downstream_end if self.intervals else target_end,
             intervals=tuple(self.intervals),
             hold=None if self.is_parking else self.hold,
-            topic_id=topic_id,
+            logs=logs,
             bytes=self.bytes,
             latency_ms=self.latency_ms,
             zero_timestamps=self.zero_timestamps,
@@ -143,6 +147,11 @@ class PartitionReport:
             return  # nothing behind a failure counts
         if error is not None or first < 0 or last < 0:
             self.failure = error or "no acknowledgement came in time"
+            return
+        before = self.intervals[-1].downstream_end if self.intervals else self.target_end or 0
+        if first < before or last < first:
+            at = min(first, last)
+            self.failure = f"{TARGET_CHANGED}: a copy lies at target offset {at}, and the partition had {before} before"
             return
         if last - first != sent.count - 1:
             self.failure = (

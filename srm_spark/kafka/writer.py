@@ -54,6 +54,8 @@ class WriteTask:
     """Seconds without any acknowledgement after which the task gives up."""
     stamp: Stamp | None = None
     """What copies get as a provenance header; None for records as they are."""
+    target_ends: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    """Where the remote partitions ended before, by source partition: copies that lie before it mean another log."""
     recording: Recording | None = None
     """In the exactly-once mode: how progress is recorded in the records' transaction."""
     in_loop: bool = True
@@ -171,7 +173,8 @@ class _Writing:
             return
         report = self._reports.get(partition)
         if report is None:
-            report = self._reports[partition] = PartitionReport(partition)
+            target_end = self._task.target_ends.get(partition)
+            report = self._reports[partition] = PartitionReport(partition, target_end=target_end)
         if report.hold is not None:
             return
         next_offset = int(run.offsets[-1]) + 1

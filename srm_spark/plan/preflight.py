@@ -78,7 +78,8 @@ class Preflight:
     def ranges(self) -> tuple[Range, ...]:
         """How far each partition has been copied. Heartbeats are nobody's data: they never stand still."""
         self._progress.refresh()
-        self._lost.update(self._progress.take_totals().losses)
+        losses = self._progress.take_totals().losses
+        self._lost.update({p: tuple(loss.offsets for loss in lost) for p, lost in losses.items()})
         self._quarantine.refresh()
         parked = Counter(place.partition for place in self._quarantine.entries)
         positions, source = self._progress.positions, self._ends.source

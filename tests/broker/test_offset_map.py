@@ -15,7 +15,10 @@ def read_map(cluster: Kafka, topic: str) -> dict[tuple[str, int], dict[int, Part
     """The map topic as anybody would read it: the newest value of each key; partition → start → range, intervals."""
     found: dict[tuple[str, int], dict[int, Part]] = {}
     for stored in cluster.read(topic)[0]:
-        name, number, start = json.loads(stored.record.key or b"")
+        key = json.loads(stored.record.key or b"")
+        if len(key) != 3:
+            continue  # losses lie there, too
+        name, number, start = key
         parts = found.setdefault((name, number), {})
         parts.pop(start, None)
         if stored.record.value is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from srm_spark.flow.outcome import judge
 from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport
-from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
+from srm_spark.model import UNKNOWN, Hold, Interval, OffsetRange, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
@@ -88,7 +88,7 @@ def test_a_record_to_be_parked_ends_the_pass_without_a_hold() -> None:
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     done = outcome.done[T0]
     assert (done.end, done.hold, done.refused) == (4, None, Hold(4, "large"))
-    assert report.detail(OffsetRange(0, 4), None, None).hold is None
+    assert report.detail(OffsetRange(0, 4), None, UNKNOWN).hold is None
 
 
 def test_nothing_is_parked_where_what_came_before_failed() -> None:
