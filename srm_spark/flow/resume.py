@@ -179,7 +179,7 @@ def _guessed(
                 "flow=%s partition=%s no progress is recorded: comparing %s", ends.settings.flow, partition, remote
             )
             tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
-        elif partition not in starts.new:
+        elif partition not in starts.new and starts.positions[partition].next_offset > 0:
             pair = _same_time(ends, partition, remote, starts.positions[partition].next_offset - 1)
             if pair is not None and pair[1] < end:
                 tails.append(_Tail(partition, remote, pair[0], OffsetRange(pair[1], end), is_ours=False))
