@@ -64,14 +64,21 @@ class SourceGuard:
                 checked.ranges[partition] = OffsetRange(first, end)
         return checked
 
-    def after(self, starts: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, Loss]:
-        """What was deleted while it was read, of gaps at the start of ranges; markers and compaction make gaps, too."""
+    def after(self, gaps: Mapping[TopicPartition, Iterable[OffsetRange]]) -> dict[TopicPartition, tuple[Loss, ...]]:
+        """What was deleted while it was read: gaps in front of where the log starts by now.
+
+        Markers, compaction and records that are not copied make gaps, too. Where the source deleted amid a batch,
+        nobody can tell them from lost records any more, and they are told as lost.
+        """
         lost = {}
-        for partition, first in self._cluster.first_offsets(starts).items() if starts else ():
-            gap = starts[partition]
-            if first > gap.start:
-                lost[partition] = Loss(OffsetRange(gap.start, min(first, gap.end)))
-                report_loss(self._settings.flow, partition, lost[partition])
+        for partition, first in self._cluster.first_offsets(gaps).items() if gaps else ():
+            found = tuple(
+                Loss(OffsetRange(gap.start, min(first, gap.end))) for gap in gaps[partition] if gap.start < first
+            )
+            if found:
+                lost[partition] = found
+            for loss in found:
+                report_loss(self._settings.flow, partition, loss)
         return lost
 
     @property

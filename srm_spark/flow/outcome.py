@@ -30,6 +30,12 @@ class Done:
     is_recorded: bool = False
     """Its progress was committed with its records."""
 
+    def gaps(self, start: int) -> list[OffsetRange]:
+        """Source offsets from `start` on that have no copy."""
+        starts = [start, *(interval.upstream_end for interval in self.intervals)]
+        ends = [*(interval.upstream for interval in self.intervals), self.end]
+        return [OffsetRange(first, end) for first, end in zip(starts, ends, strict=True) if first < end]
+
 
 @dataclass(frozen=True)
 class Outcome:

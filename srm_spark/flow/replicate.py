@@ -254,14 +254,13 @@ class Replication:
     def _record(self, outcome: Outcome) -> None:
         lost = self._guard.after(self._gaps(outcome))
         self._commit(
-            {p: self._detail(p, done, (lost[p],) if p in lost else ()) for p, done in outcome.done.items()},
+            {p: self._detail(p, done, lost.get(p, ())) for p, done in outcome.done.items()},
             recorded={partition for partition, done in outcome.done.items() if done.is_recorded},
         )
 
-    def _gaps(self, outcome: Outcome) -> dict[TopicPartition, OffsetRange]:
-        """Offsets without a record at the start of what was done."""
-        firsts = {p: done.intervals[0].upstream if done.intervals else done.end for p, done in outcome.done.items()}
-        return {p: OffsetRange(self._positions[p], first) for p, first in firsts.items() if first > self._positions[p]}
+    def _gaps(self, outcome: Outcome) -> dict[TopicPartition, list[OffsetRange]]:
+        """Offsets without a record in what was done."""
+        return {p: gaps for p, done in outcome.done.items() if (gaps := done.gaps(self._positions[p]))}
 
     def _detail(self, partition: TopicPartition, done: Done, lost: tuple[Loss, ...]) -> ProgressDetail:
         ends = self._target_ends

@@ -18,7 +18,7 @@ from srm_spark.flow.progress import Position, record
 from srm_spark.flow.starts import Starts
 from srm_spark.flow.sync_history import newest_syncs
 from srm_spark.kafka.limits import Route
-from srm_spark.kafka.records import read_range
+from srm_spark.kafka.records import first_timestamps, read_range
 from srm_spark.kafka.reports import FOREIGN_WRITER
 from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
@@ -146,7 +146,11 @@ def _guessed(
     remotes: Mapping[TopicPartition, TopicPartition],
     target_ends: Mapping[TopicPartition, int],
 ) -> list[_Tail]:
-    """Tails of partitions whose target end was never recorded: from the newest offset sync, else from both starts."""
+    """Tails of partitions whose target end was never recorded.
+
+    From the newest offset sync; without one from the last record that MirrorMaker 2 says it has replicated; where
+    nothing is recorded, from both starts.
+    """
     if not partitions:
         return []
     syncs = newest_syncs(ends)
@@ -164,7 +168,27 @@ def _guessed(
                 "flow=%s partition=%s no progress is recorded: comparing %s", ends.settings.flow, partition, remote
             )
             tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
+        elif partition not in starts.new and starts.positions[partition].next_offset > 0:
+            pair = _same_time(ends, partition, remote, starts.positions[partition].next_offset - 1)
+            if pair is not None and pair[1] < end:
+                tails.append(_Tail(partition, remote, pair[0], OffsetRange(pair[1], end), is_ours=False))
     return tails
+
+
+def _same_time(ends: Ends, partition: TopicPartition, remote: TopicPartition, offset: int) -> tuple[int, int] | None:
+    """Source and target offset of one record, by the timestamp of the source record at `offset`, which was copied.
+
+    The first record that is not older is the same one on both sides, in whichever order timestamps are.
+    """
+    settings = ends.settings
+    ranges = {partition: OffsetRange(offset, offset + 1)}
+    asked = (settings.source, settings.consumer, ranges, SourceUnavailable, settings.admin_timeout_seconds)
+    timestamp = first_timestamps(*asked).get(partition)
+    if timestamp is None:
+        return None
+    here = ends.source.offsets_since([partition], timestamp).get(partition)
+    there = ends.target.offsets_since([remote], timestamp).get(remote)
+    return None if here is None or there is None else (here, there)
 
 
 def _match(ends: Ends, tail: _Tail, source_end: int, route: Route, parked: Set[int]) -> TailMatch:

@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 from srm_spark import read_losses
 from srm_spark.cli.control import main
 from srm_spark.errors import StateFailed
-from srm_spark.testing import ExternalKafka
+from srm_spark.testing import ExternalKafka, KafkaCluster
 from tests.awaiting import await_until
-from tests.broker.conftest import Pair
+from tests.broker.conftest import Pair, Start
 from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero, await_losses, write_config
-from tests.kafka_io import numbered, records
+from tests.broker.progress_reader import read_progress
+from tests.door import behind_door
+from tests.kafka_io import Kafka, Record, numbered, records
 
 
 def _replicated_then_truncated(pair: Pair) -> None:
@@ -65,6 +67,40 @@ def test_records_deleted_under_a_running_flow_are_told(pair: Pair) -> None:
     pair.source.delete_records(pair.topic(), 0, 6)
     await_count(pair.target, pair.remote(), 5)
     await_losses(driver, {f"{pair.topic()}-0": "3 to 5"})
+
+
+def test_records_deleted_while_they_are_read_are_told_exactly(
+    secondary: KafkaCluster, start: Start, unique: str
+) -> None:
+    """The source deletes amid a batch that it has given in part: Spark goes on behind that without a word."""
+    count, small, topic, remote = 40_000, "65536", f"t-{unique}", f"a{unique}.t-{unique}"
+    keys = {f"a{unique}.consumer.{name}": small for name in ("max.partition.fetch.bytes", "fetch.max.bytes")}
+    with behind_door("deletes") as source:
+        here, there = Kafka(source.broker), Kafka(secondary)
+        here.create(topic)
+        here.write(topic, [Record(None, b"%d " % n + bytes(1000)) for n in range(count)])
+        driver = start(
+            {f"a{unique}": source, f"b{unique}": secondary}, [f"a{unique}->b{unique}"], {**keys, "topics": topic}
+        )
+        await_count(there, remote, 1)
+        source.door.hang()
+        here.delete_records(topic, 0, count - 500)
+        source.door.open()
+        here.write(topic, [Record(None, b"%d" % count)])
+        await_until(lambda: _values(there, remote)[-1] == count, SOON, "the last record")
+        await_lag_zero(driver)
+        driver.stop()
+        copied = _values(there, remote)
+        assert copied == sorted(set(copied))
+        progress = read_progress(there, f"mm2-offsets.a{unique}.internal")
+        told = [offset for p in progress for first, end, *_ in p.header.get("lost", ()) for offset in range(first, end)]
+        assert told, "it was too fast to be caught amid its batch"
+        assert sorted(told) == sorted(set(range(count + 1)) - set(copied))
+
+
+def _values(target: Kafka, remote: str) -> list[int]:
+    (log,) = target.read(remote).values()
+    return [int((stored.record.value or b"").split()[0].rstrip(bytes(1))) for stored in log]
 
 
 def test_a_topic_created_anew_is_held_where_the_policy_says_so(pair: Pair) -> None:

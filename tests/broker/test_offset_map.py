@@ -28,6 +28,16 @@ def read_map(cluster: Kafka, topic: str) -> dict[tuple[str, int], dict[int, Part
     return found
 
 
+def mapped_pairs(cluster: Kafka, topic: str) -> dict[int, dict[int, int]]:
+    """What the map of one topic says: partition → source offset → target offset."""
+    found: dict[int, dict[int, int]] = {}
+    for (_, partition), parts in read_map(cluster, topic).items():
+        pairs = found.setdefault(partition, {})
+        for _, intervals in parts.values():
+            pairs.update((up + n, down + n) for up, down, count in intervals for n in range(count))
+    return found
+
+
 def assert_map_is_exact(found: dict[int, Part], source: Log, remote: Log, partition: int) -> None:
     """The parts follow each other without a hole from offset 0, and pair the records of both logs one by one."""
     parts = [found[start] for start in sorted(found)]

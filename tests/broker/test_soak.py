@@ -8,20 +8,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.faults import Fault, come_back, kill_driver, kill_target, kill_worker
+from tests.soak.faults import (
+    Fault,
+    come_back,
+    kill_driver,
+    kill_executor,
+    kill_jvm,
+    kill_target,
+    kill_worker,
+    refuse_source,
+    refuse_target,
+)
 from tests.soak.run import soak
+
+EXECUTORS = "local-cluster[2,1,1024]"
 
 
 @pytest.mark.parametrize(
-    ("mode", "faults"),
+    ("mode", "master", "faults"),
     [
-        ("default", (kill_target, kill_driver)),
-        ("exactly-once", (kill_worker, come_back)),
+        ("default", "", (kill_target, refuse_target, kill_driver, refuse_source)),
+        ("exactly-once", "", (kill_worker, come_back)),
+        ("default", EXECUTORS, (kill_executor, kill_jvm)),
+        ("exactly-once", EXECUTORS, (kill_jvm, kill_executor)),
     ],
 )
-def test_nothing_is_lost_doubled_or_reordered(mode: str, faults: tuple[Fault, ...], tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_reordered(
+    mode: str, master: str, faults: tuple[Fault, ...], tmp_path: Path
+) -> None:
     seed = int(os.environ.get("SRM_SEED") or random.randrange(10**6))
     print(f"SRM_SEED={seed}")
-    verdict = soak(mode, faults, random.Random(seed), tmp_path, print)
+    verdict = soak(mode, faults, random.Random(seed), tmp_path, print, master=master)
     assert verdict.records > 1000
     assert verdict.is_good, str(verdict)

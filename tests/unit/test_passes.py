@@ -56,3 +56,11 @@ def test_arrow_batches_are_bound_by_bytes_until_it_is_known_what_a_record_weighs
     assert sizes.arrow_bounds(["small", "large"], 10_000, 16_000_000) == (10_000, 16_000_000)
     sizes.learn({LARGE: Done(2, [Interval(0, 0, 2)], bytes=2_000_000)})
     assert sizes.arrow_bounds(["small", "large"], 10_000, 16_000_000) == (16, UNBOUNDED)
+
+
+def test_gaps_are_what_has_no_copy_before_between_and_behind() -> None:
+    done = Done(12, [Interval(2, 0, 3), Interval(5, 3, 1), Interval(8, 9, 2)])
+    assert done.gaps(0) == [OffsetRange(0, 2), OffsetRange(6, 8), OffsetRange(10, 12)]
+    assert done.gaps(2) == [OffsetRange(6, 8), OffsetRange(10, 12)]
+    assert Done(7).gaps(3) == [OffsetRange(3, 7)]
+    assert Done(3, [Interval(0, 0, 3)]).gaps(0) == []
