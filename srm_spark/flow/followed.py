@@ -49,7 +49,8 @@ class FollowedTopic:
         count = self._cluster.topics().get(self.topic, 0)
         if not count:
             raise self._error(
-                f"cluster {self._cluster.alias}: topic {self.topic} is gone; the next start of the flow creates it"
+                f"cluster {self._cluster.alias}: topic {self.topic} is not there: the flow has not run yet, or "
+                "somebody deleted it; the next start of the flow creates it"
             )
         chosen = range(count) if self._chosen is None else self._chosen
         self._partitions = [TopicPartition(self.topic, number) for number in chosen]

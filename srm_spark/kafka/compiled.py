@@ -44,7 +44,7 @@ def why_not() -> str | None:
     try:
         import_module(_LOOP)
     except ImportError as error:
-        return f"{error}; pip install 'srm-spark[compiled]'"
+        return f"{error}; pip install '.[compiled]' in the checkout"
     return None
 
 

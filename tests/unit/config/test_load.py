@@ -250,6 +250,17 @@ def test_flows_can_be_picked(loaded: Loader) -> None:
     assert "|is not an enabled flow; allowed A->B, B->A" in "\n".join(problems(loaded(two, flows=["A->C"])))
 
 
+def test_an_arrow_that_the_shell_took_is_named(loaded: Loader) -> None:
+    (problem,) = loaded("", flows=["A-"]).report.problems
+    assert problem.hint == "quote it: the shell took the >"
+
+
+def test_two_names_of_one_cluster_are_named(loaded: Loader) -> None:
+    found = loaded("B.bootstrap.servers = other:1,a:1\n")
+    told = "A has the same servers: A->B would copy a cluster into itself"
+    assert any(told in warning for warning in found.settings.warnings)
+
+
 def test_only_flows_into_the_drivers_targets_run(loaded: Loader) -> None:
     text = "B->A.enabled = true\nstreams.replication.manager.driver.target.cluster = A\n"
     assert [str(flow.flow) for flow in loaded(text).settings.flows] == ["B->A"]
