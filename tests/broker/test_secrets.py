@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -150,7 +151,10 @@ def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
 def _ui(process: subprocess.Popen[bytes]) -> str:
     """Where Spark's UI of a driver listens; empty while it does not answer."""
     for child in _family(process):
-        for connection in child.net_connections("tcp"):
+        connections: list[Any] = []
+        with suppress(psutil.NoSuchProcess):  # some live for one question only
+            connections = child.net_connections("tcp")
+        for connection in connections:
             if connection.status == psutil.CONN_LISTEN:
                 address = f"http://127.0.0.1:{connection.laddr.port}"
                 with _answer(f"{address}/api/v1/applications") as text:
