@@ -47,6 +47,8 @@ _GROUPS_SECONDS = 10.0
 """How long a clean stop waits for a call about consumer groups; one that comes late does no harm."""
 _TABLE_SECONDS = 10.0
 """How long it waits for a write to the table; one that is cut off leaves the table as it was."""
+_LAG_SECONDS = 5.0
+"""How old the lag in the status may be, however seldom topics are looked for."""
 _DEBOUNCE_SECONDS = 1.0
 """Topics are often created several at a time: one new generation for all of them."""
 
@@ -85,7 +87,7 @@ class FlowRun:
         self._topics: dict[str, int] = {}
         self._unseen: str | None = None
         self._known = KnownTopics(self._ends)
-        self._next_look = 0.0
+        self._next_look = self._next_lag = 0.0
 
     def __enter__(self) -> FlowRun:
         return self
@@ -158,6 +160,8 @@ class FlowRun:
         elif now >= self._next_look:
             self._next_look = now + self._settings.topics.refresh_seconds
             self._look(now)
+        elif now >= self._next_lag:
+            self._show_lag()
 
     def _check_claim(self) -> None:
         if not self._claim.is_held():
@@ -305,6 +309,7 @@ class FlowRun:
         return self._quarantine
 
     def _show_lag(self) -> None:
+        self._next_lag = time.monotonic() + _LAG_SECONDS
         positions = self._progress.positions
         ends = self._ends.source.end_offsets(
             p for p in positions if p.topic in self._topics and p.partition < self._topics[p.topic]
