@@ -68,9 +68,9 @@ class Resolver:
 
     def is_enabled(self, flow: Flow, connector: Layered) -> bool:
         """Whether records flow; as in MM2 only `A->B.enabled` brings a pair without heartbeats to life."""
-        values = self.values(flow, connector)
-        if not values.flag("enabled"):
-            return False
+        values, before = self.values(flow, connector), len(self.report.problems)
+        if not values.flag("enabled") and len(self.report.problems) == before:
+            return False  # what is misspelled may have been meant to be true: the rest of the flow is checked, too
         setting = connector.get("enabled")
         return (setting is not None and setting.level is Level.REPLICATION) or values.flag(_HEARTBEATS)
 
