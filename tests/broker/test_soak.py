@@ -12,8 +12,6 @@ from tests.soak.faults import (
     Fault,
     come_back,
     kill_driver,
-    kill_executor,
-    kill_jvm,
     kill_target,
     kill_worker,
     refuse_source,
@@ -21,23 +19,17 @@ from tests.soak.faults import (
 )
 from tests.soak.run import soak
 
-EXECUTORS = "local-cluster[2,1,1024]"
-
 
 @pytest.mark.parametrize(
-    ("mode", "master", "faults"),
+    ("mode", "faults"),
     [
-        ("default", "", (kill_target, refuse_target, kill_driver, refuse_source)),
-        ("exactly-once", "", (kill_worker, come_back)),
-        ("default", EXECUTORS, (kill_executor, kill_jvm)),
-        ("exactly-once", EXECUTORS, (kill_jvm, kill_executor)),
+        ("default", (kill_target, refuse_target, kill_driver, refuse_source)),
+        ("exactly-once", (kill_worker, come_back)),
     ],
 )
-def test_nothing_is_lost_doubled_or_reordered(
-    mode: str, master: str, faults: tuple[Fault, ...], tmp_path: Path
-) -> None:
+def test_nothing_is_lost_doubled_or_reordered(mode: str, faults: tuple[Fault, ...], tmp_path: Path) -> None:
     seed = int(os.environ.get("SRM_SEED") or random.randrange(10**6))
     print(f"SRM_SEED={seed}")
-    verdict = soak(mode, faults, random.Random(seed), tmp_path, print, master=master)
+    verdict = soak(mode, faults, random.Random(seed), tmp_path, print)
     assert verdict.records > 1000
     assert verdict.is_good, str(verdict)
