@@ -15,7 +15,6 @@ from srm_spark.errors import SetupError
 from srm_spark.jars import JAR_SETS, fetch, find_java
 from srm_spark.jars.fetch import cached
 from srm_spark.kafka.access import librdkafka_version
-from srm_spark.kafka.compiled import why_not as why_no_loop
 
 OLDEST_PYTHON = (3, 10)
 SPARK = "4.2"
@@ -95,9 +94,7 @@ def check_client() -> Finding:
     version = package_version("confluent-kafka")
     if version is None:
         return failed("confluent-kafka", "is not installed", "pip install 'confluent-kafka>=2.16.1,<3'")
-    reason = why_no_loop()
-    way = "records by the compiled loop" if reason is None else f"records one by one: {reason}"
-    return ok("confluent-kafka", f"{version}, librdkafka {librdkafka_version()}; {way}")
+    return ok("confluent-kafka", f"{version}, librdkafka {librdkafka_version()}")
 
 
 def package_version(name: str) -> str | None:

@@ -8,22 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.faults import (
-    Fault,
-    come_back,
-    kill_driver,
-    kill_target,
-    kill_worker,
-    refuse_source,
-    refuse_target,
-)
+from tests.soak.faults import Fault, come_back, kill_driver, kill_target, kill_worker
 from tests.soak.run import soak
 
 
 @pytest.mark.parametrize(
     ("mode", "faults"),
     [
-        ("default", (kill_target, refuse_target, kill_driver, refuse_source)),
+        ("default", (kill_target, kill_driver)),
         ("exactly-once", (kill_worker, come_back)),
     ],
 )
