@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from srm_spark.errors import SrmError
     from srm_spark.flow.status import FlowState, FlowStatus
     from srm_spark.history import History
-    from srm_spark.state import read_offset_map
+    from srm_spark.state import read_losses, read_offset_map
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "SrmError",
     "__version__",
     "load_settings",
+    "read_losses",
     "read_offset_map",
 ]
 
@@ -45,6 +46,7 @@ _HOMES = {
     "Settings": "srm_spark.config",
     "SrmError": "srm_spark.errors",
     "load_settings": "srm_spark.config",
+    "read_losses": "srm_spark.state",
     "read_offset_map": "srm_spark.state",
 }
 

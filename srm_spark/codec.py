@@ -14,11 +14,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 from srm_spark.errors import CodecError
+from srm_spark.losses import loss_fields, loss_of
 from srm_spark.model import (
     Checkpoint,
     Heartbeat,
     Hold,
     Interval,
+    Logs,
     OffsetRange,
     OffsetSync,
     ProgressDetail,
@@ -33,6 +35,8 @@ PROGRESS_HEADER = "srm.progress"
 PROGRESS_DETAIL_VERSION = 1
 PROVENANCE_HEADER = "srm-provenance"
 """Record header of a copy that says where it was first written."""
+ORIGINAL_TIMESTAMP_HEADER = "srm-original-timestamp"
+"""Record header of a copy whose timestamp was changed: what it was, milliseconds as decimal digits."""
 INTERVALS_PER_RECORD = 20_000
 """Of a progress record: about 600 KB of header; brokers refuse records above 1 MB by default."""
 
@@ -203,7 +207,8 @@ def encode_progress_detail(detail: ProgressDetail) -> bytes:
         "bytes": detail.bytes,
         "latency_ms": detail.latency_ms,
         "zero_timestamps": detail.zero_timestamps,
-        "lost": detail.lost,
+        "lost": [loss_fields(loss) for loss in detail.lost],
+        **{name: value for name, value in detail.logs._asdict().items() if name != "topic_id" and value is not None},
     }
     return _utf8(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
 
@@ -223,7 +228,7 @@ def split_detail(detail: ProgressDetail, most: int = INTERVALS_PER_RECORD) -> It
     while len(intervals) > most:
         part, intervals = intervals[:most], intervals[most:]
         end = part[-1].upstream_end
-        yield ProgressDetail(OffsetRange(start, end), part[-1].downstream_end, part, topic_id=detail.topic_id)
+        yield ProgressDetail(OffsetRange(start, end), part[-1].downstream_end, part, logs=detail.logs)
         start = end
     yield replace(detail, source=OffsetRange(start, detail.source.end), intervals=intervals, bytes=left)
 
@@ -240,11 +245,11 @@ def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:
             target_end=None if document["target_end"] is None else _offset(document["target_end"]),
             intervals=_intervals(document["intervals"], start, end),
             hold=_hold(document["hold"]),
-            topic_id=None if document["topic_id"] is None else _text(document["topic_id"]),
+            logs=_logs(document),
             bytes=_offset(document["bytes"]),
             latency_ms=None if document["latency_ms"] is None else int(document["latency_ms"]),
             zero_timestamps=_offset(document["zero_timestamps"]),
-            lost=tuple(OffsetRange(_offset(first), _offset(behind)) for first, behind in document["lost"]),
+            lost=tuple(loss_of(*fields) for fields in document["lost"]),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -387,3 +392,14 @@ def _intervals(rows: Any, start: int, end: int) -> tuple[Interval, ...]:
 
 def _hold(document: Any) -> Hold | None:
     return None if document is None else Hold(_offset(document["offset"]), _text(document["reason"]))
+
+
+def _logs(document: Any) -> Logs:
+    topic_id, remote_id = document["topic_id"], document.get("remote_id")
+    epoch, remote_epoch = document.get("epoch"), document.get("remote_epoch")
+    return Logs(
+        None if topic_id is None else _text(topic_id),
+        None if epoch is None else _offset(epoch),
+        None if remote_id is None else _text(remote_id),
+        None if remote_epoch is None else _offset(remote_epoch),
+    )

@@ -26,6 +26,8 @@ from srm_spark.spark.session import check_session, is_alive, open_session
 log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 150.0
+_DEAD_JOIN_SECONDS = 15.0
+"""Where Spark has died there is no batch to wait for, and a call to it may never return; the claims must get free."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)
 
 
@@ -132,10 +134,11 @@ class Driver:
         """Stop these flows with their batches; those that did not end in time."""
         for runner in runners:
             runner.stop()
-        deadline = time.monotonic() + _JOIN_SECONDS
+        seconds = _JOIN_SECONDS if is_alive(self._session) else _DEAD_JOIN_SECONDS
+        deadline = time.monotonic() + seconds
         late = {r.settings.flow for r in runners if not r.join(max(0.0, deadline - time.monotonic()))}
         for flow in late:
-            log.error("flow=%s did not end within %g s; restart the driver to change it", flow, _JOIN_SECONDS)
+            log.error("flow=%s did not end within %g s; restart the driver to change it", flow, seconds)
         return late
 
     def _schedule(self, settings: HeartbeatSettings) -> None:

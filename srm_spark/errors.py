@@ -12,7 +12,8 @@ SrmError
 ├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
-    ├── SourceChanged           a source topic is gone or was created anew: the flow looks at its topics again
+    ├── SourceChanged           a source topic is gone, created anew, or went back: the flow looks at its topics again
+    ├── TargetChanged           a remote topic is gone, or went back: the flow looks at both sides again
     ├── TargetUnavailable       the target cluster does not answer or refuses us
     ├── TargetWriteFailed       records were not acknowledged by the target
     ├── OffsetSyncFailed        the offset-syncs topic refused a record
@@ -113,7 +114,11 @@ class SourceUnavailable(FlowError):
 
 
 class SourceChanged(FlowError):
-    """A source topic is gone, or another one has its name now."""
+    """A source topic is gone, another one has its name now, or its log has lost records that were replicated."""
+
+
+class TargetChanged(FlowError):
+    """A remote topic ends before the last copy that was recorded."""
 
 
 class TargetUnavailable(FlowError):

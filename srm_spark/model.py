@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 
@@ -113,12 +114,74 @@ class Provenance:
         return alias == self.alias or alias in self.via
 
 
+class RefusedPolicy(Enum):
+    """What becomes of a record that the target would refuse, or that Spark's source cannot read."""
+
+    HOLD = "hold"
+    """Its partition waits."""
+    PARK = "park"
+    """It goes into quarantine, and its partition goes on."""
+    FIX = "fix"
+    """It is changed as far as it must be, where that is possible; else its partition waits."""
+
+
 @dataclass(frozen=True)
 class Hold:
     """A partition that stands still: the first source offset not replicated, and why."""
 
     offset: int
     reason: str
+
+
+class Logs(NamedTuple):
+    """Which logs progress speaks of: ids of both topics, leader epochs of both partitions. None is unknown.
+
+    Another id is another topic of the same name; under another epoch a log may have lost its newest records.
+    """
+
+    topic_id: str | None = None
+    epoch: int | None = None
+    remote_id: str | None = None
+    remote_epoch: int | None = None
+
+
+UNKNOWN = Logs()
+
+
+class LossCause(Enum):
+    """What became of the records of a loss."""
+
+    DELETED = "deleted"
+    """The source deleted them before they were replicated."""
+    DIVERGED = "diverged"
+    """The target holds copies, but the source has none or other records at these offsets now."""
+    TARGET = "target"
+    """They were replicated, and their copies are gone on the target."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Source offsets that one side no longer has, or never got."""
+
+    offsets: OffsetRange
+    cause: LossCause = LossCause.DELETED
+    target: OffsetRange | None = None
+    """Where the copies lie, or lay; None where there were none."""
+
+    def __str__(self) -> str:
+        return f"{self.offsets.start} to {self.offsets.end - 1}"
+
+
+@dataclass(frozen=True)
+class KeptLoss:
+    """A loss as it is kept for ever."""
+
+    partition: TopicPartition
+    loss: Loss
+    topic_id: str | None
+    """Of the source topic at that time."""
+    found_at: int
+    """Milliseconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -131,13 +194,18 @@ class ProgressDetail:
     """Where the next record would lie on the target; None while nothing was ever written."""
     intervals: tuple[Interval, ...]
     hold: Hold | None = None
-    topic_id: str | None = None
-    """Id of the source topic, so that a re-created one is noticed."""
+    logs: Logs = UNKNOWN
+    """Of which topics and epochs this is true, so that other ones are noticed."""
     bytes: int = 0
     """Bytes of keys and values that were written."""
     latency_ms: int | None = None
     """Acknowledgement minus record timestamp, of the last record; None where no record was written."""
     zero_timestamps: int = 0
     """Records with CreateTime 0, which the client library cannot send: they got the time of the copy."""
-    lost: tuple[OffsetRange, ...] = ()
-    """Parts of `source` that were deleted there before they were replicated."""
+    lost: tuple[Loss, ...] = ()
+    """What was found to be lost when this was committed."""
+
+    @property
+    def topic_id(self) -> str | None:
+        """Id of the source topic."""
+        return self.logs.topic_id

@@ -150,6 +150,11 @@ class PartitionMap:
             return self._parts[at + 1].source.start  # somebody else's records lie between the two parts
         return part.upstream(downstream_offset)
 
+    def copy_of(self, upstream_offset: int) -> int | None:
+        """Target offset of the copy of this source record; None where it has none that is known."""
+        found = self.next_copy(upstream_offset)
+        return found if found is not None and self.next_copy(upstream_offset + 1) != found else None
+
     def next_copy(self, upstream_offset: int) -> int | None:
         """Target offset of the first copy of a record at or behind `upstream_offset`; None while there is none."""
         for part in self._parts[max(0, bisect_right(self._starts, upstream_offset) - 1) :]:
@@ -170,6 +175,20 @@ class PartitionMap:
                 found = intervals[at]
                 return found.upstream + max(0, downstream_offset - found.downstream)
         return None
+
+    def copies_before(self, upstream_offset: int, count: int) -> list[Interval]:
+        """The last `count` records that were copied from in front of a source offset, in order; fewer at the start."""
+        found: list[Interval] = []
+        for part in reversed(self._parts[: bisect_left(self._starts, upstream_offset)]):
+            for interval in reversed(part.intervals):
+                end = min(interval.upstream_end, upstream_offset)
+                start = max(interval.upstream, end - count)
+                if start < end:
+                    found.append(Interval(start, interval.downstream + start - interval.upstream, end - start))
+                    count -= end - start
+                if count <= 0:
+                    return found[::-1]
+        return found[::-1]
 
     def copies_end(self, downstream_offset: int) -> int:
         """First target offset from `downstream_offset` on that holds no copy of this map's source."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, dropwhile
 from typing import NamedTuple
 
+from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
 from srm_spark.model import Interval, TopicPartition
 from srm_spark.provenance import Stamp
 
@@ -24,6 +25,8 @@ class TailRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    is_append_time: bool = False
+    """The timestamp is the broker's (LogAppendTime)."""
 
 
 @dataclass
@@ -56,6 +59,7 @@ def match_tail(
     - Offsets missing on the target (compacted there, or markers of a transaction) may stand for as many source records.
     - Source offsets missing (compacted since) may have been as many target records.
     - With `keeps_timestamps` False (LogAppendTime on the target) timestamps say nothing.
+    - A copy whose timestamp was fixed is compared as it was before.
     - The match ends at the first record that is not ours; with `skips_foreign` it goes on behind it.
     """
     return _match(_Candidates(source, source_start), target, target_start, keeps_timestamps, skips_foreign)
@@ -73,7 +77,7 @@ def match_logs(
     first = next(records, None)
     if first is None:
         return TailMatch(end)
-    copies = dropwhile(lambda record: not _is_copy(first, record, keeps_timestamps), iter(target))
+    copies = dropwhile(lambda record: not is_copy(first, record, keeps_timestamps), iter(target))
     start = next(copies, None)
     if start is None:
         return TailMatch(first.offset, foreign=f"source offset {first.offset} has no copy")
@@ -137,7 +141,7 @@ class _Candidates:
             candidate = self._look(index)
             if candidate is None:
                 break
-            if _is_copy(candidate, wanted, keeps_timestamps):
+            if is_copy(candidate, wanted, keeps_timestamps):
                 for _ in range(index + 1):
                     self._seen.popleft()
                 self.next_offset = candidate.offset + 1
@@ -157,8 +161,26 @@ class _Candidates:
         return self._seen[index]
 
 
-def _is_copy(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
-    if source[2:] != target[2:]:
+def is_copy(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
+    """Whether `target` is what a record becomes: key, value, headers, and the timestamp where the target keeps it."""
+    unfixed = _unfixed(target)
+    if unfixed is not None and _is_equal(source, unfixed, keeps_timestamps):
+        return True
+    return _is_equal(source, target, keeps_timestamps)
+
+
+def _unfixed(target: TailRecord) -> TailRecord | None:
+    """The record as it was before its timestamp was fixed; None where no header says that it was."""
+    headers = target.headers
+    at = next((at for at in reversed(range(len(headers))) if headers[at][0] == ORIGINAL_TIMESTAMP_HEADER), -1)
+    value = headers[at][1] if at >= 0 else None
+    if value is None or not value.isdigit():
+        return None
+    return target._replace(timestamp=int(value), headers=headers[:at] + headers[at + 1 :])
+
+
+def _is_equal(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
+    if (source.key, source.value, source.headers) != (target.key, target.value, target.headers):
         return False
     # The client library sends 0, and -1 is none: both were written with the time of the copy.
     return not keeps_timestamps or source.timestamp in (0, -1) or source.timestamp == target.timestamp

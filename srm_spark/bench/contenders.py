@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,4 +84,11 @@ def srm_spark(job: Job, extra: Mapping[str, str] = {}) -> Iterator[int]:
             process.wait(STOP_SECONDS)
 
 
-CONTENDERS = {"MirrorMaker 2": mirror_maker, "srm-spark": srm_spark}
+def exactly_once(job: Job) -> AbstractContextManager[int]:
+    """Our driver in its exactly-once mode."""
+    return srm_spark(job, {"target.exactly.once.source.support": "enabled"})
+
+
+CONTENDERS = {"MirrorMaker 2": mirror_maker, "srm-spark": srm_spark, "exactly-once": exactly_once}
+TRANSACTIONAL = ("exactly-once",)
+"""Whose copies have more offsets than records: a marker per transaction and partition."""

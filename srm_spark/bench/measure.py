@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -15,6 +15,8 @@ from srm_spark.kafka.cluster import Cluster
 from srm_spark.model import TopicPartition
 
 _POLL_SECONDS = 0.2
+_STANDING = 10
+"""So many samples without a new record are the end of a copy."""
 _LONGEST_SECONDS = 600.0
 
 
@@ -43,24 +45,33 @@ class Run:
     steady_cpu: float
 
 
-def measure(contender: Callable[[Job], AbstractContextManager[int]], job: Job, records: int) -> Run:
-    """Run a contender until it has copied `records` records."""
+def measure(
+    contender: Callable[[Job], AbstractContextManager[int]], job: Job, records: int, *, has_markers: bool = False
+) -> Run:
+    """Run a contender until it has copied `records` records; with markers, until its copy no longer grows."""
     target = Cluster(ClusterSettings("target", job.target), TargetUnavailable)
     started = time.monotonic()
     samples: list[Sample] = []
     with contender(job) as pid:
-        while not samples or samples[-1].records < records:
+        while not samples or samples[-1].records < records or (has_markers and not _stands(samples)):
             time.sleep(_POLL_SECONDS)
             copied = _copied(target, job.remote_topic)
             if copied:
                 samples.append(Sample(time.monotonic(), copied, cpu_seconds(pid)))
             if time.monotonic() - started > _LONGEST_SECONDS:
                 raise SrmError(f"{job.alias}: {copied} of {records} records after {_LONGEST_SECONDS:g} s; see its log")
-    if samples[-1].records != records:
-        raise SrmError(f"{job.alias}: {samples[-1].records} records on the target, {records} on the source")
+    end = samples[-1].records
+    samples = samples[: 1 + next(at for at, sample in enumerate(samples) if sample.records == end)]
+    if end != records and not has_markers:
+        raise SrmError(f"{job.alias}: {end} records on the target, {records} on the source")
     middle = next(sample for sample in samples if sample.records >= records // 2)
     first, last = samples[0], samples[-1]
     return Run(first.at - started, *_pace(first, last), *_pace(middle, last))
+
+
+def _stands(samples: Sequence[Sample]) -> bool:
+    """Whether the newest samples are the same."""
+    return len(samples) >= _STANDING and len({sample.records for sample in samples[-_STANDING:]}) == 1
 
 
 def _copied(target: Cluster, topic: str) -> int:

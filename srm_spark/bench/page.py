@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-OURS, THEIRS = "srm-spark", "MirrorMaker 2"
+OURS, THEIRS, EXACTLY_ONCE = "srm-spark", "MirrorMaker 2", "exactly-once"
 _FIGURES = {
     "backlog_rate": "records/s from a backlog",
     "backlog_cpu": "CPU µs/record from a backlog",
@@ -30,7 +30,8 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield "rates above 1 and a ratio of CPU below 1 mean that srm-spark is ahead."
     yield ""
     yield ", ".join(f"{key} {value}" for key, value in result["machine"].items()) + "."
-    for workload, contenders in result["workloads"].items():
+    workloads = result.get("workloads", {})
+    for workload, contenders in workloads.items():
         yield ""
         yield f"## Records of {workload}"
         yield ""
@@ -41,8 +42,25 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
             ratio = ours["median"] / theirs["median"]
             yield f"| {title} | {_spread(ours)} | {_spread(theirs)} | {ratio:.2f} |"
 
+    if workloads and all(EXACTLY_ONCE in contenders for contenders in workloads.values()):
+        yield from _cost(workloads)
     if "groups" in result:
         yield from _groups(result["groups"])
+
+
+def _cost(workloads: Mapping[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "## What the exactly-once mode costs"
+    yield ""
+    yield "The same flow with `target.exactly.once.source.support = enabled`, and how many times the default mode's"
+    yield "figure that is."
+    yield ""
+    yield f"| | {' | '.join(workloads)} |"
+    yield f"|---|{'---|' * len(workloads)}"
+    for figure, title in _FIGURES.items():
+        pairs = [(found[EXACTLY_ONCE][figure], found[OURS][figure]) for found in workloads.values()]
+        cells = [f"{_spread(dear)}, {dear['median'] / plain['median']:.2f} times" for dear, plain in pairs]
+        yield f"| {title} | {' | '.join(cells)} |"
 
 
 def _groups(found: Mapping[str, float]) -> Iterator[str]:

@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 
 from srm_spark.cli.groups import groups, offsets
+from srm_spark.cli.losses import losses
 from srm_spark.cli.moves import failback, failover
 from srm_spark.cli.options import ERROR, FILE
+from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
 from srm_spark.cli.reload import read_pid, signal_driver
 from srm_spark.cli.translate import translate
@@ -36,14 +38,23 @@ def main(context: click.Context, files: Sequence[Path]) -> None:
     """Looks at and steers srm-spark."""
     if files:  # SRM's scripts write it in front of the command
         of_offsets = {"export": {"files": files}, "translate": {"files": files}}
+        parked = {name: {"files": files} for name in ("list", "replay", "drop")}
         moves = {"failover": {"files": files}, "failback": {"files": files}}
-        context.default_map = {"offsets": of_offsets, "groups": {"status": {"files": files}}, **moves}
+        context.default_map = {
+            "offsets": of_offsets,
+            "groups": {"status": {"files": files}},
+            "losses": {"files": files},
+            "quarantine": parked,
+            **moves,
+        }
 
 
 main.add_command(failback)
 main.add_command(failover)
 main.add_command(groups)
+main.add_command(losses)
 main.add_command(offsets)
+main.add_command(quarantine)
 offsets.add_command(rebuild)
 offsets.add_command(translate)
 

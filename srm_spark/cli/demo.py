@@ -27,13 +27,14 @@ from srm_spark.cli.demo_view import View
 from srm_spark.cli.options import DEFINES, DIFFERENT, ERROR, FILE, INTERRUPTED, OK, USAGE, pairs
 from srm_spark.config import load_settings
 from srm_spark.driver import Driver
-from srm_spark.errors import ConfigError, FlowError, SrmError
+from srm_spark.errors import ConfigError, FlowError, Problem, SrmError
 from srm_spark.flow.lag import LagReader
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.jars import fetch, java_command
 from srm_spark.jars.cache import cache_dir
 from srm_spark.kafka.compare import PartitionComparison, compare_topics
 from srm_spark.kafka.samples import SAMPLE_TOPICS, Samples
+from srm_spark.model import Flow
 from srm_spark.policy import load_policy
 from srm_spark.testing import LocalKafka
 
@@ -63,6 +64,10 @@ class Demo:
         source, target = LocalKafka(SOURCE, overrides=_PRIMARY), LocalKafka(TARGET)
         self._brokers = source, target
         self.settings = load_settings([config], {**addresses(self._brokers), **defines})
+        found = [flow.flow for flow in self.settings.flows]
+        if found != [Flow(SOURCE, TARGET)]:
+            got = f"got {', '.join(map(str, found))}; the demo runs {SOURCE}->{TARGET} and nothing else"
+            raise ConfigError([Problem(str(config), "enabled", got, "srm-driver --config runs any configuration")])
         pool = self._stack.enter_context(ThreadPoolExecutor(2))
         starts: list[Future[None]] = []
         for broker in self._brokers:
@@ -263,11 +268,12 @@ def main(*, keep: bool, seconds: float, config: Path, defines: tuple[str, ...]) 
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)  # also where a shell had us ignore Ctrl-C
+    overrides = pairs(defines)
     view = View()
     path = cache_dir() / "demo.log"
     log = log_to(path)
     try:
-        code = play(view, config, pairs(defines), seconds, keep=keep, log=log)
+        code = play(view, config, overrides, seconds, keep=keep, log=log)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except ConfigError as error:

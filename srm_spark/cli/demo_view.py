@@ -112,6 +112,8 @@ def fields(status: FlowStatus, written: int, rate: float) -> dict[str, str]:
         found["reason"] = status.reason
     for name, reason in status.held.items():
         found[f"held {name}"] = reason
+    for name, reason in status.parked.items():
+        found[f"parked {name}"] = reason
     return found
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, OK, pairs
 from srm_spark.doctor import Finding, Health, examine
 
-_STYLES = {Health.OK: "green", Health.FAILED: "bold red", Health.UNKNOWN: "yellow"}
+_STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red", Health.UNKNOWN: "yellow"}
 
 
 @click.command()

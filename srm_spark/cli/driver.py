@@ -18,7 +18,7 @@ from srm_spark.cli.options import ERROR, FILE, OK, pairs
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
 from srm_spark.driver import Driver
-from srm_spark.errors import ConfigError, SrmError
+from srm_spark.errors import ConfigError, Problem, SrmError
 from srm_spark.flow.status import FlowState
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -64,7 +64,8 @@ def run(
         settings = load_settings(configs, overrides, flows)
         for warning in settings.warnings:
             logging.warning(warning)
-        driver = Driver(settings, waits=not no_wait)
+        with _pid_in(pid_file):
+            code = _run(Driver(settings, waits=not no_wait), asked, reloader)
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
@@ -72,8 +73,6 @@ def run(
     except SrmError as error:
         click.echo(str(error), err=True)
         raise SystemExit(ERROR) from None
-    with _pid_in(pid_file):
-        code = _run(driver, asked, reloader)
     # Python forgets our handlers on its way out, and a signal that is sent once more would decide about the exit code.
     for number in _STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -82,9 +81,13 @@ def run(
 
 @contextmanager
 def _pid_in(path: Path | None) -> Iterator[None]:
-    """Our process id is in that file for as long as this lasts."""
+    """Our process id is in that file for as long as this lasts. Raises ConfigError where it cannot be written."""
     if path is not None:
-        path.write_text(f"{os.getpid()}\n")
+        try:
+            path.write_text(f"{os.getpid()}\n")
+        except OSError as error:
+            reason = f"cannot be written: {error.strerror}"
+            raise ConfigError([Problem("--pid-file", str(path), reason, "name a file in a folder of yours")]) from error
     try:
         yield
     finally:

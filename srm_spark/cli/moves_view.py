@@ -103,7 +103,8 @@ def _ranges(ranges: Sequence[Range]) -> Iterable[str]:
         line = f"{found.partition} -> {found.remote}: {copied}; not copied: {gap}"
         held = f"; held: {found.hold}" if found.hold else ""
         lost = "".join(f"; lost before: {start} to {end - 1}" for start, end in found.lost)
-        yield line + held + lost
+        parked = f"; in quarantine: {found.parked} records" if found.parked else ""
+        yield line + held + parked + lost
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:

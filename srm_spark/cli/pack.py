@@ -22,6 +22,8 @@ from srm_spark.jars.cache import locked
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
 PYTHON_VARIABLE = "SRM_PACK_PYTHON"
+_LOOP = re.compile(r"""; extra == ['"]compiled['"]$""")
+"""How the metadata marks what the compiled loop needs."""
 
 
 def pack(root: Path) -> Path:
@@ -65,12 +67,9 @@ def _written(path: Path) -> str:
 
 
 def requirements() -> list[str]:
-    """What the package needs at run time, without pyspark and extras."""
-    return [
-        requirement
-        for requirement in requires("srm-spark") or []
-        if "extra ==" not in requirement and re.match(r"pyspark\b(?!-)", requirement) is None
-    ]
+    """What executors need at run time: neither pyspark, which is there, nor extras but the compiled loop."""
+    found = [_LOOP.sub("", requirement) for requirement in requires("srm-spark") or []]
+    return [name for name in found if "extra ==" not in name and re.match(r"pyspark\b(?!-)", name) is None]
 
 
 def _key(root: Path, python: str) -> str:

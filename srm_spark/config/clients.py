@@ -60,6 +60,9 @@ def _props(resolver: Resolver, connector: Layered, side: str, client: str) -> La
     return client_props(connector, side, client, resolver.dialect)
 
 
+_JAAS_EXAMPLE = 'like org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
+
+
 @dataclass(frozen=True)
 class _Client:
     """What one kind of client gets, all of it checked as far as no network is needed."""
@@ -83,7 +86,12 @@ class _Client:
                 self._value(row, value)
 
     def _setting(self, name: str) -> Setting:
-        return self.props.get(name) or replace(self.home, key=name)
+        if (found := self.props.get(name)) is not None:
+            return found
+        for beside in ("sasl.mechanism", "security.protocol") if name.startswith("sasl.") else ():
+            if (found := self.props.get(beside)) is not None:  # what asks for the one that is not written
+                return replace(found, key=f"{found.key.removesuffix(beside)}{name}", value="")
+        return replace(self.home, key=name)
 
     def _place(self, name: str) -> tuple[str, str]:
         setting = self._setting(name)
@@ -109,13 +117,16 @@ class _Client:
             got = self._shown("security.protocol", protocol)
             message = f"got {got!r}; allowed {', '.join(PROTOCOLS)}"
             self.report.problem(*self._place("security.protocol"), message)
-            return
+            if "sasl.mechanism" not in java:
+                return
+            protocol = "SASL_SSL"  # so that the login is checked, too
         try:
             missing = sasl_problem(protocol, java)
             if missing is None:
                 self._left_out()
             elif not self._is_reported(missing[0]):
-                self.report.problem(*self._place(missing[0]), missing[1])
+                hint = _JAAS_EXAMPLE if missing[0] == "sasl.jaas.config" else ""
+                self.report.problem(*self._place(missing[0]), missing[1], hint)
             if protocol.startswith("SASL") and java.get("sasl.mechanism", "GSSAPI").strip().upper() == "GSSAPI":
                 reason = "GSSAPI needs a confluent-kafka built with Kerberos; its wheels are not"
                 self.report.warn(*self._place("sasl.mechanism"), reason)

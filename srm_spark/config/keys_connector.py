@@ -89,7 +89,7 @@ SOURCE = (
     _number("offset.lag.max", "100", 0, "Most records between two offset syncs; 0 syncs every record."),
     _flag("emit.offset-syncs.enabled", "true", "Writes offset syncs."),
     _flag("heartbeats.replication.enabled", "true", "Replicates heartbeats topics whatever the topic filter says."),
-    _text("metric.names.formats", "legacy", "MM2's JMX beans do not exist here; see the metrics page.", _I, Kind.LIST),
+    _text("metric.names.formats", "legacy", "MM2's JMX beans do not exist here.", _I, Kind.LIST),
     _number("consumer.poll.timeout.ms", "1000", 0, "Spark fetches; nothing polls.", _I),
     Key("tasks.max", Kind.INT, None, _CON, _H, "Most tasks of one batch; unset takes the session's.", low=1),
     _flag("tasks.max.enforce", "true", "`tasks.max` is always an upper bound here.", _I),
@@ -132,7 +132,7 @@ COMMON = (
     _text("connector.plugin.version", None, "srm-spark runs no Connect."),
     _text("source.cluster.alias", None, "The flow's own name says it."),
     _text("target.cluster.alias", None, "The flow's own name says it."),
-    _text("metric.reporters", None, "Java classes; see the metrics page.", _I, Kind.LIST),
+    _text("metric.reporters", None, "Java classes; they do not run here.", _I, Kind.LIST),
     _text("config.providers", None, "Names of providers besides `env`, `file` and `dir`.", _H, Kind.LIST),
     _text("config.action.reload", "restart", "A reload is asked for by SIGHUP."),
     _text("transforms", None, _SMT, _I, Kind.LIST),
@@ -147,7 +147,7 @@ COMMON = (
         "none",
         _CON,
         _I,
-        "No record is ever dropped: a record that cannot be copied holds its partition.",
+        "No record is ever dropped; see `refused.record.policy`.",
         allowed=("none", "all"),
     ),
     _flag("errors.log.enable", "false", "Errors are always logged.", _I),
@@ -183,13 +183,29 @@ SRM_CONNECTOR = (
     ),
 )
 
+RECREATED_KEY = "source.recreated.policy"
 LOSS_POLICIES = (
     ("source.truncated.policy", "resume", "The source deleted records that were not replicated yet."),
-    ("source.recreated.policy", "resume", "A source topic was created anew: `resume` starts at its beginning."),
+    (
+        "source.diverged.policy",
+        "resume",
+        "The source lost records that were replicated, without deleting them: `resume` goes on where it differs.",
+    ),
+    (
+        RECREATED_KEY,
+        "resume",
+        "A source topic was created anew: `resume`, or `new-generation`, starts at its beginning, behind the old "
+        "copies in the same remote topic, with a map of its own.",
+    ),
     ("target.changed.policy", "resume", "A remote topic was truncated or created anew."),
     ("foreign.writer.policy", "stop", "Somebody else writes to a remote topic."),
 )
 """Key, default, the case: `stop` holds the topic with its reason, `resume` goes on and reports what is lost."""
+
+
+def _choices(policy: str) -> tuple[str, ...]:
+    return ("stop", "resume", "new-generation") if policy == RECREATED_KEY else ("stop", "resume")
+
 
 PROVENANCE_KEY = "provenance.header.enabled"
 
@@ -207,11 +223,33 @@ OWN = (
     ),
     _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
     _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
+    _flag("compiled.loop.enabled", "true", "Records are produced by a compiled loop, where numba is installed."),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
     # 1 GB for all of its tasks.
     _number("arrow.max.bytes", "16777216", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
-    *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=("stop", "resume")) for name, default, doc in LOSS_POLICIES),
+    *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=_choices(name)) for name, default, doc in LOSS_POLICIES),
+    Key(
+        "refused.record.policy",
+        Kind.TEXT,
+        "hold",
+        _CON,
+        _H,
+        "A record that the target would refuse, or that Spark's source cannot read: `hold` lets its partition wait, "
+        "`park` puts it into quarantine and goes on, `fix` moves a timestamp inside the target's limits and holds "
+        "otherwise.",
+        allowed=("hold", "park", "fix"),
+    ),
+    *(
+        _text(
+            f"policy.{policy}.topics",
+            "",
+            f"Source topics whose `refused.record.policy` is `{policy}`{wins}.",
+            _H,
+            Kind.LIST,
+        )
+        for policy, wins in (("hold", ", whatever else matches"), ("park", ""), ("fix", ""))
+    ),
     _text("policy.stop.topics", "", "Source topics for which all of these policies are `stop`.", _H, Kind.LIST),
     _text("policy.resume.topics", "", "Source topics for which they are all `resume`.", _H, Kind.LIST),
     _text(

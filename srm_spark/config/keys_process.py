@@ -40,7 +40,7 @@ TOP = (
     _row("metrics.period", Scope.TOP, "Metrics are current whenever they are asked for.", default="30"),
     _row("metrics.topic.creation.for.possible.flows.enabled", Scope.TOP, "No metrics topics are made here."),
     *(
-        _row(f"metrics.jetty.{part}", Scope.TOP, "See the metrics page for the port of ours.")
+        _row(f"metrics.jetty.{part}", Scope.TOP, "There is no such server here.")
         for part in (
             "server.port",
             "server.secureport",
@@ -50,7 +50,7 @@ TOP = (
             "auth.password",
         )
     ),
-    _row("mm.metrics.servlet.enable", Scope.TOP, "See the metrics page for the port of ours."),
+    _row("mm.metrics.servlet.enable", Scope.TOP, "There is no such server here."),
 )
 
 PROGRESS = (
@@ -163,7 +163,7 @@ IGNORED_PREFIXES = {
     "predicates.": "Connect's predicates are Java classes; records are copied unchanged.",
     "listeners.https.": f"{_REST}.",
     "admin.listeners.https.": f"{_REST}.",
-    "metrics.context.": "See the metrics page.",
+    "metrics.context.": "Labels of Connect's own metrics.",
     "topic.creation.": "Remote topics are made like their source topics.",
     "streams.replication.manager.service.": _SERVICE,
     "task.": f"{_CONNECT}.",

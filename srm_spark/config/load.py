@@ -153,7 +153,9 @@ def _picked(
     for name in picked:
         if name not in names:
             allowed = ", ".join(names) or "none, no flow is enabled"
-            report.problem("--flow", name, f"is not an enabled flow; allowed {allowed}", did_you_mean(name, names))
+            # What the shell leaves of --flow A->B; the rest went into a file named B.
+            hint = "quote it: the shell took the >" if name.endswith("-") else did_you_mean(name, names)
+            report.problem("--flow", name, f"is not an enabled flow; allowed {allowed}", hint)
     chosen = [(flow, connector) for flow, connector in enabled if str(flow) in picked]
     # The reverse pair's heartbeats are what the flow itself replicates.
     wanted = {flow for flow, _ in chosen} | {flow.reverse for flow, _ in chosen}

@@ -21,6 +21,7 @@ from srm_spark.config.settings import (
     FlowSettings,
     HeartbeatSettings,
     LossPolicies,
+    RefusedPolicies,
     StateSettings,
     SyncSettings,
     TopicSettings,
@@ -28,7 +29,7 @@ from srm_spark.config.settings import (
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
 from srm_spark.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, is_kafkas_own
-from srm_spark.model import Flow
+from srm_spark.model import Flow, RefusedPolicy
 
 CONSUMER_DEFAULTS = {
     # librdkafka's own default is read_committed, Java's is not.
@@ -67,9 +68,9 @@ class Resolver:
 
     def is_enabled(self, flow: Flow, connector: Layered) -> bool:
         """Whether records flow; as in MM2 only `A->B.enabled` brings a pair without heartbeats to life."""
-        values = self.values(flow, connector)
-        if not values.flag("enabled"):
-            return False
+        values, before = self.values(flow, connector), len(self.report.problems)
+        if not values.flag("enabled") and len(self.report.problems) == before:
+            return False  # what is misspelled may have been meant to be true: the rest of the flow is checked, too
         setting = connector.get("enabled")
         return (setting is not None and setting.level is Level.REPLICATION) or values.flag(_HEARTBEATS)
 
@@ -98,6 +99,7 @@ class Resolver:
             syncs=syncs,
             batch=_batch(values),
             policies=_policies(values),
+            refused=_refused(values),
             state=_state(values, source, target),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
@@ -216,6 +218,13 @@ def _policies(values: Values) -> LossPolicies:
     )
 
 
+def _refused(values: Values) -> RefusedPolicies:
+    return RefusedPolicies(
+        default=RefusedPolicy(values.text("refused.record.policy")),
+        topics={policy: values.patterns(f"policy.{policy.value}.topics") for policy in RefusedPolicy},
+    )
+
+
 def _state(values: Values, source: ClusterSettings, target: ClusterSettings) -> StateSettings:
     seconds = float(values.number("state.interval.seconds"))
     path = values.text("state.path")
@@ -234,6 +243,7 @@ def _batch(values: Values) -> BatchSettings:
         max_bytes=values.number("batch.max.bytes"),
         arrow_max_records=values.number("arrow.max.records"),
         arrow_max_bytes=values.number("arrow.max.bytes"),
+        in_loop=values.flag("compiled.loop.enabled"),
         trigger_interval_ms=values.number("trigger.interval.ms"),
         tasks_max=values.optional_number("tasks.max"),
     )

@@ -53,6 +53,8 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
         found += _of_topic(settings, name, remote_name(policy, flow.source, name))
     found += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
     found += _control(flow.target, settings.map_topic, "the offset map", reads=True)
+    if settings.refused.parks:
+        found += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
     found.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
     if settings.is_exactly_once:
         found.append(

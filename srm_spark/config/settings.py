@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from srm_spark.filters import NameFilter
-from srm_spark.model import Flow
+from srm_spark.model import Flow, RefusedPolicy
 from srm_spark.provenance import Stamp
 
 
@@ -92,6 +92,8 @@ class BatchSettings:
     """Bytes that one pass writes before progress is committed."""
     arrow_max_records: int
     arrow_max_bytes: int
+    in_loop: bool
+    """Whether a compiled loop may produce the records."""
     trigger_interval_ms: int
     tasks_max: int | None
     """Most tasks of one batch; None takes the parallelism of the session."""
@@ -102,7 +104,7 @@ class LossPolicies:
     """What to do with a topic when one side is not as recorded: `stop` holds it, `resume` goes on and reports."""
 
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """Key → `stop` or `resume`, for `source.truncated.policy` and its like."""
+    """Key → `stop` or another word for going on, for `source.truncated.policy` and its like."""
     stop_topics: tuple[str, ...] = ()
     resume_topics: tuple[str, ...] = ()
     """Source topics (patterns) for which all policies are the one or the other."""
@@ -112,6 +114,25 @@ class LossPolicies:
         if NameFilter(self.stop_topics).matches(topic):
             return True
         return self.defaults.get(key) == "stop" and not NameFilter(self.resume_topics).matches(topic)
+
+
+@dataclass(frozen=True)
+class RefusedPolicies:
+    """What to do with records that the target would refuse, or that Spark's source cannot read."""
+
+    default: RefusedPolicy = RefusedPolicy.HOLD
+    topics: Mapping[RefusedPolicy, tuple[str, ...]] = field(default_factory=dict)
+    """Source topics (patterns) with a policy of their own; where several match, `hold` wins, then `park`."""
+
+    def of(self, topic: str) -> RefusedPolicy:
+        """The policy of one source topic."""
+        found = (policy for policy in RefusedPolicy if NameFilter(self.topics.get(policy, ())).matches(topic))
+        return next(found, self.default)
+
+    @property
+    def parks(self) -> bool:
+        """Whether there may be a record to park."""
+        return self.default is RefusedPolicy.PARK or bool(self.topics.get(RefusedPolicy.PARK))
 
 
 @dataclass(frozen=True)
@@ -156,6 +177,7 @@ class FlowSettings:
     """Java producer properties of the offset-syncs producer, on top of the common ones of the cluster it writes to."""
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
     policies: LossPolicies = field(default_factory=LossPolicies)
+    refused: RefusedPolicies = field(default_factory=RefusedPolicies)
     state: StateSettings = field(default_factory=StateSettings)
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
@@ -179,9 +201,22 @@ class FlowSettings:
         return f"mm2-offset-map.{self.flow.source}.internal"
 
     @property
+    def quarantine_topic(self) -> str:
+        """Parked records on the target; a name of this form never flows (mirrormaker2.md section 1.5)."""
+        return f"mm2-quarantine.{self.flow.source}.internal"
+
+    @property
     def map_table(self) -> str:
         """The same as a Delta table, for SQL: a folder or URI; empty where none is wanted."""
-        return self.state.path and f"{self.state.path}/offset-map/{self.flow.source}/{self.flow.target}"
+        return self._table("offset-map")
+
+    @property
+    def loss_table(self) -> str:
+        """What was lost, as a Delta table beside it."""
+        return self._table("losses")
+
+    def _table(self, name: str) -> str:
+        return self.state.path and f"{self.state.path}/{name}/{self.flow.source}/{self.flow.target}"
 
 
 @dataclass(frozen=True)

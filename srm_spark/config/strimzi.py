@@ -6,9 +6,11 @@ replicas, resources) cannot be read from here; each such part is named in a warn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import yaml
+
+from srm_spark.config.spelling import did_you_mean
 
 KINDS = ("KafkaMirrorMaker2", "KafkaConnector")
 _CONNECTORS = ("sourceConnector", "checkpointConnector", "heartbeatConnector")
@@ -18,6 +20,13 @@ _PATTERNS = {
     "groupsPattern": "groups",
     "groupsExcludePattern": "groups.exclude",
 }
+_CLUSTER = ("alias", "bootstrapServers", "tls", "authentication", "config")
+_PODS = (
+    *("version", "replicas", "image", "connectCluster", "resources", "livenessProbe", "readinessProbe", "jvmOptions"),
+    *("jmxOptions", "logging", "clientRackInitImage", "rack", "metricsConfig", "tracing", "template"),
+    "externalConfiguration",
+)
+"""Parts of a KafkaMirrorMaker2 that say how its pods run."""
 _HEARTBEATS = ("emit.heartbeats.", "heartbeats.topic.")
 _ALIASES = ("sourceCluster", "targetCluster", "source", "target")
 
@@ -79,8 +88,10 @@ class Resources:
         for mirror in _items(child(spec, "mirrors")):
             self._mirror(mirror, _text(child(target, "alias")))
         for key, value in _pairs(spec):
-            if key not in ("clusters", "mirrors", "target", "connectCluster"):
+            if key in _PODS:
                 self._warn(value, f"spec.{key}", "ignored: it describes pods, and srm-spark runs on Spark")
+            elif key not in ("clusters", "mirrors", "target"):
+                self._unknown(value, f"spec.{key}", "a KafkaMirrorMaker2", ("clusters", "mirrors", "target", *_PODS))
 
     def _one_connector(self, spec: yaml.Node) -> None:
         """A connector of Connect: its `source.cluster.` and `target.cluster.` settings are those of the clusters."""
@@ -92,6 +103,9 @@ class Resources:
             self._add(f"{flow}.enabled", spec, "true")
             if (tasks := child(spec, "tasksMax")) is not None:
                 self._add(f"{flow}.tasks.max", tasks, _text(tasks))
+        for key, value in _pairs(spec):
+            if key not in ("config", "class") and (key != "tasksMax" or kind != "MirrorSourceConnector"):
+                self._warn(value, f"{flow}.{key}", "ignored: srm-spark runs no Connect tasks")
         for key, value in _pairs(config):
             side, _, rest = key.partition(".cluster.")
             if rest == "alias":
@@ -127,6 +141,13 @@ class Resources:
                     f"{alias}.{right}",
                     "is a secret of Kubernetes; mount it, name it in a second file, and give both files",
                 )
+        for key, value in _pairs(node):
+            if key not in _CLUSTER:
+                self._unknown(value, f"{alias}.{key}", "a cluster", _CLUSTER)
+
+    def _unknown(self, node: yaml.Node, key: str, where: str, known: Sequence[str]) -> None:
+        hint = did_you_mean(key.rpartition(".")[2], known)
+        self._warn(node, key, f"ignored: unknown in {where}{f'; {hint}' if hint else ''}")
 
     def _mirror(self, node: yaml.Node, target: str) -> None:
         inline = child(node, "source")
@@ -141,7 +162,7 @@ class Resources:
             elif key in _CONNECTORS:
                 self._connector(flow, key, value)
             elif key not in _ALIASES:
-                self._warn(value, f"{flow}.{key}", "ignored: unknown in a mirror")
+                self._unknown(value, f"{flow}.{key}", "a mirror", (*_PATTERNS, *_CONNECTORS, *_ALIASES))
 
     def _connector(self, flow: str, name: str, node: yaml.Node) -> None:
         for key, value in _pairs(node):
@@ -149,5 +170,7 @@ class Resources:
                 self._flatten(flow, value)
             elif key == "tasksMax" and name == "sourceConnector":
                 self._add(f"{flow}.tasks.max", value, _text(value))
-            else:
+            elif key in ("tasksMax", "autoRestart", "pause", "state", "version", "listOffsets", "alterOffsets"):
                 self._warn(value, f"{flow}.{name}.{key}", "ignored: srm-spark runs no Connect tasks")
+            else:
+                self._unknown(value, f"{flow}.{name}.{key}", "a connector", ("config", "tasksMax"))

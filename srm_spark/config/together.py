@@ -22,6 +22,7 @@ def check_together(
     for settings in flows:
         _checkpoints(sources, report, settings)
         _servers(sources, report, settings, clusters)
+        _one_cluster(sources, report, settings)
         if not settings.topics.include:
             reason = "SRM starts with an empty list" if dialect is Dialect.SRM else "the list is empty"
             place, key = _written(sources, settings.flow, "topics")
@@ -61,3 +62,12 @@ def _servers(sources: Sources, report: Report, settings: FlowSettings, clusters:
                 f"{settings.flow} reaches {cluster.alias} at other servers than {cluster.alias}.bootstrap.servers says;"
                 " both must belong to the same cluster",
             )
+
+
+def _one_cluster(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    """Copied by mistake, mostly; the copies get longer and longer names, or come back without end."""
+    source, target = settings.source, settings.target
+    if set(source.bootstrap_servers.split(",")) & set(target.bootstrap_servers.split(",")):
+        place = sources.place_of(f"{target.alias}.bootstrap.servers", "clusters")
+        message = f"{source.alias} has the same servers: {settings.flow} would copy a cluster into itself"
+        report.warn(place, f"{target.alias}.bootstrap.servers", message)

@@ -12,7 +12,7 @@ from pathlib import Path
 from srm_spark.config.load import load
 from srm_spark.doctor.clusters import CLUSTER_SECONDS, check_clusters
 from srm_spark.doctor.machine import check_machine
-from srm_spark.doctor.report import Finding, Health, failed, ok, unknown
+from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
 from srm_spark.errors import SrmError
 
 __all__ = ["Finding", "Health", "examine"]
@@ -37,6 +37,7 @@ def examine(
         return [*findings, _skipped()]
     names = ", ".join(str(flow.flow) for flow in loaded.settings.flows)
     findings.append(ok("configuration", f"{len(loaded.settings.flows)} flows: {names}"))
+    findings.extend(warned("configuration", str(warning)) for warning in loaded.report.warnings)
     try:
         return findings + check_clusters(loaded.settings, seconds)
     except SrmError as error:

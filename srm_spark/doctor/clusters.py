@@ -66,7 +66,7 @@ def _reached(cluster: ClusterSettings, reach: Reach | SrmError, flows: Sequence[
     high = [factor for factor in _factors(flows) if factor.alias == cluster.alias and factor.copies > reach.brokers]
     if high:
         wanted = ", ".join(f"{factor.key} = {factor.copies}" for factor in dict.fromkeys(high))
-        keys = ", ".join(f"-D {key}={reach.brokers}" for key in dict.fromkeys(factor.key for factor in high))
+        keys = " ".join(f"-D {key}={reach.brokers}" for key in dict.fromkeys(factor.key for factor in high))
         return failed(check, f"{brokers}, too few for {wanted}", f"add brokers, or {keys}")
     return ok(check, brokers)
 
@@ -79,6 +79,8 @@ def _factors(flows: Sequence[FlowSettings]) -> Iterator[_Factor]:
         if flow.syncs.enabled:
             holder = target if flow.syncs.on_target else flow.flow.source
             yield _Factor("offset-syncs.topic.replication.factor", holder, flow.syncs.replication_factor)
+        if flow.checkpoints.emit_enabled:
+            yield _Factor("checkpoints.topic.replication.factor", target, flow.checkpoints.replication_factor)
 
 
 def _check_flow(flow: FlowSettings, reached: Mapping[str, Reach | SrmError], seconds: float) -> Iterator[Finding]:

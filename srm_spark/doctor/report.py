@@ -10,6 +10,8 @@ class Health(Enum):
     """How a check ended."""
 
     OK = "ok"
+    WARNED = "warning"
+    """A driver works with this, but perhaps not as somebody meant it."""
     FAILED = "failed"
     UNKNOWN = "unknown"
     """It cannot be told from here without writing, or what it depends on failed."""
@@ -30,6 +32,11 @@ class Finding:
 def ok(check: str, found: str) -> Finding:
     """All is well."""
     return Finding(check, Health.OK, found)
+
+
+def warned(check: str, found: str) -> Finding:
+    """Worth a look."""
+    return Finding(check, Health.WARNED, found)
 
 
 def failed(check: str, found: str, remedy: str) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from srm_spark.errors import FlowError
 from srm_spark.kafka.cluster import Cluster
@@ -13,8 +13,18 @@ from srm_spark.model import TopicPartition
 class FollowedTopic:
     """One topic of one cluster, read from its beginning; opened at the first look."""
 
-    def __init__(self, cluster: Cluster, topic: str, role: str, error: type[FlowError], timeout: float) -> None:
-        """`error` is raised when it cannot be read to its end within `timeout` seconds."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        role: str,
+        error: type[FlowError],
+        timeout: float,
+        *,
+        partitions: Sequence[int] | None = None,
+    ) -> None:
+        """`error` is raised when it cannot be read to its end within `timeout` seconds; None takes all partitions."""
+        self._chosen = partitions
         self.topic = topic
         self._cluster = cluster
         self._role = role
@@ -39,8 +49,10 @@ class FollowedTopic:
         count = self._cluster.topics().get(self.topic, 0)
         if not count:
             raise self._error(
-                f"cluster {self._cluster.alias}: topic {self.topic} is gone; the next start of the flow creates it"
+                f"cluster {self._cluster.alias}: topic {self.topic} is not there: the flow has not run yet, or "
+                "somebody deleted it; the next start of the flow creates it"
             )
-        self._partitions = [TopicPartition(self.topic, number) for number in range(count)]
-        self._reader = ControlReader(self._cluster.settings, self.topic, range(count), self._role, self._error)
+        chosen = range(count) if self._chosen is None else self._chosen
+        self._partitions = [TopicPartition(self.topic, number) for number in chosen]
+        self._reader = ControlReader(self._cluster.settings, self.topic, chosen, self._role, self._error)
         return self._reader

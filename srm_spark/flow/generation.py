@@ -7,12 +7,14 @@ nothing depends on what Spark remembers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
 from srm_spark.flow.clusters import Ends
+from srm_spark.flow.progress import Position
 from srm_spark.flow.replicate import Assignment, Replication
+from srm_spark.flow.unreadable import unreadable
 from srm_spark.model import Hold, OffsetRange, TopicPartition
 from srm_spark.spark import SparkSession
 from srm_spark.spark.query import Query
@@ -56,6 +58,29 @@ class Generation:
     def stop(self, timeout: float) -> bool:
         """End with the batch in progress; False when that had to be interrupted."""
         return True if self._query is None else self._query.stop(timeout)
+
+
+def pass_unreadable(
+    session: SparkSession,
+    ends: Ends,
+    assignment: Assignment,
+    blocked: Mapping[TopicPartition, Hold],
+    is_owned: Callable[[], bool],
+) -> dict[TopicPartition, Hold]:
+    """Put records aside that Spark cannot read, all that a batch would come to, and copy what lies between them.
+
+    `blocked` is the first one of each partition; ends early when the flow is not owned any more. Returns what stands
+    still since. What is recorded has changed then.
+    """
+    configure(session, _sql_settings(ends, len(blocked)))
+    replication = Replication(ends.settings, assignment)
+    while blocked and is_owned():
+        before = {p: OffsetRange(replication.positions[p], hold.offset) for p, hold in blocked.items()}
+        replication.copy(session, {p: r for p, r in before.items() if r.end > r.start})
+        replication.put_aside(session, blocked, ends.source.end_offsets(blocked))
+        moved = {p: Position(replication.positions[p]) for p in blocked if replication.positions[p] > before[p].end}
+        blocked = unreadable(ends, moved)
+    return dict(replication.holds)
 
 
 def task_count(session: SparkSession, ends: Ends) -> int:

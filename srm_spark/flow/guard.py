@@ -1,7 +1,7 @@
-"""Whether the source is still what a batch takes it for: the same topic, and nothing deleted in front of us.
+"""Whether the source is still what a batch takes it for: the same topic and log, and nothing deleted in front of us.
 
 Spark reads on without a word when records vanish (`failOnDataLoss=false`, so that one topic cannot stop the others), so
-topic ids and log starts are compared before a batch, and log starts once more after it.
+topic ids, log ends, leader epochs and log starts are compared before a batch, and log starts once more after it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceChanged, SourceUnavailable
+from srm_spark.flow.agreement import differing_copies
+from srm_spark.flow.offset_map import Maps
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import Flow, Hold, OffsetRange, TopicPartition
+from srm_spark.kafka.limits import Route
+from srm_spark.model import Flow, Hold, Logs, Loss, LossCause, OffsetRange, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +26,7 @@ class Checked:
     """What can be replicated of the ranges that were to be."""
 
     ranges: dict[TopicPartition, OffsetRange]
-    lost: dict[TopicPartition, OffsetRange]
+    lost: dict[TopicPartition, Loss]
     """Deleted on the source before they were replicated; the partition goes on behind them."""
     holds: dict[TopicPartition, Hold]
     """The same where the policy is to stop."""
@@ -32,14 +35,20 @@ class Checked:
 class SourceGuard:
     """Checks the source topics of one generation."""
 
-    def __init__(self, settings: FlowSettings, topic_ids: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: FlowSettings, logs: Mapping[TopicPartition, Logs], routes: Mapping[str, Route]
+    ) -> None:
+        self.logs = dict(logs)
+        """What each partition's progress speaks of; epochs are the newest under which it was found to be true."""
+        self._topic_ids = {p.topic: found.topic_id for p, found in logs.items() if found.topic_id is not None}
         self._settings = settings
-        self._topic_ids = topic_ids
+        self._routes = routes
         self._source: Cluster | None = None
 
-    def before(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Checked:
-        """Check before a batch. Raises SourceChanged when a topic was created anew."""
+    def before(self, ranges: Mapping[TopicPartition, OffsetRange], maps: Maps) -> Checked:
+        """Check before a batch. Raises SourceChanged when a topic was created anew, or a log is not what it was."""
         self._compare_ids({partition.topic for partition in ranges})
+        self._compare_logs(ranges, maps)
         checked = Checked(dict(ranges), {}, {})
         for partition, first in self._cluster.first_offsets(ranges).items():
             start, end = ranges[partition]
@@ -49,25 +58,32 @@ class SourceGuard:
             if self._settings.policies.stops("source.truncated.policy", partition.topic):
                 checked.holds[partition] = truncated(start, first)
                 continue
-            report_loss(self._settings.flow, partition, OffsetRange(start, first))
-            checked.lost[partition] = OffsetRange(start, first)
+            checked.lost[partition] = Loss(OffsetRange(start, first))
+            report_loss(self._settings.flow, partition, checked.lost[partition])
             if first < end:
                 checked.ranges[partition] = OffsetRange(first, end)
         return checked
 
-    def after(self, starts: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, OffsetRange]:
-        """What was deleted while it was read, of gaps at the start of ranges; markers and compaction make gaps, too."""
+    def after(self, gaps: Mapping[TopicPartition, Iterable[OffsetRange]]) -> dict[TopicPartition, tuple[Loss, ...]]:
+        """What was deleted while it was read: gaps in front of where the log starts by now.
+
+        Markers, compaction and records that are not copied make gaps, too. Where the source deleted amid a batch,
+        nobody can tell them from lost records any more, and they are told as lost.
+        """
         lost = {}
-        for partition, first in self._cluster.first_offsets(starts).items() if starts else ():
-            gap = starts[partition]
-            if first > gap.start:
-                lost[partition] = OffsetRange(gap.start, min(first, gap.end))
-                report_loss(self._settings.flow, partition, lost[partition])
+        for partition, first in self._cluster.first_offsets(gaps).items() if gaps else ():
+            found = tuple(
+                Loss(OffsetRange(gap.start, min(first, gap.end))) for gap in gaps[partition] if gap.start < first
+            )
+            if found:
+                lost[partition] = found
+            for loss in found:
+                report_loss(self._settings.flow, partition, loss)
         return lost
 
     @property
     def _cluster(self) -> Cluster:
-        if self._source is None:
+        if self._source is None:  # late: it travels by pickle before
             settings = self._settings
             role = f"{settings.flow}|guard"
             timeout = settings.admin_timeout_seconds
@@ -84,6 +100,28 @@ class SourceGuard:
             what = "is gone" if changed[0] not in found else "was created anew"
             raise SourceChanged(f"flow {self._settings.flow}: topic {changed[0]} {what} on the source")
 
+    def _compare_logs(self, ranges: Mapping[TopicPartition, OffsetRange], maps: Maps) -> None:
+        """A new leader may lack records that the old one had: the last replicated one is compared with its copy."""
+        ends = self._cluster.log_ends(ranges)
+        for partition, end in ends.items():
+            seen = min(end.offset, ranges[partition].end)
+            if seen < ranges[partition].start:
+                raise SourceChanged(
+                    f"flow {self._settings.flow}: {partition} ends at offset {seen} on the source, before the position "
+                    f"{ranges[partition].start}"
+                )
+        new = {p: end.epoch for p, end in ends.items() if p in self.logs and end.epoch != self.logs[p].epoch}
+        positions = {partition: ranges[partition].start for partition in new}
+        differing = differing_copies(self._settings, self._routes, maps, positions)
+        if differing:
+            first = min(differing)
+            raise SourceChanged(
+                f"flow {self._settings.flow}: {first} has a new leader on the source, and the record in front of "
+                f"offset {positions[first]} is not the one that was replicated, or cannot be compared"
+            )
+        for partition, epoch in new.items():
+            self.logs[partition] = self.logs[partition]._replace(epoch=epoch)
+
 
 def truncated(start: int, first: int) -> Hold:
     """The hold of a partition whose next records were deleted."""
@@ -94,9 +132,15 @@ def truncated(start: int, first: int) -> Hold:
     )
 
 
-def report_loss(flow: Flow, partition: TopicPartition, lost: OffsetRange) -> None:
+def report_loss(flow: Flow, partition: TopicPartition, loss: Loss) -> None:
     """Say what is lost."""
-    log.error(
-        "flow=%s partition=%s offsets %s to %s are lost: the source deleted them before they were replicated",
-        *(flow, partition, lost.start, lost.end - 1),
-    )
+    where = "" if loss.target is None else f" (target offsets {loss.target.start} to {loss.target.end - 1})"
+    text = "flow=%s partition=%s offsets %s are lost: %s%s"
+    log.error(text, flow, partition, loss, _WHAT_HAPPENED[loss.cause], where)
+
+
+_WHAT_HAPPENED = {
+    LossCause.DELETED: "the source deleted them before they were replicated",
+    LossCause.DIVERGED: "they were replicated, and the source has none or other records there now",
+    LossCause.TARGET: "they were replicated, and their copies are gone on the target",
+}

@@ -27,8 +27,9 @@ class Holds:
         self.topics: dict[str, str] = {}
         """Source topic → why it has no usable remote topic."""
         self.partitions: dict[TopicPartition, Hold] = {}
-        self.suspects: set[TopicPartition] = set()
-        """Partitions that held a record which Spark cannot read; looked at again before each generation."""
+        self.suspects: dict[TopicPartition, int] = {}
+        """Partitions with records that Spark cannot read, and the offset of the newest one that was found; looked at
+        again before each generation."""
         self._before: dict[TopicPartition, Position] = {}
         self._retry_at = 0.0
 

@@ -1,4 +1,4 @@
-"""Keeps the table of a running flow's offset map (`srm_spark.state`) like the topic in which the map lies.
+"""Keeps the tables of a running flow (`srm_spark.state`) like the topic in which its offset map and its losses lie.
 
 Runs in a thread of its own, for the table is a convenience: whatever becomes of it, records flow on. The first write is
 that of the whole map, so a table that is lost, damaged or old is made anew; afterwards only what changed is written.
@@ -16,11 +16,11 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SrmError
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.map_rows import MapRow, RowChanges, row_changes, rows
-from srm_spark.model import TopicPartition
+from srm_spark.model import KeptLoss, TopicPartition
 from srm_spark.offset_map import PartitionMap
 from srm_spark.spark import SparkSession
 from srm_spark.spark.session import configure, is_local, lacks_delta, own_session, release
-from srm_spark.state import SETTINGS, OffsetMapTable, TableRow, first_line, own_folder
+from srm_spark.state import SETTINGS, LossTable, OffsetMapTable, TableRow, first_line, own_folder
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +41,8 @@ class MapTable:
         self._maps = maps
         self._written: dict[TopicPartition, PartitionMap] | None = None
         """What the table holds; None while that is not known."""
+        self._losses: list[KeptLoss] | None = None
+        """The same of the table of losses."""
         self._next_tidy = time.monotonic() + _TIDY_SECONDS
         self._failure: str | None = None
         self._stop = threading.Event()
@@ -90,10 +92,11 @@ class MapTable:
                 self._own = own_session(self._session)
                 configure(self._own, SETTINGS)
             self._round(OffsetMapTable(self._own, self._settings.flow, path))
+            self._write_losses(LossTable(self._own, self._settings.flow, self._settings.loss_table))
         except SrmError as error:  # nothing was written
             self._tell(str(error))
         except Exception as error:  # of Spark, of Delta, of a file system
-            self._written = None
+            self._written = self._losses = None
             if self._stop.is_set():
                 return False
             lacking = lacks_delta(self._session)
@@ -120,6 +123,7 @@ class MapTable:
             return
         before = self._written if self._written is not None and table.is_there() else None
         if before is None:
+            self._losses = None  # its folder may be gone, too
             if self._settings.state.is_default:
                 own_folder(self._settings.state.path)
             table.replace(_rows(now))
@@ -132,6 +136,13 @@ class MapTable:
         if time.monotonic() >= self._next_tidy:
             self._next_tidy = time.monotonic() + _TIDY_SECONDS
             table.tidy()
+
+    def _write_losses(self, table: LossTable) -> None:
+        with self._maps.lock:
+            now = list(self._maps.losses.values())
+        if now != self._losses and not self._stop.is_set():
+            table.replace(now)
+            self._losses = now
 
 
 _Maps = Mapping[TopicPartition, PartitionMap]

@@ -2,11 +2,13 @@
 
 A record here is one part (see `srm_spark.offset_map`): the key says which, the value is the same JSON as the header of
 a progress record. It is written before the progress that speaks of it, so progress never knows more than the map.
+Losses lie there as well (`srm_spark.losses`), each under a key of its own: nothing replaces them.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 
 from srm_spark.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
@@ -15,7 +17,8 @@ from srm_spark.errors import FlowError
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, Writer
-from srm_spark.model import ProgressDetail, TopicPartition
+from srm_spark.losses import decode_loss, loss_key, loss_value
+from srm_spark.model import KeptLoss, Logs, ProgressDetail, TopicPartition
 from srm_spark.offset_map import PartitionMap, split
 from srm_spark.translation import IntervalMap
 
@@ -37,6 +40,8 @@ class OffsetMaps:
         self._topic = FollowedTopic(cluster, topic, role, error, cluster.timeout)
         self.lock = threading.RLock()
         self.maps: dict[TopicPartition, PartitionMap] = {}
+        self.losses: dict[bytes, KeptLoss] = {}
+        """Key of the record → what was lost."""
 
     def refresh(self) -> None:
         """Take in what was written since the last call."""
@@ -44,8 +49,10 @@ class OffsetMaps:
             for record in self._topic.new_records():
                 key = decode_map_key(record.key)
                 if key is None:
-                    continue
-                if record.value is None:
+                    loss = decode_loss(record.key, record.value)
+                    if loss is not None:
+                        self.losses[record.key or b""] = loss
+                elif record.value is None:
                     self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
                 elif (detail := decode_progress_detail(record.value)) is not None:
                     self._put(key.partition, detail)
@@ -55,6 +62,7 @@ class OffsetMaps:
         with self.lock:
             self._topic.close()
             self.maps.clear()
+            self.losses.clear()
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         found = self.maps.get(partition)
@@ -72,6 +80,11 @@ class MapWriter:
         self._topic = settings.map_topic
         self._maps = {partition: found.copy() for partition, found in maps.items()}
         self._writer = writer
+
+    @property
+    def maps(self) -> Maps:
+        """What the topic holds, with what was added."""
+        return self._maps
 
     def write(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
         """Add what was replicated."""
@@ -108,8 +121,11 @@ class MapWriter:
             yield ControlRecord(self._topic, map_key(partition, start), None, partition=0)
         for part in change.put:
             yield self._record(partition, part, found.topic_id)
+        for loss in detail.lost:
+            key, value = loss_key(partition, detail.topic_id, loss), loss_value(loss, int(time.time() * 1000))
+            yield ControlRecord(self._topic, key, value, partition=0)
 
     def _record(self, partition: TopicPartition, part: IntervalMap, topic_id: str | None) -> ControlRecord:
-        value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), topic_id=topic_id)
+        value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), logs=Logs(topic_id))
         key = map_key(partition, part.source.start)
         return ControlRecord(self._topic, key, encode_progress_detail(value), partition=0)

@@ -22,11 +22,19 @@ class Done:
     """First source offset that is not done."""
     intervals: list[Interval] = field(default_factory=list)
     hold: Hold | None = None
+    refused: Hold | None = None
+    """The record at `end`, where it goes into quarantine instead of holding the partition."""
     bytes: int = 0
     zero_timestamps: int = 0
     latency_ms: int | None = None
     is_recorded: bool = False
     """Its progress was committed with its records."""
+
+    def gaps(self, start: int) -> list[OffsetRange]:
+        """Source offsets from `start` on that have no copy."""
+        starts = [start, *(interval.upstream_end for interval in self.intervals)]
+        ends = [*(interval.upstream for interval in self.intervals), self.end]
+        return [OffsetRange(first, end) for first, end in zip(starts, ends, strict=True) if first < end]
 
 
 @dataclass(frozen=True)
@@ -59,13 +67,15 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
 
 
 def _done(report: PartitionReport, reached: int) -> Done:
-    hold = report.hold
+    hold, refused = (None, report.hold) if report.is_parking else (report.hold, None)
     if report.failure is not None:
         hold = Hold(reached, report.failure) if report.failure.startswith(HOLDING_ERRORS) else None
+        refused = None
     return Done(
         reached,
         report.intervals,
         hold,
+        refused,
         report.bytes,
         report.zero_timestamps,
         report.latency_ms,

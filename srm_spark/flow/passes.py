@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from srm_spark.flow.outcome import Done
 from srm_spark.model import OffsetRange, TopicPartition
 
+PROBE = 10_000
+"""So many source offsets are enough to tell what a topic's records weigh."""
 UNBOUNDED = 2**31 - 1
 """The value with which Spark does not look at the bytes of an Arrow batch."""
 
@@ -29,8 +31,9 @@ class RecordSizes:
     def arrow_bounds(self, topics: Iterable[str], max_records: int, max_bytes: int) -> tuple[int, int]:
         """Records and bytes of one Arrow batch between Spark and Python.
 
-        Spark asks every column for its size after each record to keep a bound of bytes, which costs small records a
-        third of their time. So bytes are bound only until a pass has told what a record weighs, then records are.
+        Spark asks every column for its size after each record to keep a bound of bytes, and the nested one of headers
+        makes that ten times as dear as all the rest (engine.md section 1). So bytes are bound only for the first
+        records of a topic, which tell what they weigh; from then on records are.
         """
         weights = [self._bytes.get(topic) for topic in topics]
         known = [weight for weight in weights if weight is not None]
@@ -41,9 +44,19 @@ class RecordSizes:
     def affordable(
         self, ranges: Mapping[TopicPartition, OffsetRange], max_bytes: int
     ) -> Mapping[TopicPartition, OffsetRange]:
-        """The part of `ranges` that is about `max_bytes`, the same share of each; all while sizes are unknown."""
+        """The part of `ranges` that is about `max_bytes`, the same share of each.
+
+        Where topics are among them of which no record was seen yet, some of theirs come first, in a pass of their own.
+        """
+        unknown = {p: found for p, found in ranges.items() if p.topic not in self._bytes}
+        if unknown and sum(end - start for start, end in ranges.values()) > PROBE:
+            return _share(unknown, PROBE / sum(end - start for start, end in unknown.values()))
         total = sum((end - start) * self._bytes.get(p.topic, 0.0) for p, (start, end) in ranges.items())
         if total <= max_bytes:
             return ranges
-        share = max_bytes / total
-        return {p: OffsetRange(start, start + math.ceil((end - start) * share)) for p, (start, end) in ranges.items()}
+        return _share(ranges, max_bytes / total)
+
+
+def _share(ranges: Mapping[TopicPartition, OffsetRange], share: float) -> Mapping[TopicPartition, OffsetRange]:
+    part = min(1.0, share)
+    return {p: OffsetRange(start, start + math.ceil((end - start) * part)) for p, (start, end) in ranges.items()}

@@ -25,7 +25,7 @@ from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Writer
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import TransactionalWriter
-from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.model import UNKNOWN, Hold, Logs, Loss, ProgressDetail, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,14 @@ class Position:
     """First source offset that is not replicated yet."""
     target_end: int | None = None
     """Where the next record would lie on the target, if our own record says so."""
-    topic_id: str | None = None
+    logs: Logs = UNKNOWN
+    """Of which topics and epochs it was true."""
     hold: Hold | None = None
+
+    @property
+    def topic_id(self) -> str | None:
+        """Id of the source topic."""
+        return self.logs.topic_id
 
 
 @dataclass
@@ -48,8 +54,7 @@ class Totals:
     bytes: int = 0
     zero_timestamps: int = 0
     latency_ms: int | None = None
-    losses: dict[TopicPartition, tuple[OffsetRange, ...]] = field(default_factory=dict)
-    """Offsets that the source deleted before they were replicated."""
+    losses: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
 
 
 class ProgressTopic:
@@ -102,7 +107,7 @@ class ProgressTopic:
         detail = decode_progress_detail(record.headers.get(PROGRESS_HEADER))
         last = decode_progress_value(record.value)
         if detail is not None and record.value is not None and detail.source.end == (-1 if last is None else last) + 1:
-            self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.topic_id, detail.hold)
+            self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.logs, detail.hold)
             self._remember(key.partition, detail)
             self._totals.records += sum(interval.count for interval in detail.intervals)
             self._totals.bytes += detail.bytes

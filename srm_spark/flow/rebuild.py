@@ -6,7 +6,7 @@ is no match, and nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.offset_map import MapWriter, OffsetMaps, map_spec
 from srm_spark.flow.progress import ProgressTopic, ensure_topic, state_writer
+from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.kafka.claim import claim_group
 from srm_spark.kafka.groups import Groups
@@ -23,7 +24,7 @@ from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.offset_map import PartitionMap
-from srm_spark.tail import copies, match_logs, ours
+from srm_spark.tail import TailRecord, copies, match_logs, ours
 from srm_spark.translation import IntervalMap
 
 
@@ -46,6 +47,8 @@ class _Gap:
     remote: TopicPartition
     source: OffsetRange
     target: OffsetRange
+    parked: Set[int]
+    """Source offsets without a copy."""
 
 
 def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ...]:
@@ -61,17 +64,19 @@ def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ..
     ensure_topic(ends.target, map_spec(settings))
     maps = OffsetMaps(ends.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
     progress = ProgressTopic(settings, ends.target)
-    try:
-        maps.refresh()
-        progress.refresh()
-        return tuple(_rebuild(ends, maps.maps, progress, topics))
-    finally:
-        progress.close()
-        maps.close()
+    quarantine = Quarantine(settings, ends.target, f"{settings.flow}|rebuild-quarantine")
+    with closing(maps), closing(progress), closing(quarantine):
+        for topic in (maps, progress, quarantine):
+            topic.refresh()
+        return tuple(_rebuild(ends, maps.maps, progress, quarantine, topics))
 
 
 def _rebuild(
-    ends: Ends, maps: Mapping[TopicPartition, PartitionMap], progress: ProgressTopic, topics: NameFilter
+    ends: Ends,
+    maps: Mapping[TopicPartition, PartitionMap],
+    progress: ProgressTopic,
+    quarantine: Quarantine,
+    topics: NameFilter,
 ) -> Iterable[Rebuilt]:
     remote = RemoteTopics(ends)
     chosen = {topic: count for topic, count in remote.select().items() if topics.matches(topic)}
@@ -79,6 +84,7 @@ def _rebuild(
     partitions = [TopicPartition(topic, n) for topic, count in chosen.items() if topic in routes for n in range(count)]
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in partitions}
     here, there = ends.source.first_offsets(partitions), ends.target.first_offsets(remotes.values())
+    parked = quarantine.offsets(ids)
     writer = MapWriter(ends.settings, maps, state_writer(ends.settings, None))
     for partition in partitions:
         meet = _meet(maps.get(partition), progress, partition)
@@ -88,7 +94,7 @@ def _rebuild(
             continue
         source = OffsetRange(min(here.get(partition, 0), meet[0]), meet[0])
         target = OffsetRange(min(there.get(remotes[partition], 0), meet[1]), meet[1])
-        gap = _Gap(partition, remotes[partition], source, target)
+        gap = _Gap(partition, remotes[partition], source, target, parked.get(partition, frozenset()))
         yield _fill(ends, writer, gap, routes[partition.topic], ids.get(partition.topic))
 
 
@@ -108,8 +114,9 @@ def _fill(ends: Ends, writer: MapWriter, gap: _Gap, route: Route, topic_id: str 
     settings = ends.settings
     if gap.source.start == gap.source.end:
         return Rebuilt(gap.partition, gap.source)
-    source = read_range(settings.source, settings.consumer, gap.partition, gap.source, SourceUnavailable)
-    target = read_range(settings.target, {}, gap.remote, gap.target, TargetUnavailable)
+    there = read_range(settings.source, settings.consumer, gap.partition, gap.source, SourceUnavailable)
+    source: Iterator[TailRecord] = (record for record in there if record.offset not in gap.parked)
+    target: Iterator[TailRecord] = read_range(settings.target, {}, gap.remote, gap.target, TargetUnavailable)
     if settings.stamp is not None:
         source, target = copies(settings.stamp, gap.partition, source), ours(settings.stamp, gap.partition, target)
     match = match_logs(source, target, gap.source.end, keeps_timestamps=route.limits.keeps_timestamps)

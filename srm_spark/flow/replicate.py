@@ -9,6 +9,7 @@ judge     reports               → exact intervals (source range ↔ target ran
 map       intervals             → offset map                                                       flow.offset_map
 sync      intervals             → offset-syncs topic                                               flow.syncs
 commit    last source offset    → progress topic                                                   flow.progress
+park      what was refused      → quarantine; then map, sync, commit once more, behind it           flow.parking
 ```
 
 The order is the guarantee: what is recorded is on the target, progress never knows more than the map, and a crash
@@ -24,25 +25,36 @@ from pathlib import Path
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import TargetWriteFailed
+from srm_spark.errors import FlowError, TargetChanged, TargetWriteFailed
 from srm_spark.flow.guard import Checked, SourceGuard
 from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
+from srm_spark.flow.parking import Parking
 from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter, state_writer
 from srm_spark.flow.syncs import SyncWriter
+from srm_spark.flow.unreadable import fixed_rows
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.reports import REPORT_SCHEMA, PartitionReport, read_report
+from srm_spark.kafka.reports import REPORT_SCHEMA, TARGET_CHANGED, PartitionReport, read_report
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import Recording
 from srm_spark.kafka.writer import WriteTask
-from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.model import (
+    UNKNOWN,
+    Hold,
+    Logs,
+    Loss,
+    OffsetRange,
+    ProgressDetail,
+    RefusedPolicy,
+    TopicPartition,
+)
 from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.offsets import batch_ends
-from srm_spark.spark.source import bounded
+from srm_spark.spark.source import bounded, given
 from srm_spark.spark.write import run
 
 log = logging.getLogger(__name__)
@@ -55,7 +67,8 @@ class Assignment:
     starts: Mapping[TopicPartition, Position]
     """Every partition that is read, and from where."""
     routes: Mapping[str, Route]
-    topic_ids: Mapping[str, str]
+    logs: Mapping[TopicPartition, Logs]
+    """Of which topics and epochs that is true."""
     syncs_topic: str
     tasks: int
     """Most Spark tasks per batch."""
@@ -91,7 +104,7 @@ class Replication:
         starts = self.assignment.starts
         self._positions = {partition: start.next_offset for partition, start in starts.items()}
         self._target_ends = {partition: start.target_end for partition, start in starts.items()}
-        self._guard = SourceGuard(self.settings, self.assignment.topic_ids)
+        self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
         if self.assignment.term is not None:
             sizes = (route.limits.batch_bytes for route in self.assignment.routes.values())
             self._batch_bytes = min(sizes, default=None)
@@ -100,8 +113,9 @@ class Replication:
         """Replicate what Spark gives as one micro-batch."""
         assert self.checkpoint is not None
         ends = batch_ends(self.checkpoint, batch_id)
-        ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end > self._positions[p]}
-        checked = self._guard.before({p: r for p, r in ranges.items() if p not in self._holds})
+        ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end != self._positions[p]}
+        maps = self.assignment.maps if self._maps is None else self._maps.maps
+        checked = self._guard.before({p: r for p, r in ranges.items() if p not in self._holds}, maps)
         self._pass_over(checked)
         self._replicate(frame, checked.ranges)
 
@@ -110,21 +124,41 @@ class Replication:
         if ranges:
             self._replicate(self._read(session, ranges), ranges)
 
+    def put_aside(
+        self, session: SparkSession, found: Mapping[TopicPartition, Hold], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Pass records that Spark cannot read by the policy of their topic, where everything before them is done.
+
+        `ends` is where the source partitions end.
+        """
+        ranges = {
+            partition: OffsetRange(hold.offset, ends[partition])
+            for partition, hold in found.items()
+            if partition in ends and self._positions[partition] == hold.offset and partition not in self._holds
+        }
+        policies = {partition: self.assignment.routes[partition.topic].policy for partition in ranges}
+        self._park({p: (r, None) for p, r in ranges.items() if policies[p] is RefusedPolicy.PARK})
+        for partition, offsets in ranges.items():
+            if policies[partition] is RefusedPolicy.FIX:
+                self._copy_fixed(session, partition, offsets)
+
+    @property
+    def holds(self) -> Mapping[TopicPartition, Hold]:
+        """Partitions that stand still."""
+        return self._holds
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """First source offset that is not replicated, of each partition."""
+        return self._positions
+
     def _replicate(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """Replicate `ranges`, which `frame` reads, in passes of about `batch.max.bytes`."""
         ends = {partition: offsets.end for partition, offsets in ranges.items()}
         while ranges:
             part = self._sizes.affordable(ranges, self.settings.batch.max_bytes)
             source = frame if part == ranges else self._read(frame.sparkSession, part)
-            outcome = judge(part, self._write(source, part))
-            self._record(outcome)
-            self._sizes.learn(outcome.done)
-            if outcome.failures:
-                partition, reason = next(iter(outcome.failures.items()))
-                raise TargetWriteFailed(
-                    f"flow {self.settings.flow}: {len(outcome.failures)} partitions could not be written, first "
-                    f"{partition} at offset {self._positions[partition]}: {reason}"
-                )
+            self._pass(source, part, ends)
             ranges = {
                 partition: OffsetRange(self._positions[partition], ends[partition])
                 for partition in ranges
@@ -132,6 +166,26 @@ class Replication:
             }
             if ranges:
                 frame = self._read(frame.sparkSession, ranges)
+
+    def _pass(
+        self, frame: DataFrame, part: Mapping[TopicPartition, OffsetRange], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Write `part`, which `frame` reads, and record what came of it; `ends` is how far refused records may go."""
+        outcome = judge(part, self._write(frame, part))
+        self._record(outcome)
+        self._sizes.learn(outcome.done)
+        if outcome.failures:
+            raise self._failure(outcome.failures)
+        refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
+        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.reason) for p, hold in refused.items()})
+
+    def _failure(self, failures: Mapping[TopicPartition, str]) -> FlowError:
+        changed = next((p for p, reason in failures.items() if reason.startswith(TARGET_CHANGED)), None)
+        partition = changed or next(iter(failures))
+        return (TargetWriteFailed if changed is None else TargetChanged)(
+            f"flow {self.settings.flow}: {len(failures)} partitions could not be written, first "
+            f"{partition} at offset {self._positions[partition]}: {failures[partition]}"
+        )
 
     def _read(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> DataFrame:
         return bounded(session, spark_kafka_options(self.settings.source, self.settings.consumer), ranges)
@@ -149,7 +203,9 @@ class Replication:
             max_bytes=max(1, 2 * settings.batch.max_bytes // tasks),
             timeout=timeout,
             stamp=settings.stamp,
+            target_ends={partition: self._target_ends[partition] for partition in ranges},
             recording=self._recording(ranges),
+            in_loop=settings.batch.in_loop,
         )
         batch = settings.batch
         bounds = self._sizes.arrow_bounds(topics, batch.arrow_max_records, batch.arrow_max_bytes)
@@ -161,7 +217,6 @@ class Replication:
         settings, term = self.settings, self.assignment.term
         if term is None:
             return None
-        topics = {partition.topic for partition in ranges}
         return Recording(
             term,
             settings.connector_name,
@@ -169,48 +224,67 @@ class Replication:
             settings.progress_topic,
             ranges,
             {partition: self._target_ends[partition] for partition in ranges},
-            {topic: found for topic, found in self.assignment.topic_ids.items() if topic in topics},
+            {partition: self._guard.logs[partition] for partition in ranges},
             dict(self._writers),
         )
 
     def _pass_over(self, checked: Checked) -> None:
         """Record what the source has deleted in front of us, and what is held for it."""
-        details = {p: self._detail(p, Done(lost.end), (lost,)) for p, lost in checked.lost.items()}
+        details = {p: self._detail(p, Done(lost.offsets.end), (lost,)) for p, lost in checked.lost.items()}
         details.update((p, self._detail(p, Done(hold.offset, hold=hold), ())) for p, hold in checked.holds.items())
         if details:
             self._commit(details)
 
+    def _copy_fixed(self, session: SparkSession, partition: TopicPartition, offsets: OffsetRange) -> None:
+        rows = fixed_rows(self.settings, partition, offsets, self.assignment.routes[partition.topic].limits)
+        if rows:
+            end = rows[-1][2] + 1
+            self._pass(given(session, rows), {partition: OffsetRange(offsets.start, end)}, {partition: end})
+
+    def _park(self, found: Mapping[TopicPartition, tuple[OffsetRange, str | None]]) -> None:
+        """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""
+        if not found:
+            return
+        assignment = self.assignment
+        ids = {p.topic: logs.topic_id for p, logs in self._guard.logs.items() if logs.topic_id is not None}
+        parking = Parking(self.settings, assignment.routes, ids, self._state_writer())
+        passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
+        self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
+
     def _record(self, outcome: Outcome) -> None:
         lost = self._guard.after(self._gaps(outcome))
         self._commit(
-            {p: self._detail(p, done, (lost[p],) if p in lost else ()) for p, done in outcome.done.items()},
+            {p: self._detail(p, done, lost.get(p, ())) for p, done in outcome.done.items()},
             recorded={partition for partition, done in outcome.done.items() if done.is_recorded},
         )
 
-    def _gaps(self, outcome: Outcome) -> dict[TopicPartition, OffsetRange]:
-        """Offsets without a record at the start of what was done."""
-        firsts = {p: done.intervals[0].upstream if done.intervals else done.end for p, done in outcome.done.items()}
-        return {p: OffsetRange(self._positions[p], first) for p, first in firsts.items() if first > self._positions[p]}
+    def _gaps(self, outcome: Outcome) -> dict[TopicPartition, list[OffsetRange]]:
+        """Offsets without a record in what was done."""
+        return {p: gaps for p, done in outcome.done.items() if (gaps := done.gaps(self._positions[p]))}
 
-    def _detail(self, partition: TopicPartition, done: Done, lost: tuple[OffsetRange, ...]) -> ProgressDetail:
+    def _detail(self, partition: TopicPartition, done: Done, lost: tuple[Loss, ...]) -> ProgressDetail:
         ends = self._target_ends
         return ProgressDetail(
             source=OffsetRange(self._positions[partition], done.end),
             target_end=done.intervals[-1].downstream_end if done.intervals else ends[partition],
             intervals=tuple(done.intervals),
             hold=done.hold,
-            topic_id=self.assignment.topic_ids.get(partition.topic),
+            logs=self._guard.logs.get(partition, UNKNOWN),
             bytes=done.bytes,
             latency_ms=done.latency_ms,
             zero_timestamps=done.zero_timestamps,
             lost=lost,
         )
 
+    def _state_writer(self) -> Writer:
+        self._writer = self._writer or state_writer(self.settings, self.assignment.term)
+        return self._writer
+
     def _commit(
         self, details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition] = frozenset()
     ) -> None:
         """Record what was replicated; progress of `recorded` partitions was committed with their records."""
-        writer = self._writer = self._writer or state_writer(self.settings, self.assignment.term)
+        writer = self._state_writer()
         self._maps = self._maps or MapWriter(self.settings, self.assignment.maps, writer)
         self._maps.write(details)
         if self.settings.syncs.enabled:
@@ -239,5 +313,5 @@ def unrecorded(
         detail = details[partition]
         if detail.lost:
             end = OffsetRange(detail.source.end, detail.source.end)
-            left[partition] = ProgressDetail(end, detail.target_end, (), detail.hold, detail.topic_id, lost=detail.lost)
+            left[partition] = ProgressDetail(end, detail.target_end, (), detail.hold, detail.logs, lost=detail.lost)
     return left

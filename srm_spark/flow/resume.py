@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
@@ -18,11 +18,11 @@ from srm_spark.flow.progress import Position, record
 from srm_spark.flow.starts import Starts
 from srm_spark.flow.sync_history import newest_syncs
 from srm_spark.kafka.limits import Route
-from srm_spark.kafka.records import read_range
+from srm_spark.kafka.records import first_timestamps, read_range
 from srm_spark.kafka.reports import FOREIGN_WRITER
 from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
-from srm_spark.tail import TailMatch, copies, match_tail, ours
+from srm_spark.tail import TailMatch, TailRecord, copies, match_tail, ours
 
 log = logging.getLogger(__name__)
 
@@ -48,39 +48,44 @@ def take_in_tails(
     ends: Ends,
     starts: Starts,
     routes: Mapping[str, Route],
-    ids: Mapping[str, str],
     maps: Maps,
     *,
     term: Term | None,
     is_unclean: bool,
+    parked: Mapping[TopicPartition, Set[int]],
 ) -> None:
-    """Move start positions behind what has landed. After an unclean end the target must stand still first."""
+    """Move start positions behind what has landed. After an unclean end the target must stand still first.
+
+    Source offsets that are `parked` have no copy.
+    """
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
-    tails = _tails(ends, starts, remotes, ends.target.end_offsets(remotes.values()))
+    tails = _tails(ends, starts, remotes, starts.target_ends)
     if (tails or is_unclean) and term is None:  # older writers are fenced otherwise
-        tails = _tails(ends, starts, remotes, _settled(ends, remotes))
+        tails = _tails(ends, starts, remotes, settled(ends, remotes))
     if not tails:
         return
     source_ends = ends.source.end_offsets([tail.partition for tail in tails])
     details = {}
     for tail in tails:
         start = starts.positions[tail.partition]
-        match = _match(ends, tail, source_ends.get(tail.partition, 0), routes[tail.partition.topic])
+        source_end, aside = source_ends.get(tail.partition, 0), parked.get(tail.partition, frozenset())
+        match = _match(ends, tail, source_end, routes[tail.partition.topic], aside)
         verdict = _verdict(ends, tail, start, match)
         if isinstance(verdict, Hold):
             starts.held[tail.partition] = verdict
             del starts.positions[tail.partition]
             starts.new.discard(tail.partition)
             continue
+        begin = min(tail.source_start, starts.begin(tail.partition))
         starts.positions[tail.partition] = verdict
         starts.new.discard(tail.partition)
         is_known = tail.is_ours or match.foreign is None
         details[tail.partition] = ProgressDetail(
-            source=OffsetRange(tail.source_start if is_known else verdict.next_offset, verdict.next_offset),
+            source=OffsetRange(begin if is_known else verdict.next_offset, verdict.next_offset),
             target_end=verdict.target_end,
             intervals=tuple(match.intervals) if is_known else (),
-            topic_id=ids.get(tail.partition.topic),
-            lost=(starts.lost[tail.partition],) if tail.partition in starts.lost else (),
+            logs=starts.logs[tail.partition],
+            lost=starts.lost.get(tail.partition, ()),
         )
     record(ends.settings, maps, details, term)
 
@@ -128,21 +133,10 @@ def _tails(
             if end > 0:
                 guesses.append(partition)
         elif end > start.target_end:
-            first = starts.lost[partition].start if partition in starts.lost else start.next_offset
+            deleted = starts.deleted(partition)
+            first = start.next_offset if deleted is None else deleted.start
             tails.append(_Tail(partition, remote, first, OffsetRange(start.target_end, end), is_ours=True))
-        elif end < start.target_end:
-            _target_changed(ends, starts, partition, f"{remote} ends at offset {end}, recorded was {start.target_end}")
     return tails + _guessed(ends, starts, guesses, remotes, target_ends)
-
-
-def _target_changed(ends: Ends, starts: Starts, partition: TopicPartition, what: str) -> None:
-    what = f"{what}: it was truncated or created anew, what is gone there is not copied again"
-    if ends.settings.policies.stops("target.changed.policy", partition.topic):
-        start = starts.positions.pop(partition)
-        reason = f"{what}; set target.changed.policy=resume to go on behind it"
-        starts.held[partition] = Hold(start.next_offset, reason)
-    else:
-        log.error("flow=%s partition=%s %s", ends.settings.flow, partition, what)
 
 
 def _guessed(
@@ -152,7 +146,11 @@ def _guessed(
     remotes: Mapping[TopicPartition, TopicPartition],
     target_ends: Mapping[TopicPartition, int],
 ) -> list[_Tail]:
-    """Tails of partitions whose target end was never recorded: from the newest offset sync, else from both starts."""
+    """Tails of partitions whose target end was never recorded.
+
+    From the newest offset sync; without one from the last record that MirrorMaker 2 says it has replicated; where
+    nothing is recorded, from both starts.
+    """
     if not partitions:
         return []
     syncs = newest_syncs(ends)
@@ -170,14 +168,36 @@ def _guessed(
                 "flow=%s partition=%s no progress is recorded: comparing %s", ends.settings.flow, partition, remote
             )
             tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
+        elif partition not in starts.new and starts.positions[partition].next_offset > 0:
+            pair = _same_time(ends, partition, remote, starts.positions[partition].next_offset - 1)
+            if pair is not None and pair[1] < end:
+                tails.append(_Tail(partition, remote, pair[0], OffsetRange(pair[1], end), is_ours=False))
     return tails
 
 
-def _match(ends: Ends, tail: _Tail, source_end: int, route: Route) -> TailMatch:
+def _same_time(ends: Ends, partition: TopicPartition, remote: TopicPartition, offset: int) -> tuple[int, int] | None:
+    """Source and target offset of one record, by the timestamp of the source record at `offset`, which was copied.
+
+    The first record that is not older is the same one on both sides, in whichever order timestamps are.
+    """
+    settings = ends.settings
+    ranges = {partition: OffsetRange(offset, offset + 1)}
+    asked = (settings.source, settings.consumer, ranges, SourceUnavailable, settings.admin_timeout_seconds)
+    timestamp = first_timestamps(*asked).get(partition)
+    if timestamp is None:
+        return None
+    here = ends.source.offsets_since([partition], timestamp).get(partition)
+    there = ends.target.offsets_since([remote], timestamp).get(remote)
+    return None if here is None or there is None else (here, there)
+
+
+def _match(ends: Ends, tail: _Tail, source_end: int, route: Route, parked: Set[int]) -> TailMatch:
     settings = ends.settings
     source_range = OffsetRange(tail.source_start, source_end)
-    source = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
-    target = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
+    found = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
+    # Behind our own progress nothing is parked: progress stands before the record while that is done.
+    source: Iterator[TailRecord] = (r for r in found if tail.is_ours or r.offset not in parked)
+    target: Iterator[TailRecord] = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
     if settings.stamp is not None:
         source, target = copies(settings.stamp, tail.partition, source), ours(settings.stamp, tail.partition, target)
     return match_tail(
@@ -209,7 +229,7 @@ def _has_moved(
     return False
 
 
-def _settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
+def settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
     """The target's ends once they stand still, so that no old writer is left."""
     deadline = time.monotonic() + _SETTLE_SECONDS
     found = ends.target.end_offsets(remotes.values())

@@ -6,32 +6,36 @@ Ends by an exception when something failed, and in peace when it is told to stop
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged, TargetUnavailable
+from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged, TargetChanged, TargetUnavailable
+from srm_spark.flow.causes import denied_topics, first_cause
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.consumers import ConsumerGroups
 from srm_spark.flow.factors import factors_too_large
-from srm_spark.flow.generation import Generation, task_count
+from srm_spark.flow.generation import Generation, pass_unreadable, task_count
 from srm_spark.flow.holds import Holds
+from srm_spark.flow.identity import check_copies
+from srm_spark.flow.known_topics import KnownTopics
 from srm_spark.flow.map_table import MapTable
 from srm_spark.flow.offset_map import OffsetMaps, map_spec
-from srm_spark.flow.progress import ProgressTopic, ensure_topic
+from srm_spark.flow.progress import Position, ProgressTopic, ensure_topic
+from srm_spark.flow.quarantine import Quarantine, quarantine_spec
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import take_in_tails
 from srm_spark.flow.retention import MapRetention
-from srm_spark.flow.starts import find_starts, record_new, unreadable
+from srm_spark.flow.starts import find_starts, record_new
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.terms import begin_term, complete_map
 from srm_spark.flow.topics import RemoteTopics
+from srm_spark.flow.unreadable import unreadable
 from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.cluster import TopicSpec
-from srm_spark.model import OffsetRange
+from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.spark import SparkSession
 
 log = logging.getLogger(__name__)
@@ -43,10 +47,10 @@ _GROUPS_SECONDS = 10.0
 """How long a clean stop waits for a call about consumer groups; one that comes late does no harm."""
 _TABLE_SECONDS = 10.0
 """How long it waits for a write to the table; one that is cut off leaves the table as it was."""
+_LAG_SECONDS = 5.0
+"""How old the lag in the status may be, however seldom topics are looked for."""
 _DEBOUNCE_SECONDS = 1.0
 """Topics are often created several at a time: one new generation for all of them."""
-_IDS_PER_LOOK = 500
-"""Topic ids are compared in slices, so that 10 000 topics do not cost a burst of requests at every look."""
 
 
 class FlowRun:
@@ -74,6 +78,7 @@ class FlowRun:
         self._progress = ProgressTopic(settings, self._ends.target)
         role = f"{settings.flow}|offset-map"
         self._maps = OffsetMaps(self._ends.target, settings.map_topic, role, TargetUnavailable)
+        self._quarantine = Quarantine(settings, self._ends.target, f"{settings.flow}|quarantine")
         self._claim = Claim(settings.flow, self._ends.target, settings.progress_topic, self._stop_generation)
         self._groups = ConsumerGroups(self._ends, self._maps)
         self._retention = MapRetention(self._ends, self._maps)
@@ -81,9 +86,8 @@ class FlowRun:
         self._generation: Generation | None = None
         self._topics: dict[str, int] = {}
         self._unseen: str | None = None
-        self._topic_ids: dict[str, str] = {}
-        self._next_look = 0.0
-        self._ids_looked_at = 0
+        self._known = KnownTopics(self._ends)
+        self._next_look = self._next_lag = 0.0
 
     def __enter__(self) -> FlowRun:
         return self
@@ -102,6 +106,7 @@ class FlowRun:
             self._table.join(_TABLE_SECONDS if kind is None else 0.0)
             self._progress.close()
             self._maps.close()
+            self._quarantine.close()
             self._claim.release()
 
     def until_stopped(self) -> None:
@@ -114,6 +119,8 @@ class FlowRun:
         if not self._own():
             return
         ensure_topic(self._ends.target, map_spec(self._settings))
+        if self._settings.refused.parks:
+            ensure_topic(self._ends.target, quarantine_spec(self._settings))
         if self._settings.syncs.enabled:
             factor = self._settings.syncs.replication_factor
             spec = TopicSpec(self._ends.syncs_topic, 1, factor, {"cleanup.policy": "compact"})
@@ -140,8 +147,7 @@ class FlowRun:
         return False
 
     def _tick(self) -> None:
-        if not self._claim.is_held():
-            raise ClaimLost(f"flow {self._settings.flow}: the claim (group {self._claim.group}) is lost")
+        self._check_claim()
         failure = self._generation.failure() if self._generation is not None else None
         if failure is not None:
             self._recover(failure)
@@ -154,6 +160,12 @@ class FlowRun:
         elif now >= self._next_look:
             self._next_look = now + self._settings.topics.refresh_seconds
             self._look(now)
+        elif now >= self._next_lag:
+            self._show_lag()
+
+    def _check_claim(self) -> None:
+        if not self._claim.is_held():
+            raise ClaimLost(f"flow {self._settings.flow}: the claim (group {self._claim.group}) is lost")
 
     def _look(self, now: float) -> None:
         """Look whether the set of partitions should be another one."""
@@ -169,6 +181,20 @@ class FlowRun:
 
     def _start_generation(self) -> None:
         self._stop_generation()
+        assignment, blocked = self._assignment()
+        while passable := {
+            p: hold for p, hold in blocked.items() if assignment.routes[p.topic].policy is not RefusedPolicy.HOLD
+        }:
+            stand_still = pass_unreadable(self._session, self._ends, assignment, passable, self._claim.is_held)
+            self._check_claim()
+            self._holds.partitions.update(stand_still)
+            assignment, blocked = self._assignment()  # positions and map are others now
+        self._generation = Generation(self._session, self._ends, assignment, blocked)
+        self._holds.partitions.update(blocked)
+        self._show_lag()
+
+    def _assignment(self) -> tuple[Assignment, dict[TopicPartition, Hold]]:
+        """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
         term = begin_term(self._ends, self._claim, tasks)
         self._progress.refresh()
@@ -177,14 +203,22 @@ class FlowRun:
             self._maps.refresh()
         self._topics = self._remote.select()
         self._unseen = self._remote.unseen(self._topics)
-        prepared = self._remote.prepare(self._topics)
+        positions = self._progress.positions
+        copied = {partition.topic for partition, known in positions.items() if known.logs.remote_id is not None}
+        prepared = self._remote.prepare(self._topics, copied)
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
-        self._topic_ids = self._ends.source.topic_ids(flowing)
-        starts = find_starts(self._ends, self._progress, flowing, self._topic_ids)
-        routes, ids = prepared.routes, self._topic_ids
-        take_in_tails(self._ends, starts, routes, ids, self._maps.maps, term=term, is_unclean=self._is_unclean)
+        routes, ids = prepared.routes, self._ends.source.topic_ids(flowing)
+        starts = find_starts(self._ends, self._progress, flowing, ids)
+        check_copies(self._ends, starts, routes, self._maps.maps)
+        self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
+        take_in_tails(
+            *(self._ends, starts, routes, self._maps.maps),
+            term=term,
+            is_unclean=self._is_unclean,
+            parked=self._parked().offsets(ids),
+        )
         self._is_unclean = False
-        record_new(self._ends, starts, routes, ids, self._maps.maps, term=term)
+        record_new(self._ends, starts, routes, self._maps.maps, term=term)
         self._holds.topics = dict(prepared.held)
         self._holds.partitions.update(starts.held)
         positions = {p: start for p, start in starts.positions.items() if p not in self._holds.partitions}
@@ -195,15 +229,13 @@ class FlowRun:
         assignment = Assignment(
             starts=positions,
             routes=routes,
-            topic_ids=ids,
+            logs=starts.logs,
             syncs_topic=self._ends.syncs_topic,
             tasks=tasks,
             term=term,
             maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )
-        self._generation = Generation(self._session, self._ends, assignment, blocked)
-        self._holds.partitions.update(blocked)
-        self._show_lag()
+        return assignment, blocked
 
     def _stop_generation(self, seconds: float = STOP_SECONDS) -> None:
         if self._generation is not None:
@@ -213,34 +245,48 @@ class FlowRun:
             self._generation = None
 
     def _recover(self, failure: str) -> None:
-        """Go on after a failure that another start position mends; anything else fails the run."""
+        """Go on after a failure that other partitions or start positions mend; anything else fails the run."""
         self._is_unclean = True  # the failure cut off the other tasks of the batch
-        if SourceChanged.__name__ in failure:
-            log.warning("flow=%s %s", self._settings.flow, first_cause(failure, self._settings.flow.source))
-            self._start_generation()
-            return
-        assert self._generation is not None  # a record whose timestamp Spark cannot hold fails the query
-        found = unreadable(self._ends, self._generation.assignment.starts) if "overflow" in failure else {}
-        if not found.keys() - self._holds.suspects:
-            raise FlowError(f"flow {self._settings.flow}: {first_cause(failure, self._settings.flow.source)}")
+        flow = self._settings.flow
+        cause = first_cause(failure, flow.source)
+        if SourceChanged.__name__ in failure or TargetChanged.__name__ in failure:
+            log.warning("flow=%s %s", flow, cause)
+        elif not self._hold_denied(failure, cause) and not self._suspect_unreadable(failure):
+            raise FlowError(f"flow {flow}: {cause}")
+        self._start_generation()
+
+    def _positions(self) -> dict[TopicPartition, Position]:
+        """Where the partitions of the generation that ended stand now."""
+        assert self._generation is not None
+        self._progress.refresh()
+        return {p: self._progress.positions.get(p, start) for p, start in self._generation.assignment.starts.items()}
+
+    def _hold_denied(self, failure: str, cause: str) -> bool:
+        """Hold the topics that Spark may not read; whether there are any."""
+        topics = denied_topics(failure)
+        found = {p: Hold(start.next_offset, cause) for p, start in self._positions().items() if p.topic in topics}
         for partition, hold in found.items():
             log.warning(
                 "flow=%s partition=%s held at offset %s: %s", self._settings.flow, partition, hold.offset, hold.reason
             )
-        self._holds.suspects.update(found)
-        self._start_generation()
+        self._holds.partitions.update(found)
+        self._holds.postpone(time.monotonic())
+        return bool(found)
+
+    def _suspect_unreadable(self, failure: str) -> bool:
+        """Remember where a record lies that Spark cannot read; whether there is a new one."""
+        found = unreadable(self._ends, self._positions()) if "overflow" in failure else {}
+        known = self._holds.suspects
+        new = {partition: hold for partition, hold in found.items() if known.get(partition) != hold.offset}
+        for partition, hold in new.items():
+            log.warning(
+                "flow=%s partition=%s at offset %s: %s", self._settings.flow, partition, hold.offset, hold.reason
+            )
+        known.update({partition: hold.offset for partition, hold in new.items()})
+        return bool(new)
 
     def _has_changed(self) -> bool:
-        return self._remote.select() != self._topics or self._is_recreated()
-
-    def _is_recreated(self) -> bool:
-        names = sorted(self._topic_ids)
-        if self._ids_looked_at >= len(names):
-            self._ids_looked_at = 0
-        part = names[self._ids_looked_at : self._ids_looked_at + _IDS_PER_LOOK]
-        self._ids_looked_at += _IDS_PER_LOOK
-        now = self._ends.source.topic_ids(part)
-        return any(now.get(name) != self._topic_ids[name] for name in part)
+        return self._remote.select() != self._topics or self._known.is_changed()
 
     def _count(self) -> None:
         self._progress.refresh()
@@ -254,10 +300,16 @@ class FlowRun:
                 bytes=new.bytes,
                 zero_timestamps=new.zero_timestamps,
                 latency_ms=new.latency_ms,
-                losses={str(partition): _ranges(lost) for partition, lost in new.losses.items()},
+                losses={str(partition): ", ".join(map(str, lost)) for partition, lost in new.losses.items()},
             )
 
+    def _parked(self) -> Quarantine:
+        if self._settings.refused.parks:
+            self._quarantine.refresh()
+        return self._quarantine
+
     def _show_lag(self) -> None:
+        self._next_lag = time.monotonic() + _LAG_SECONDS
         positions = self._progress.positions
         ends = self._ends.source.end_offsets(
             p for p in positions if p.topic in self._topics and p.partition < self._topics[p.topic]
@@ -269,26 +321,6 @@ class FlowRun:
             partitions=sum(self._topics.values()),
             lag_records=sum(max(0, end - positions[p].next_offset) for p, end in ends.items()),
             held=self._holds.describe(),
+            parked=self._parked().describe(),
             consumers=self._groups.report,
         )
-
-
-def _ranges(lost: Iterable[OffsetRange]) -> str:
-    return ", ".join(f"{start} to {end - 1}" for start, end in lost)
-
-
-_DENIED = re.compile(r"Not authorized to access (topics?|group): \[?([^\]\s]+)\]?")
-
-
-def first_cause(failure: str, source: str) -> str:
-    """The line of a Spark error that says most: the innermost error of ours, else the first line."""
-    lines = [line.strip() for line in failure.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("srm_spark.errors.")]
-    inner = [line.partition(": ")[2] for line in lines if line.startswith("Caused by: ")]
-    if not ours and (denied := _DENIED.search(failure)) is not None:
-        what = f"READ on {denied[1].rstrip('s')} {denied[2]}"
-        return f"Spark cannot read from {source}: {denied[0]}; allow {what} to the principal of these credentials"
-    if ours:
-        return ours[-1].partition(": ")[2]
-    first = lines[0] if lines else "the query ended without a reason"
-    return f"{first} ({inner[-1]})" if inner and inner[-1] not in first else first

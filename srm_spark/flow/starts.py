@@ -12,12 +12,9 @@ from srm_spark.flow.offset_map import Maps
 from srm_spark.flow.progress import Position, ProgressTopic, record
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.terms import Term
-from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.model import Hold, Logs, Loss, LossCause, OffsetRange, ProgressDetail, TopicPartition
 
 log = logging.getLogger(__name__)
-
-SPARK_OVERFLOW_MS = (2**63 - 1) // 1000 + 1
-"""Spark counts microseconds in 64 bits: its source throws on a record with this timestamp or a later one."""
 
 
 @dataclass(frozen=True)
@@ -28,22 +25,44 @@ class Starts:
     held: dict[TopicPartition, Hold] = field(default_factory=dict)
     new: set[TopicPartition] = field(default_factory=set)
     """Partitions whose position is not recorded yet."""
-    lost: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
-    """Deleted on the source before they were replicated."""
+    lost: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
+    """What is lost, to be recorded with the position."""
     recreated: set[TopicPartition] = field(default_factory=set)
     """Of topics that were created anew: nothing recorded says anything about them."""
+    logs: dict[TopicPartition, Logs] = field(default_factory=dict)
+    """What both sides are now; `positions` have what was recorded."""
+    source_logs: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
+    """From where to where the source's partitions reach."""
+    target_ends: dict[TopicPartition, int] = field(default_factory=dict)
+    """Where remote partitions end."""
+
+    def lose(self, partition: TopicPartition, loss: Loss) -> None:
+        """Remember a loss, so that it is recorded."""
+        self.lost[partition] = (*self.lost.get(partition, ()), loss)
+        self.new.add(partition)
+
+    def begin(self, partition: TopicPartition) -> int:
+        """First source offset of which there is news to record: in front of the position for what is lost there."""
+        lost = (loss.offsets.start for loss in self.lost.get(partition, ()) if loss.cause is not LossCause.DIVERGED)
+        return min(lost, default=self.positions[partition].next_offset)
+
+    def deleted(self, partition: TopicPartition) -> OffsetRange | None:
+        """What the source deleted in front of the position."""
+        found = (loss.offsets for loss in self.lost.get(partition, ()) if loss.cause is LossCause.DELETED)
+        return next(found, None)
 
 
 def find_starts(ends: Ends, progress: ProgressTopic, topics: Mapping[str, int], ids: Mapping[str, str]) -> Starts:
     """Start positions from recorded progress, checked against what the source still has."""
     partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
-    first, end = ends.source.first_offsets(partitions), ends.source.end_offsets(partitions)
+    first, end = ends.source.first_offsets(partitions), ends.source.log_ends(partitions)
     starts = Starts()
     is_latest = ends.settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
     for partition in partitions:
         if partition not in first or partition not in end:
             continue  # deleted since it was listed; the next look at the topics leaves it out
-        kept = OffsetRange(first[partition], end[partition])
+        kept = starts.source_logs[partition] = OffsetRange(first[partition], end[partition].offset)
+        starts.logs[partition] = Logs(ids.get(partition.topic), end[partition].epoch)
         recorded = progress.positions.get(partition)
         if recorded is not None:
             topic_id = ids.get(partition.topic, recorded.topic_id)
@@ -60,8 +79,11 @@ def _start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded:
         reason = "the source topic was created anew; set source.recreated.policy=resume to start at its beginning"
         starts.held[partition] = Hold(recorded.next_offset, reason)
         return
-    text = "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s)"
-    log.warning(text, ends.settings.flow, partition, kept.start)
+    log.warning(
+        "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s); the old one "
+        "was replicated up to offset %s, and what it had behind that nobody can say any more",
+        *(ends.settings.flow, partition, kept.start, recorded.next_offset - 1),
+    )
     starts.positions[partition] = Position(kept.start)
     starts.new.add(partition)
     starts.recreated.add(partition)
@@ -73,23 +95,15 @@ def _continue(ends: Ends, starts: Starts, partition: TopicPartition, recorded: P
         if settings.policies.stops("source.truncated.policy", partition.topic):
             starts.held[partition] = truncated(recorded.next_offset, kept.start)
             return
-        starts.lost[partition] = OffsetRange(recorded.next_offset, kept.start)
-        report_loss(settings.flow, partition, starts.lost[partition])
+        loss = Loss(OffsetRange(recorded.next_offset, kept.start))
+        report_loss(settings.flow, partition, loss)
         starts.positions[partition] = replace(recorded, next_offset=kept.start)
-        starts.new.add(partition)
-    elif recorded.next_offset > kept.end:
-        starts.held[partition] = Hold(
-            recorded.next_offset,
-            f"the source ends at offset {kept.end}, before the recorded position: replicated records are gone there; "
-            f"reset this partition's progress in {settings.progress_topic} to go on from the beginning",
-        )
+        starts.lose(partition, loss)
     else:
         starts.positions[partition] = recorded
 
 
-def record_new(
-    ends: Ends, starts: Starts, routes: Mapping[str, Route], ids: Mapping[str, str], maps: Maps, *, term: Term | None
-) -> None:
+def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Maps, *, term: Term | None) -> None:
     """Record where partitions start, or `latest` would skip what comes before the first batch of a restart.
 
     Where the remote partition is empty it is known that nothing in front of the start was ever replicated.
@@ -100,28 +114,14 @@ def record_new(
     target_firsts, target_ends = ends.target.first_offsets(remote.values()), ends.target.end_offsets(remote.values())
     details = {}
     for partition in starts.new:
-        start, lost = starts.positions[partition].next_offset, starts.lost.get(partition)
+        start = starts.positions[partition].next_offset
         end = target_ends.get(remote[partition])
         is_empty = end is not None and target_firsts.get(remote[partition]) == end
         details[partition] = ProgressDetail(
-            source=lost or OffsetRange(0 if is_empty else start, start),
+            source=OffsetRange(0 if is_empty else starts.begin(partition), start),
             target_end=end,
             intervals=(),
-            topic_id=ids.get(partition.topic),
-            lost=(lost,) if lost else (),
+            logs=starts.logs[partition],
+            lost=starts.lost.get(partition, ()),
         )
     record(ends.settings, maps, details, term)
-
-
-def unreadable(ends: Ends, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Hold]:
-    """The first record of each partition that Spark's source cannot read, where there is one ahead of us."""
-    found = ends.source.offsets_since(positions, SPARK_OVERFLOW_MS)
-    return {
-        partition: Hold(
-            offset,
-            f"its timestamp is {SPARK_OVERFLOW_MS} ms or later (nanoseconds written as milliseconds?), which Spark's "
-            "Kafka source cannot read; delete it on the source (kafka-delete-records) or let retention pass it",
-        )
-        for partition, offset in found.items()
-        if offset >= positions[partition].next_offset
-    }

@@ -48,5 +48,7 @@ class FlowStatus:
     """Partition → source offsets that are lost, because they were deleted before they were replicated."""
     consumers: ConsumersReport | None = field(default=None, repr=False)
     """Where consumer groups stand; None until they were looked at."""
+    parked: Mapping[str, str] = field(default_factory=dict)
+    """Source topic → how many of its records are in quarantine, and why; empty where nothing is ever parked."""
     held: Mapping[str, str] = field(default_factory=dict)
     """Topic or partition → why it stands still, with the offset."""

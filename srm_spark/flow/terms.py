@@ -18,13 +18,16 @@ log = logging.getLogger(__name__)
 
 
 def begin_term(ends: Ends, claim: Claim, slots: int) -> Term | None:
-    """Make this generation the only one that can write; None where the mode is off.
+    """Make this generation the only one that can write; None where the mode is off."""
+    return new_term(ends, claim, slots) if ends.settings.is_exactly_once else None
+
+
+def new_term(ends: Ends, claim: Claim, slots: int) -> Term:
+    """Make the owner of the claim the only one that can write in transactions.
 
     The token goes first: a writer that reads the old one has initialised before, and is fenced after.
     """
     settings = ends.settings
-    if not settings.is_exactly_once:
-        return None
     term = Term(
         claim.group,
         settings.progress_topic,

@@ -15,6 +15,7 @@ from srm_spark.errors import TargetUnavailable
 from srm_spark.filter_plugins import CONFIG_PROPERTIES, load_filter
 from srm_spark.filters import NameFilter, is_replicated
 from srm_spark.flow.clusters import Ends
+from srm_spark.kafka.access import Access
 from srm_spark.kafka.cluster import TopicConfig, TopicSpec
 from srm_spark.kafka.limits import Limits, Route
 
@@ -65,13 +66,25 @@ class RemoteTopics:
         """The topic's name on the target."""
         return self._ends.policy.format_remote_topic(self._ends.settings.flow.source, topic)
 
-    def prepare(self, topics: Mapping[str, int]) -> Prepared:
-        """Create and grow remote topics; a topic for which that is refused is held, the others go on."""
+    def prepare(self, topics: Mapping[str, int], copied: Collection[str] = ()) -> Prepared:
+        """Create and grow remote topics; a topic for which that is refused is held, the others go on.
+
+        Of `copied` topics there were remote topics: where one is gone, the policy decides whether it is made anew.
+        """
         present = self._ends.target.topics()
         remote = {topic: self.remote_name(topic) for topic in topics}
         missing = [topic for topic, name in remote.items() if name not in present]
         small = [topic for topic, name in remote.items() if present.get(name, topics[topic]) < topics[topic]]
-        held = self._create(missing, topics)
+        for topic in missing:
+            self._limits.pop(remote[topic], None)  # of one that was deleted
+        policies = self._ends.settings.policies
+        held = {
+            topic: f"{remote[topic]} is gone on {self._ends.target.alias}, with all copies; "
+            "set target.changed.policy=resume to create it anew and go on"
+            for topic in missing
+            if topic in copied and policies.stops("target.changed.policy", topic)
+        }
+        held |= self._create([topic for topic in missing if topic not in held], topics)
         grown = self._ends.target.grow({remote[topic]: topics[topic] for topic in small})
         for topic in small:
             if reason := grown[remote[topic]]:
@@ -80,10 +93,14 @@ class RemoteTopics:
                     f"{remote[topic]} on {self._ends.target.alias} has {have} partitions, {topics[topic]} are needed "
                     f"and it cannot grow: {reason}; add partitions to it"
                 )
+        held |= self._forbidden({topic: name for topic, name in remote.items() if topic not in held})
         flowing = {topic: name for topic, name in remote.items() if topic not in held}
         self._await_visible({name: topics[topic] for topic, name in flowing.items()})
         self._learn_limits([name for name in flowing.values() if name not in self._limits])
-        return Prepared({topic: Route(name, self._limits[name]) for topic, name in flowing.items()}, held)
+        refused = self._ends.settings.refused
+        return Prepared(
+            {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()}, held
+        )
 
     def changed_limits(self, topics: Collection[str]) -> set[str]:
         """Read the limits of some topics' remote topics again; the topics for which they are others now."""
@@ -117,6 +134,20 @@ class RemoteTopics:
             "create it by hand, or allow CREATE and check replication.factor"
             for topic in missing
             if (reason := refused[self.remote_name(topic)])
+        }
+
+    def _forbidden(self, remote: Mapping[str, str]) -> dict[str, str]:
+        """Topics that share a transaction with others, and must not: one that is refused fails it without a name."""
+        settings = self._ends.settings
+        if not settings.is_exactly_once or not remote:
+            return {}
+        seconds, role = settings.admin_timeout_seconds, f"{settings.flow}|rights"
+        allowed = Access(settings.target, settings.target_admin, seconds, role).on_topics(remote.values())
+        return {
+            topic: f"{self._ends.target.alias} forbids to write {name}: allow WRITE on topic {name} to the principal "
+            "of these credentials"
+            for topic, name in remote.items()
+            if (operations := allowed.get(name)) is not None and "WRITE" not in operations
         }
 
     def _inherited(self, configs: Mapping[str, TopicConfig]) -> dict[str, str]:

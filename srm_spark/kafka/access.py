@@ -52,12 +52,14 @@ class Reach:
 class Access:
     """Asks one cluster, with the credentials of a flow."""
 
-    def __init__(self, cluster: ClusterSettings, properties: Mapping[str, str], seconds: float) -> None:
+    def __init__(
+        self, cluster: ClusterSettings, properties: Mapping[str, str], seconds: float, role: str = "srm-doctor"
+    ) -> None:
         """All calls together take about `seconds`, whatever happens."""
         self._last_error = LastError()
         self._deadline = time.monotonic() + seconds
-        self._admin: AdminClient = admin_client(cluster, properties, "srm-doctor", self._last_error)
-        user = options(cluster, properties, "srm-doctor").get("sasl.username")
+        self._admin: AdminClient = admin_client(cluster, properties, role, self._last_error)
+        user = options(cluster, properties, role).get("sasl.username")
         self.principal = f"User:{user or '<principal of these credentials>'}"
 
     def reach(self) -> Reach:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -67,6 +67,15 @@ class TopicConfig:
     """Comes from the broker's own file."""
     is_read_only: bool
     is_sensitive: bool
+
+
+class LogEnd(NamedTuple):
+    """Where a partition ends, and under which leader."""
+
+    offset: int
+    """Of the next record."""
+    epoch: int | None
+    """The leader's; None where the cluster does not say."""
 
 
 class Cluster:
@@ -176,6 +185,12 @@ class Cluster:
         """
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return self._offsets(partitions, latest, waits=waits, committed=committed)
+
+    def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
+        """Ends with the leader epoch at that moment; partitions that are gone are left out."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        found = self._listed(partitions, latest, waits=True)
+        return {partition: LogEnd(info.offset, info.leader_epoch) for partition, info in found.items()}
 
     def offsets_since(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Offset of the first record not older than `timestamp` (ms); partitions without one are left out."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.kafka.group_calls import Described, GroupCalls, GroupCallsDied, Row
+from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
+from srm_spark.kafka.group_server import Described, Row
 from srm_spark.model import TopicPartition
 
 _DESCRIBE_SECONDS = 5.0

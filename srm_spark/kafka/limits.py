@@ -3,11 +3,15 @@ record and still writes what comes behind it (engine.md section 6)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
+from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
 from srm_spark.kafka.rows import Run
+from srm_spark.model import RefusedPolicy, TopicPartition
+from srm_spark.tail import TailRecord
 
 _BATCH_OVERHEAD = 61
 """Bytes of a record batch's header (message format 2)."""
@@ -15,6 +19,8 @@ _RECORD_OVERHEAD = 36
 """At most so many bytes of varints, attributes and lengths per record."""
 _FIXED_IN_RECORD = 3
 """Attributes, and the deltas of timestamp and offset of a batch's first record."""
+_MARGIN_MS = 600_000
+"""How far inside the limits a fixed timestamp lies, at most: brokers compare it later, by their own clocks."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class Route:
 
     remote_topic: str
     limits: Limits
+    policy: RefusedPolicy = RefusedPolicy.HOLD
+    """For records outside of these limits."""
 
 
 def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, str] | None:
@@ -68,22 +76,55 @@ def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, str] | No
     return min(found) if found else None
 
 
+def refusal(partition: TopicPartition, record: TailRecord, limits: Limits, now_ms: int) -> str | None:
+    """Why the topic would refuse a record, with the headers that its copy gets; None if it takes it."""
+    found = first_refused(Run.of(partition, [record]), limits, now_ms)
+    return None if found is None else found[1]
+
+
+def clamp(run: Run, limits: Limits, now_ms: int) -> Run:
+    """Timestamps outside of the limits are moved inside; one more header of these records says what they were."""
+    early, late = _early(run, limits, now_ms), _late(run, limits, now_ms)
+    changed = early | late
+    if not changed.any():
+        return run
+    timestamps = run.timestamps.copy()
+    if limits.before_ms is not None and early.any():
+        timestamps[early] = now_ms - limits.before_ms + min(_MARGIN_MS, limits.before_ms // 2)
+    if limits.after_ms is not None and late.any():
+        timestamps[late] = now_ms + limits.after_ms - min(_MARGIN_MS, limits.after_ms // 2)
+    headers = [found or [] for found in run.header_lists()]
+    for index in np.flatnonzero(changed).tolist():
+        original = str(int(run.timestamps[index])).encode()
+        headers[index] = [*headers[index], (ORIGINAL_TIMESTAMP_HEADER, original)]
+    return replace(run, timestamps=timestamps, stamped=headers)
+
+
 def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
-    if limits.before_ms is not None:
-        early = run.timestamps < now_ms - limits.before_ms
-        early &= run.timestamps >= 0  # -1 is no timestamp; the producer sends now
-        if early.any():
-            index = int(np.argmax(early))
-            key = f"message.timestamp.before.max.ms is {limits.before_ms}"
-            found.append((index, f"the timestamp {run.timestamps[index]} is too old: the target topic's {key}"))
-    if limits.after_ms is not None:
-        late = run.timestamps > now_ms + limits.after_ms
-        if late.any():
-            index = int(np.argmax(late))
-            key = f"message.timestamp.after.max.ms is {limits.after_ms}"
-            found.append((index, f"the timestamp {run.timestamps[index]} lies in the future: the target topic's {key}"))
+    early, late = _early(run, limits, now_ms), _late(run, limits, now_ms)
+    if early.any():
+        index = int(np.argmax(early))
+        key = f"message.timestamp.before.max.ms is {limits.before_ms}"
+        found.append((index, f"the timestamp {run.timestamps[index]} is too old: the target topic's {key}"))
+    if late.any():
+        index = int(np.argmax(late))
+        key = f"message.timestamp.after.max.ms is {limits.after_ms}"
+        found.append((index, f"the timestamp {run.timestamps[index]} lies in the future: the target topic's {key}"))
     return found
+
+
+def _early(run: Run, limits: Limits, now_ms: int) -> npt.NDArray[np.bool_]:
+    if limits.before_ms is None:
+        return np.zeros(run.count, np.bool_)
+    # -1 is no timestamp; the producer sends now
+    return (run.timestamps >= 0) & (run.timestamps < now_ms - limits.before_ms)
+
+
+def _late(run: Run, limits: Limits, now_ms: int) -> npt.NDArray[np.bool_]:
+    if limits.after_ms is None:
+        return np.zeros(run.count, np.bool_)
+    return run.timestamps > now_ms + limits.after_ms
 
 
 def _exact_size(run: Run, index: int) -> int:

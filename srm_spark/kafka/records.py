@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
@@ -28,7 +28,7 @@ def read_range(
     partition: TopicPartition,
     offsets: OffsetRange,
     error: type[FlowError],
-) -> Iterator[TailRecord]:
+) -> Generator[TailRecord]:
     """The records in `offsets`; ends behind the last one even if markers or compacted offsets follow it."""
     last_error = LastError()
     consumer = reader(cluster, properties, f"tail-{partition}", last_error)
@@ -70,10 +70,25 @@ def first_timestamps(
 
     Partitions that did not answer within `seconds` are left out.
     """
+    found = first_records(cluster, properties, ranges, error, seconds)
+    return {partition: None if record is None else record.timestamp for partition, record in found.items()}
+
+
+def first_records(
+    cluster: ClusterSettings,
+    properties: Mapping[str, str],
+    ranges: Mapping[TopicPartition, OffsetRange],
+    error: type[FlowError],
+    seconds: float,
+) -> dict[TopicPartition, TailRecord | None]:
+    """The first record in each range, of many partitions at once; None where the range holds no record.
+
+    Partitions that did not answer within `seconds` are left out.
+    """
     asked = [KafkaTopicPartition(p.topic, p.partition, ranges[p].start) for p in ranges]
     consumer = reader(cluster, {**properties, "max.partition.fetch.bytes": _ONE_RECORD}, "first-records", LastError())
     consumer.assign(asked)
-    found: dict[TopicPartition, int | None] = {}
+    found: dict[TopicPartition, TailRecord | None] = {}
     deadline = time.monotonic() + seconds
     try:
         while found.keys() != ranges.keys() and time.monotonic() < deadline:
@@ -84,7 +99,7 @@ def first_timestamps(
                         raise _refused(cluster, partition, failure, error)
                 elif partition in ranges and partition not in found:
                     record = _record(message)
-                    found[partition] = record.timestamp if record.offset < ranges[partition].end else None
+                    found[partition] = record if record.offset < ranges[partition].end else None
                     consumer.pause([KafkaTopicPartition(*partition)])  # the others are waited for
             for place in consumer.position(asked):  # markers and compacted offsets give no record
                 partition = TopicPartition(place.topic, place.partition)
@@ -109,4 +124,5 @@ def _record(message: Message) -> TailRecord:
     assert offset is not None
     key: Any = message.key()
     value: Any = message.value()
-    return TailRecord(offset, -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp, key, value, tuple(headers))
+    timestamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
+    return TailRecord(offset, timestamp, key, value, tuple(headers), kind == TIMESTAMP_LOG_APPEND_TIME)

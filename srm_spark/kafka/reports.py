@@ -12,17 +12,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from srm_spark.kafka.rows import Run
-from srm_spark.model import Hold, Interval, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.model import Hold, Interval, Logs, OffsetRange, ProgressDetail, TopicPartition
 
 REPORT_SCHEMA = (
     "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
-    "hold_offset bigint, hold_reason string, failure string, records bigint, bytes bigint, zero_timestamps bigint, "
-    "latency_ms bigint, slot int, writer string"
+    "hold_offset bigint, hold_reason string, is_parking boolean, failure string, records bigint, bytes bigint, "
+    "zero_timestamps bigint, latency_ms bigint, slot int, writer string"
 )
 """Spark's schema of the rows of `report_batch`."""
 
 ROLLED_BACK = "rolled back"
 """How the failure of a partition begins that shared a transaction with one that failed."""
+TARGET_CHANGED = "target changed"
+"""How the failure of a partition begins whose remote partition ends before the last recorded copy."""
 FOREIGN_WRITER = "foreign writer"
 """How a failure begins when target offsets are not contiguous."""
 
@@ -93,6 +95,9 @@ class PartitionReport:
     is_cut: bool = False
     """The task that reports ended before its rows did: partitions without a report may be untouched."""
     hold: Hold | None = None
+    """The first record that the target would refuse."""
+    is_parking: bool = False
+    """That record goes into quarantine: the driver puts it there, and the partition does not wait."""
     failure: str | None = None
     records: int = 0
     bytes: int = 0
@@ -105,6 +110,8 @@ class PartitionReport:
     """In the exactly-once mode: the slot in whose transaction records and progress were committed."""
     writer: str | None = None
     """The process that did."""
+    target_end: int | None = None
+    """Where the remote partition ended before, if that is recorded."""
 
     def reached(self, start: int, end: int, *, is_open: bool) -> int:
         """First source offset of `start` to `end` that is not done; `is_open` where rows may follow."""
@@ -114,14 +121,14 @@ class PartitionReport:
             return self.hold.offset
         return self.next_offset if is_open else end
 
-    def detail(self, source: OffsetRange, target_end: int | None, topic_id: str | None) -> ProgressDetail:
+    def detail(self, source: OffsetRange, target_end: int | None, logs: Logs) -> ProgressDetail:
         """What there is to record; `target_end` is where the remote partition ended before."""
         return ProgressDetail(
             source=source,
             target_end=self.intervals[-1].downstream_end if self.intervals else target_end,
             intervals=tuple(self.intervals),
-            hold=self.hold,
-            topic_id=topic_id,
+            hold=None if self.is_parking else self.hold,
+            logs=logs,
             bytes=self.bytes,
             latency_ms=self.latency_ms,
             zero_timestamps=self.zero_timestamps,
@@ -131,7 +138,7 @@ class PartitionReport:
         """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
         self.failure = self.failure or f"{ROLLED_BACK}: {failure}"
         self.intervals.clear()
-        self.hold, self.latency_ms = None, None
+        self.hold, self.is_parking, self.latency_ms = None, False, None
         self.records = self.bytes = self.zero_timestamps = 0
 
     def add(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
@@ -140,6 +147,11 @@ class PartitionReport:
             return  # nothing behind a failure counts
         if error is not None or first < 0 or last < 0:
             self.failure = error or "no acknowledgement came in time"
+            return
+        before = self.intervals[-1].downstream_end if self.intervals else self.target_end or 0
+        if first < before or last < first:
+            at = min(first, last)
+            self.failure = f"{TARGET_CHANGED}: a copy lies at target offset {at}, and the partition had {before} before"
             return
         if last - first != sent.count - 1:
             self.failure = (
@@ -178,6 +190,7 @@ def report_batch(reports: Iterable[PartitionReport], is_cut: bool) -> pa.RecordB
             ("is_cut", pa.bool_()),
             ("hold_offset", pa.int64()),
             ("hold_reason", pa.string()),
+            ("is_parking", pa.bool_()),
             ("failure", pa.string()),
             ("records", pa.int64()),
             ("bytes", pa.int64()),
@@ -201,6 +214,7 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
         is_complete=row["is_complete"],
         is_cut=row["is_cut"],
         hold=hold,
+        is_parking=row["is_parking"],
         failure=row["failure"],
         records=row["records"],
         bytes=row["bytes"],
@@ -221,6 +235,7 @@ def _row(report: PartitionReport, is_cut: bool, is_last: bool) -> dict[str, Any]
         "is_cut": is_cut,
         "hold_offset": report.hold.offset if report.hold else None,
         "hold_reason": report.hold.reason if report.hold else None,
+        "is_parking": report.is_parking,
         "failure": report.failure,
         "records": report.records,
         "bytes": report.bytes,

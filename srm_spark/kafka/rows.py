@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -18,9 +17,10 @@ import pyarrow.compute as pc
 from srm_spark.codec import PROVENANCE_HEADER
 from srm_spark.model import TopicPartition
 from srm_spark.provenance import Header, Stamp
+from srm_spark.tail import TailRecord
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-"""In this order; `timestamp` as Spark's microseconds, `headers` as JSON text or null (see `spark.source`)."""
+"""In this order; `timestamp` as Spark's microseconds, `headers` as a list of key and value, or null."""
 
 _HEADER_BYTES = 10
 """At most so many bytes of lengths per header."""
@@ -46,6 +46,19 @@ class Run:
     stamped: list[list[Header]] | None = None
     """Headers that are written instead, for a flow with provenance headers."""
 
+    @classmethod
+    def of(cls, partition: TopicPartition, records: Sequence[TailRecord]) -> Run:
+        """Records as a plain consumer reads them."""
+        return cls(
+            partition,
+            np.array([record.offset for record in records], np.int64),
+            np.array([record.timestamp for record in records], np.int64),
+            pa.array([record.key for record in records], pa.binary()),
+            pa.array([record.value for record in records], pa.binary()),
+            pa.nulls(len(records), pa.string()),
+            [list(record.headers) for record in records],
+        )
+
     @property
     def count(self) -> int:
         """How many records."""
@@ -55,6 +68,11 @@ class Run:
     def bytes(self) -> int:
         """Bytes of keys and values."""
         return int(self._contents.sum())
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether any record has a header."""
+        return self.stamped is not None or self.headers.null_count < self.count
 
     def slice(self, start: int, end: int) -> Run:
         """The rows from `start` to before `end`."""
@@ -80,8 +98,8 @@ class Run:
                 [(PROVENANCE_HEADER, prefix + offset.to_bytes(8, "big"))] for offset in self.offsets.tolist()
             ]
             return replace(self, stamped=found)
-        own = ([] if text is None else parse_headers(text) for text in self.headers.to_pylist())
-        copies = [stamp.headers(self.partition, *row) for row in zip(self.offsets.tolist(), own, strict=True)]
+        rows = zip(self.offsets.tolist(), self.header_lists(), strict=True)
+        copies = [stamp.headers(self.partition, offset, headers or []) for offset, headers in rows]
         kept = [at for at, headers in enumerate(copies) if headers is not None]
         found = [headers for headers in copies if headers is not None]
         return replace(self if len(kept) == self.count else self._rows(kept), stamped=found)
@@ -92,12 +110,17 @@ class Run:
         return Run(self.partition, self.offsets[kept], self.timestamps[kept], *columns)
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        """Bytes of each record; headers as their JSON text, which is longer than they are."""
+        """Bytes of each record, at most: headers with the most that their lengths can take."""
         if self.stamped is not None:
             sizes = (sum(_HEADER_BYTES + 4 * len(name) + len(value or b"") for name, value in h) for h in self.stamped)
             return self._contents + np.fromiter(sizes, np.int64, self.count)
-        has_headers = self.headers.null_count < self.count
-        return self._contents + _lengths(self.headers) if has_headers else self._contents
+        return self._contents + self._header_sizes() if self.has_headers else self._contents
+
+    def _header_sizes(self) -> npt.NDArray[np.int64]:
+        names, values = header_columns(self.headers)
+        upto = np.concatenate(([0], np.cumsum(_lengths(names) + _lengths(values) + _HEADER_BYTES)))
+        begins = list_begins(self.headers)
+        return upto[begins[1:]] - upto[begins[:-1]]
 
     @cached_property
     def _contents(self) -> npt.NDArray[np.int64]:
@@ -109,18 +132,18 @@ class Run:
 
     def columns(self) -> Columns:
         """Keys, values, timestamps and headers of the records."""
-        headers: Iterable[list[Header] | None] = repeat(None)
-        if self.stamped is not None:
-            headers = self.stamped
-        elif self.headers.null_count < self.count:
-            headers = (None if text is None else parse_headers(text) for text in self.headers.to_pylist())
         timestamps = np.where(self.timestamps == -1, 0, self.timestamps)
-        return (
-            self.keys.to_pylist(),
-            self.values.to_pylist(),
-            timestamps.tolist(),
-            cast("Iterable[Headers | None]", headers),
-        )
+        headers = cast("Sequence[Headers | None]", self.header_lists()) if self.has_headers else repeat(None)
+        return self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers
+
+    def header_lists(self) -> Sequence[list[Header] | None]:
+        """The headers that each record gets."""
+        if self.stamped is not None:
+            return self.stamped
+        names, values = (column.to_pylist() for column in header_columns(self.headers))
+        pairs = list(zip(names, values, strict=True))
+        begins = list_begins(self.headers).tolist()
+        return [pairs[begin:end] or None for begin, end in itertools.pairwise(begins)]
 
 
 def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:
@@ -146,11 +169,14 @@ def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:
         start = end
 
 
-def parse_headers(text: str) -> list[Header]:
-    """Headers from Spark's JSON: `[{"key":…,"value":base64}]`, no `value` where it is null."""
-    return [
-        (header["key"], base64.b64decode(header["value"]) if "value" in header else None) for header in json.loads(text)
-    ]
+def list_begins(lists: pa.Array) -> npt.NDArray[np.int32]:
+    """Where each list begins among all of their values, and where the last one ends."""
+    return np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset)
+
+
+def header_columns(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Names and values of all headers behind a column of lists, whatever part of it a run is."""
+    return headers.values.field(0), headers.values.field(1)
 
 
 def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ from srm_spark.kafka.control import Acknowledge, ControlRecord
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.reports import PartitionReport
 from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
-from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.model import Logs, OffsetRange, TopicPartition
 
 
 class TransactionalWriter:
@@ -76,7 +76,7 @@ class Recording:
     ranges: Mapping[TopicPartition, OffsetRange]
     """What the pass is to replicate."""
     target_ends: Mapping[TopicPartition, int | None]
-    topic_ids: Mapping[str, str]
+    logs: Mapping[TopicPartition, Logs]
     writers: Mapping[int, str] = field(default_factory=dict)
     """Slot → the process that wrote it last: its producer is the newest."""
 
@@ -146,7 +146,7 @@ class SlotTransaction:
         detail = report.detail(
             OffsetRange(start, report.reached(start, end, is_open=is_open)),
             recording.target_ends.get(partition),
-            recording.topic_ids.get(partition.topic),
+            recording.logs[partition],
         )
         for key, value, headers in progress_records(recording.connector, recording.source, partition, detail):
             yield ControlRecord(recording.progress_topic, key, value, headers)

@@ -2,8 +2,9 @@
 
 A record here is one row of `COLUMNS`, a run is a stretch of rows of one source partition within one Arrow batch. No
 callback per record: the first and the last record of a run are acknowledged with their target offsets, and
-`last - first == count - 1` proves that the run lies there in one piece (engine.md section 1). Only a flow with
-provenance headers, whose remote topics others write to as well, has every record acknowledged.
+`last - first == count - 1` proves that the run lies there in one piece (engine.md section 1). What lies between them is
+produced by a compiled loop where there is one (`compiled.py`). Only a flow with provenance headers, whose remote topics
+others write to as well, has every record acknowledged.
 """
 
 from __future__ import annotations
@@ -20,16 +21,21 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.kafka.clients import LastError
+from srm_spark.kafka.compiled import Rows, why_not
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.limits import Route, first_refused
+from srm_spark.kafka.limits import Route, clamp, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
 from srm_spark.kafka.rows import Run, runs_of
 from srm_spark.kafka.transactions import Recording, SlotTransaction
-from srm_spark.model import Hold, TopicPartition
+from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.provenance import Stamp
 
 _FULL_QUEUE_SECONDS = 0.05
+_WORTH_A_LOOP = 16
+"""Records of a run from which on the compiled loop is faster than it takes to start it."""
+
+Callback = Callable[[KafkaError | None, Message], None]
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,12 @@ class WriteTask:
     """Seconds without any acknowledgement after which the task gives up."""
     stamp: Stamp | None = None
     """What copies get as a provenance header; None for records as they are."""
+    target_ends: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    """Where the remote partitions ended before, by source partition: copies that lie before it mean another log."""
     recording: Recording | None = None
     """In the exactly-once mode: how progress is recorded in the records' transaction."""
+    in_loop: bool = True
+    """Whether a compiled loop produces the records, where it can."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows. `slot` is the number of the task within its batch."""
@@ -88,7 +98,7 @@ class _Acks:
         self.at = 0.0
         self.error: KafkaError | None = None
 
-    def callbacks(self, count: int) -> Iterable[Callable[[KafkaError | None, Message], None] | None]:
+    def callbacks(self, count: int) -> Iterable[Callback | None]:
         """The callback of each of `count` records: only the two ends have one."""
         if count == 1:
             return (self.on_only,)
@@ -126,7 +136,7 @@ class _EachAck(_Acks):
         super().__init__()
         self.offsets: list[int] = []
 
-    def callbacks(self, count: int) -> Iterable[Callable[[KafkaError | None, Message], None] | None]:
+    def callbacks(self, count: int) -> Iterable[Callback | None]:
         return repeat(self.on_each, count)
 
     def ends(self, sent: Sent) -> Iterable[tuple[Sent, int, int]]:
@@ -150,6 +160,7 @@ class _Writing:
         self._last_error = LastError()
         self._producers: dict[int, Producer] = {}
         self._last_ack = time.monotonic()
+        self._in_loop = task.in_loop and why_not() is None
         recording = task.recording
         self._transaction = (
             None if recording is None else SlotTransaction(recording, slot, dict(task.options), self._last_error)
@@ -162,17 +173,22 @@ class _Writing:
             return
         report = self._reports.get(partition)
         if report is None:
-            report = self._reports[partition] = PartitionReport(partition)
+            target_end = self._task.target_ends.get(partition)
+            report = self._reports[partition] = PartitionReport(partition, target_end=target_end)
         if report.hold is not None:
             return
         next_offset = int(run.offsets[-1]) + 1
         if self._task.stamp is not None:
             run = run.stamp(self._task.stamp)
         route = self._task.routes[partition.topic]
-        refused = first_refused(run, route.limits, int(time.time() * 1000))
+        now_ms = int(time.time() * 1000)
+        if route.policy is RefusedPolicy.FIX:
+            run = clamp(run, route.limits, now_ms)
+        refused = first_refused(run, route.limits, now_ms)
         if refused is not None:
             index, reason = refused
             report.hold = Hold(int(run.offsets[index]), reason)
+            report.is_parking = route.policy is RefusedPolicy.PARK
             run = run.head(index)
         if run.count:
             self._produce(route, run, report)
@@ -196,8 +212,35 @@ class _Writing:
         acks = _Acks() if self._task.stamp is None else _EachAck()
         sent = Sent.of(run)
         self._sent.append((report, sent, acks))
-        produce, topic, number = producer.produce, route.remote_topic, run.partition.partition
-        callbacks = acks.callbacks(run.count)
+        if self._in_loop and run.count >= _WORTH_A_LOOP and run.stamped is None:
+            is_produced = self._by_loop(producer, route.remote_topic, run, acks)
+        else:
+            is_produced = self._one_by_one(producer, route.remote_topic, run, acks, acks.callbacks(run.count))
+        if is_produced:
+            self.bytes += sent.bytes
+            self._poll(producer, 0)
+
+    def _by_loop(self, producer: Producer, topic: str, run: Run, acks: _Acks) -> bool:
+        """All but the two ends, which are acknowledged, by the compiled loop; False when one is refused for good."""
+        last = run.count - 1
+        if not self._one_by_one(producer, topic, run.head(1), acks, (acks.on_first,)):
+            return False
+        at = 1
+        with Rows(producer, topic, run) as rows:
+            while at < last:
+                at, error = rows.produce(at, last)
+                if error is not None and error.code() == KafkaError._QUEUE_FULL:
+                    self._wait(producer)
+                elif error is not None:
+                    acks.error = error
+                    return False
+        return self._one_by_one(producer, topic, run.slice(last, run.count), acks, (acks.on_last,))
+
+    def _one_by_one(
+        self, producer: Producer, topic: str, run: Run, acks: _Acks, callbacks: Iterable[Callback | None]
+    ) -> bool:
+        """Each record by a call of its own; False when one is refused for good."""
+        produce, number = producer.produce, run.partition.partition
         # This loop is what a small record costs; nothing belongs in it that can be done per run.
         for key, value, timestamp, headers, callback in zip(*run.columns(), callbacks, strict=False):
             try:
@@ -206,12 +249,11 @@ class _Writing:
                 if not self._produce_late(
                     producer, acks, (topic, value, key, number, callback, None, timestamp, headers)
                 ):
-                    return
+                    return False
             except KafkaException as error:
                 acks.error = error.args[0]
-                return
-        self.bytes += sent.bytes
-        self._poll(producer, 0)
+                return False
+        return True
 
     def _produce_late(self, producer: Producer, acks: _Acks, arguments: tuple[Any, ...]) -> bool:
         """Produce a record for which the queue had no room; False when that is refused for good."""

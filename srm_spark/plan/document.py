@@ -67,5 +67,6 @@ def _range(found: Range) -> Document:
         "target_end": found.target_end,
         "missing": None if missing is None else missing.end - missing.start,
         "held": found.hold,
+        "parked": found.parked,
         "lost": [list(lost) for lost in found.lost],
     }

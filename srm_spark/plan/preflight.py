@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from srm_spark.flow.group_sync import GroupSync
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.positions import Positions, Translator
 from srm_spark.flow.progress import ProgressTopic
+from srm_spark.flow.quarantine import Quarantine
 from srm_spark.kafka.claim import claim_group
 from srm_spark.kafka.groups import Groups
 from srm_spark.kafka.records import first_timestamps
@@ -41,6 +43,7 @@ class Preflight:
         self._translator = Translator(self._ends, self._maps)
         self._checkpoints = Checkpoints(self._ends)
         self._progress = ProgressTopic(self._settings, target)
+        self._quarantine = Quarantine(settings, target, f"{settings.flow}|move-quarantine")
         self._here, self._there = Groups(self._ends.source, "DESCRIBE"), Groups(target, "READ")
         self._sync = GroupSync(self._ends)
         self._lost: dict[TopicPartition, tuple[OffsetRange, ...]] = {}
@@ -52,6 +55,7 @@ class Preflight:
             self._translator,
             self._checkpoints,
             self._progress,
+            self._quarantine,
             self._here,
             self._there,
             self._sync,
@@ -74,7 +78,10 @@ class Preflight:
     def ranges(self) -> tuple[Range, ...]:
         """How far each partition has been copied. Heartbeats are nobody's data: they never stand still."""
         self._progress.refresh()
-        self._lost.update(self._progress.take_totals().losses)
+        losses = self._progress.take_totals().losses
+        self._lost.update({p: tuple(loss.offsets for loss in lost) for p, lost in losses.items()})
+        self._quarantine.refresh()
+        parked = Counter(place.partition for place in self._quarantine.entries)
         positions, source = self._progress.positions, self._ends.source
         if self._source_down is None:
             topics = {topic: count for topic, count in source.topics().items() if self._is_data(topic)}
@@ -95,6 +102,7 @@ class Preflight:
                 target_ends.get(remote),
                 None if found is None or found.hold is None else found.hold.reason,
                 self._lost.get(partition, ()),
+                parked[partition],
             )
             for partition, remote in remotes.items()
         )

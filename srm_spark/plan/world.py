@@ -60,6 +60,8 @@ class Range:
     """Why it stands still at `replicated_to`."""
     lost: tuple[OffsetRange, ...] = ()
     """Deleted on the source before it was copied, as far as the newest progress says."""
+    parked: int = 0
+    """Records that are in quarantine instead of on the target."""
 
     @property
     def missing(self) -> OffsetRange | None:
@@ -166,7 +168,8 @@ def unsafe(world: World) -> tuple[str, ...]:
         if move.outcome is Outcome.STAYS:
             stays.setdefault((move.group, move.reason), []).append(str(move.remote))
     groups = [f"group {group} on {few(partitions)}: {reason}" for (group, reason), partitions in stays.items()]
-    return (*groups, *world.unknown, *standing(world.ranges))
+    parked = [f"{found.partition}: {found.parked} records are in quarantine" for found in world.ranges if found.parked]
+    return (*groups, *world.unknown, *standing(world.ranges), *parked)
 
 
 def few(texts: Sequence[str], most: int = 3) -> str:

@@ -7,7 +7,7 @@ Partitions are assigned, never subscribed to: a subscription loses or repeats re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -34,6 +34,19 @@ def bounded(
     return _columns(reader.option("endingOffsets", _offsets({p: r.end for p, r in ranges.items()})).load())
 
 
+Row = tuple[str, int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+"""Topic, partition, offset, timestamp in microseconds, key, value, headers."""
+
+
+def given(session: SparkSession, rows: Sequence[Row]) -> DataFrame:
+    """Records that were read by other means."""
+    schema = "topic string, partition int, offset bigint, micros bigint, key binary, value binary, "
+    schema += "headers array<struct<key: string, value: binary>>"
+    timestamp = F.timestamp_micros("micros").alias("timestamp")
+    frame = session.createDataFrame(list(rows), schema)
+    return frame.select("topic", "partition", "offset", timestamp, "key", "value", "headers")
+
+
 _DEFAULTS: Mapping[str, str] = {
     # Behind each fetch Spark asks for the partition's ends, on the connection on which the consumer has just begun to
     # wait for more: half a second for every partition of a batch, by Kafka's default.
@@ -47,10 +60,7 @@ _FIXED: Mapping[str, str] = {
 
 
 def _columns(frame: DataFrame) -> DataFrame:
-    # Arrow asks each column for its size after every row to keep batches small. For the nested column of headers that
-    # costs ten times as much as all the others together, so headers travel as text; most records have none.
-    headers = F.when(F.col("headers").isNotNull(), F.to_json("headers")).alias("headers")
-    return frame.select("topic", "partition", "offset", "timestamp", "key", "value", headers)
+    return frame.select("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
 def _assignment(partitions: Iterable[TopicPartition]) -> str:

@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from srm_spark.errors import TargetWriteFailed
+
 ArrowTask = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
 """Takes the rows of one task and the task's number within its batch."""
 
@@ -23,8 +25,9 @@ class _FirstAttempt:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         if context is not None and context.attemptNumber():
-            raise RuntimeError(
-                "this task ran before and may have written records; the flow starts again from its recorded progress"
+            raise TargetWriteFailed(
+                "a task or its executor died, and Spark runs it again; what the first attempt wrote is not known, "
+                "so the flow starts again from its recorded progress"
             )
         return self.task(batches, 0 if context is None else context.partitionId())
 

@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from srm_spark.config import Settings, load_settings
 from srm_spark.errors import StateFailed
 from srm_spark.model import Flow
-from srm_spark.spark import DataFrame, SparkSession
-from srm_spark.spark.session import lacks_delta
+from srm_spark.spark import SparkSession
 
 SETTINGS = {
     # For this small table Delta would read its log in 50 tasks, sort changes into 200, and VACUUM list files in 10 000.
@@ -26,7 +24,7 @@ SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
 }
 """SQL settings of the session that writes."""
-_PROPERTIES = {
+PROPERTIES = {
     # What changed is written again every minute, and nobody asks what the map was last week.
     "delta.logRetentionDuration": "interval 1 day",
     "delta.deletedFileRetentionDuration": "interval 1 day",
@@ -84,7 +82,7 @@ class OffsetMapTable:
         for part in _cut(rows, at_least_one=True):
             writer = self._session.createDataFrame(self._arrow(part)).coalesce(1).write.format("delta").mode(mode)
             if mode == "overwrite":
-                writer = writer.option("overwriteSchema", "true").options(**_PROPERTIES)
+                writer = writer.option("overwriteSchema", "true").options(**PROPERTIES)
             writer.save(self.path)
             mode = "append"
 
@@ -111,29 +109,6 @@ class OffsetMapTable:
         arrays = [pa.array([self._flow] * len(rows), pa.string())]
         arrays += [pa.array(list(column), of.type) for column, of in zip(columns, list(_SCHEMA)[1:], strict=True)]
         return pa.Table.from_arrays(arrays, schema=_SCHEMA)
-
-
-def read_offset_map(
-    session: SparkSession, config: Settings | str | Path | Sequence[str | Path], flow: str
-) -> DataFrame:
-    """The offset map of a flow (`A->B`) of a configuration, from the table that the running flow keeps.
-
-    Raises StateFailed where the flow or its table is not there, or the session cannot read it.
-    """
-    settings = config if isinstance(config, Settings) else load_settings(config)
-    found = next((each for each in settings.flows if str(each.flow) == flow), None)
-    if found is None:
-        raise StateFailed(f"flow {flow} is not enabled; enabled are: {', '.join(str(f.flow) for f in settings.flows)}")
-    if not found.map_table:
-        raise StateFailed(f"flow {flow} has no table of its offset map: state.path is empty; give it a folder or a URI")
-    try:
-        return session.read.format("delta").load(found.map_table)
-    except Exception as error:
-        remedy = lacks_delta(session) or (
-            f"a running flow writes it every {found.state.interval_seconds:g} s, on the machine it runs on; "
-            "set state.path to a place that both reach"
-        )
-        raise StateFailed(f"flow {flow}: {found.map_table} cannot be read: {first_line(error)}; {remedy}") from error
 
 
 def own_folder(path: str) -> None:

@@ -5,6 +5,7 @@ Imports of srm_spark only `jars` and `errors`: what checks the product must not 
 
 from srm_spark.testing.cluster import Capability, ExternalKafka, KafkaCluster, kafka_cluster
 from srm_spark.testing.java import run_java, run_java_source
+from srm_spark.testing.local_cluster import LocalCluster
 from srm_spark.testing.local_kafka import LocalKafka
 from srm_spark.testing.process import JavaProcess
 
@@ -13,6 +14,7 @@ __all__ = [
     "ExternalKafka",
     "JavaProcess",
     "KafkaCluster",
+    "LocalCluster",
     "LocalKafka",
     "kafka_cluster",
     "run_java",

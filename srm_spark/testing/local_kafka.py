@@ -28,7 +28,8 @@ class LocalKafka:
 
     `overrides` are broker settings that win over ours. In their values `{port}` and `{controller_port}` stand for the
     ports, so that `listeners` can be replaced: `SASL_SSL://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}`.
-    `format_arguments` go to `StorageTool format`, for example `--add-scram`.
+    `format_arguments` go to `StorageTool format`, for example `--add-scram`. A broker that joins a cluster has its
+    `cluster_id`; see `LocalCluster`.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class LocalKafka:
         *,
         jvm_options: Sequence[str] = QUICK_START,
         format_arguments: Sequence[str] = (),
+        cluster_id: str | None = None,
     ) -> None:
         self.name = name
         self.directory = data_dir or Path(tempfile.mkdtemp(prefix=f"srm-kafka-{name}-"))
@@ -47,9 +49,11 @@ class LocalKafka:
         self._temporary = data_dir is None
         self._config_path = self.directory / "server.properties"
         self._format_arguments = tuple(format_arguments)
+        # A fixed beginning: an id that starts with a dash would look like an option to the tool.
+        self.cluster_id = cluster_id or base64.urlsafe_b64encode(b"srm" + os.urandom(13)).decode().rstrip("=")
         self._overrides = dict(overrides or {})
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.port, self._controller_port = self._ports()
+        self.port, self.controller_port = self._ports()
         self._process = JavaProcess(
             "kafka.Kafka",
             str(self._config_path),
@@ -156,13 +160,11 @@ class LocalKafka:
     def _format(self) -> None:
         if (self.directory / "data" / "meta.properties").exists():
             return
-        # A fixed beginning: an id that starts with a dash would look like an option to the tool.
-        cluster_id = base64.urlsafe_b64encode(b"srm" + os.urandom(13)).decode().rstrip("=")
         config = ("--config", str(self._config_path))
-        run_java("kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, *config, *self._format_arguments)
+        run_java("kafka.tools.StorageTool", "format", "--cluster-id", self.cluster_id, *config, *self._format_arguments)
 
     def _settings(self) -> dict[str, str]:
-        ports = {"{port}": str(self.port), "{controller_port}": str(self._controller_port)}
+        ports = {"{port}": str(self.port), "{controller_port}": str(self.controller_port)}
         settings = {**_SETTINGS, "log.dirs": str(self.directory / "data"), **self._overrides}
         for placeholder, port in ports.items():
             settings = {key: value.replace(placeholder, port) for key, value in settings.items()}

@@ -78,6 +78,11 @@ def await_held(driver: Driver, names: Sequence[str], timeout: float = SOON) -> M
     return driver.status()[0].held
 
 
+def await_losses(driver: Driver, expected: Mapping[str, str], timeout: float = SOON) -> None:
+    """Wait until the driver tells exactly these losses: partition → offsets."""
+    await_until(lambda: driver.status()[0].losses == expected, timeout, lambda: f"{expected}, but {driver.status()}")
+
+
 def await_count(cluster: Kafka, topic: str, count: int, timeout: float = SOON) -> None:
     """Wait until a topic has got so many records."""
     await_until(lambda: cluster.count(topic) >= count, timeout, lambda: f"{count} in {topic}: {cluster.ends(topic)}")

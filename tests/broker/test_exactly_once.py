@@ -22,11 +22,12 @@ def replicate(pair: Pair) -> Driver:
     return pair.replicate({f"{pair.flow}.exactly.once.support": "required"})
 
 
-def await_committed(pair: Pair, count: int) -> None:
-    """Wait until so many records of the remote topic are committed."""
+def await_committed(pair: Pair, count: int, name: str = "t") -> None:
+    """Wait until so many records of a remote topic are committed; its markers may come later than those of progress."""
+    remote = pair.remote(name)
 
     def seen() -> int:
-        log = pair.target.read(pair.remote(), committed=True) if pair.remote() in pair.target.topics() else {}
+        log = pair.target.read(remote, committed=True) if remote in pair.target.topics() else {}
         return sum(map(len, log.values()))
 
     await_until(lambda: seen() >= count, SOON, lambda: f"{count} records, there are {seen()}")

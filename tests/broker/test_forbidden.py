@@ -9,12 +9,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
+from srm_spark.driver import Driver
 from srm_spark.flow import holds
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import assert_copied, await_count, await_held
-from tests.kafka_io import Kafka, Record, numbered
+from tests.broker.mirror import SOON, assert_copied, await_count, await_held, status_of
+from tests.kafka_io import Kafka, Record, numbered, records
 
 OPEN = {
     "auto.create.topics.enable": "true",
@@ -77,6 +78,52 @@ def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
     target.delete(pair.topic("gone"))
     await_until(lambda: back.status()[0].topics == 0, 40, lambda: f"no topic in {back.status()}")
     assert pair.topic("gone") not in target.topics()
+
+
+def test_a_topic_that_is_forbidden_holds_itself_and_no_other(
+    pair: Pair, local_kafka: Callable[..., LocalKafka]
+) -> None:
+    """To read on the source, and to write on the target where all topics share a transaction."""
+    cluster = local_kafka("rules", overrides=OPEN)
+    ruled = Kafka(cluster)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    out, back = f"c{pair.unique}->b{pair.unique}", f"a{pair.unique}->c{pair.unique}"
+    remote = {name: f"a{pair.unique}.{pair.topic(name)}" for name in ("closed", "fine")}
+    for kafka in (ruled, pair.source):
+        for name in ("closed", "fine"):
+            kafka.create(pair.topic(name), 2)
+            kafka.write(pair.topic(name), numbered(6, 2))
+    ruled.create(remote["closed"], 2)
+    denied, allowed = AclPermissionType.DENY, AclPermissionType.ALLOW
+    rules = [
+        _acl(pair.topic("closed"), AclOperation.READ, denied),
+        _acl(pair.topic("closed"), AclOperation.ALL, allowed),
+        _acl(remote["closed"], AclOperation.WRITE, denied),
+        _acl(remote["closed"], AclOperation.ALL, allowed),
+    ]
+    for future in admin.create_acls(rules).values():
+        future.result(30)
+    topics = f"{pair.topic('closed')}, {pair.topic('fine')}"
+    driver = pair.start(
+        {**pair.clusters, f"c{pair.unique}": cluster},
+        [out, back],
+        {"topics": topics, f"c{pair.unique}.exactly.once.source.support": "enabled"},
+    )
+    closed = {f"{pair.topic('closed')}-{number}" for number in range(2)}
+    _await_forbidden(driver, out, closed, f"allow READ on topic {pair.topic('closed')}")
+    _await_forbidden(driver, back, {pair.topic("closed")}, f"allow WRITE on topic {remote['closed']}")
+    assert_copied(ruled, pair.topic("fine"), pair.target, f"c{pair.unique}.{pair.topic('fine')}")
+    await_count(ruled, remote["fine"], 6)
+    there = records(ruled.read(remote["fine"], committed=True))
+    assert there == records(pair.source.read(pair.topic("fine")))
+    for cluster_of, topic in ((pair.source, "fine"), (ruled, "fine")):
+        cluster_of.write(pair.topic(topic), numbered(2, 2, "later"))
+    assert_copied(ruled, pair.topic("fine"), pair.target, f"c{pair.unique}.{pair.topic('fine')}")
+
+
+def _await_forbidden(driver: Driver, flow: str, held: set[str], words: str) -> None:
+    await_until(lambda: set(status_of(driver, flow).held) == held, SOON, lambda: f"{held} in {driver.status()}")
+    assert all(words in reason for reason in status_of(driver, flow).held.values())
 
 
 def _acl(topic: str, operation: AclOperation, permission: AclPermissionType) -> AclBinding:

@@ -10,7 +10,8 @@ import pytest
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.driver import Driver
 from srm_spark.flow.group_sync import Synced
-from srm_spark.kafka.group_calls import Described, GroupCalls
+from srm_spark.kafka.group_calls import GroupCalls
+from srm_spark.kafka.group_server import Described
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero
@@ -190,7 +191,7 @@ def test_a_client_process_that_dies_is_started_again(pair: Pair) -> None:
     try:
         expected = {group: [(pair.topic(), 0, 4, "")]}
         assert calls.offsets([group], 30) == expected
-        (child,) = [p for p in psutil.Process().children() if "group_calls" in " ".join(p.cmdline())]
+        (child,) = [p for p in psutil.Process().children() if "group_server" in " ".join(p.cmdline())]
         child.kill()
         child.wait(10)
         assert calls.offsets([group], 30) == expected
@@ -199,4 +200,4 @@ def test_a_client_process_that_dies_is_started_again(pair: Pair) -> None:
         assert calls.describe([group, f"no{group}"], 30) == {group: Described("EMPTY"), f"no{group}": Described("DEAD")}
     finally:
         calls.close()
-    assert not [p for p in psutil.Process().children() if "group_calls" in " ".join(p.cmdline())]
+    assert not [p for p in psutil.Process().children() if "group_server" in " ".join(p.cmdline())]

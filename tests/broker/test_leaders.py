@@ -12,7 +12,7 @@ from srm_spark.testing import LocalKafka
 from tests.kafka_io import Kafka, numbered
 
 
-def test_offsets_are_listed_after_a_change_of_leader(local_kafka: Callable[..., LocalKafka]) -> None:
+def test_offsets_and_epochs_are_listed_after_a_change_of_leader(local_kafka: Callable[..., LocalKafka]) -> None:
     """The client library would go on asking with the epoch that it knew, until its metadata is five minutes old."""
     broker = local_kafka("leaders")
     kafka = Kafka(broker)
@@ -21,7 +21,13 @@ def test_offsets_are_listed_after_a_change_of_leader(local_kafka: Callable[..., 
     place = TopicPartition("t", 0)
     cluster = Cluster(ClusterSettings("a", broker.bootstrap_servers), SourceUnavailable, timeout=30)
     assert cluster.end_offsets([place]) == {place: 3}
+    before = cluster.log_ends([place])[place]
     broker.kill()
     broker.start()
     assert cluster.end_offsets([place]) == {place: 3}
     assert cluster.first_offsets([place]) == {place: 0}
+    now = cluster.log_ends([place])[place]
+    assert before.offset == now.offset == 3
+    assert before.epoch is not None
+    assert now.epoch is not None
+    assert now.epoch > before.epoch

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
-from srm_spark.driver import Driver
+from srm_spark import read_losses
+from srm_spark.cli.control import main
+from srm_spark.errors import StateFailed
+from srm_spark.testing import ExternalKafka, KafkaCluster
 from tests.awaiting import await_until
-from tests.broker.conftest import Pair
-from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero
-from tests.kafka_io import numbered, records
-
-
-def _await_losses(driver: Driver, expected: dict[str, str]) -> None:
-    await_until(lambda: driver.status()[0].losses == expected, SOON, lambda: f"{expected}, but {driver.status()}")
+from tests.broker.conftest import Pair, Start
+from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero, await_losses, write_config
+from tests.broker.progress_reader import read_progress
+from tests.door import behind_door
+from tests.kafka_io import Kafka, Record, numbered, records
 
 
 def _replicated_then_truncated(pair: Pair) -> None:
@@ -31,7 +37,7 @@ def test_records_deleted_before_they_were_replicated_are_told_exactly(pair: Pair
     _replicated_then_truncated(pair)
     driver = pair.replicate()
     await_count(pair.target, pair.remote(), 15)
-    _await_losses(driver, {f"{pair.topic()}-0": "10 to 14"})
+    await_losses(driver, {f"{pair.topic()}-0": "10 to 14"})
     await_lag_zero(driver)
     driver.stop()
     copied, left = records(pair.target.read(pair.remote()))[0], records(pair.source.read(pair.topic()))[0]
@@ -60,7 +66,41 @@ def test_records_deleted_under_a_running_flow_are_told(pair: Pair) -> None:
     await_held(driver, [f"{pair.topic()}-0"])
     pair.source.delete_records(pair.topic(), 0, 6)
     await_count(pair.target, pair.remote(), 5)
-    _await_losses(driver, {f"{pair.topic()}-0": "3 to 5"})
+    await_losses(driver, {f"{pair.topic()}-0": "3 to 5"})
+
+
+def test_records_deleted_while_they_are_read_are_told_exactly(
+    secondary: KafkaCluster, start: Start, unique: str
+) -> None:
+    """The source deletes amid a batch that it has given in part: Spark goes on behind that without a word."""
+    count, small, topic, remote = 40_000, "65536", f"t-{unique}", f"a{unique}.t-{unique}"
+    keys = {f"a{unique}.consumer.{name}": small for name in ("max.partition.fetch.bytes", "fetch.max.bytes")}
+    with behind_door("deletes") as source:
+        here, there = Kafka(source.broker), Kafka(secondary)
+        here.create(topic)
+        here.write(topic, [Record(None, b"%d " % n + bytes(1000)) for n in range(count)])
+        driver = start(
+            {f"a{unique}": source, f"b{unique}": secondary}, [f"a{unique}->b{unique}"], {**keys, "topics": topic}
+        )
+        await_count(there, remote, 1)
+        source.door.hang()
+        here.delete_records(topic, 0, count - 500)
+        source.door.open()
+        here.write(topic, [Record(None, b"%d" % count)])
+        await_until(lambda: _values(there, remote)[-1] == count, SOON, "the last record")
+        await_lag_zero(driver)
+        driver.stop()
+        copied = _values(there, remote)
+        assert copied == sorted(set(copied))
+        progress = read_progress(there, f"mm2-offsets.a{unique}.internal")
+        told = [offset for p in progress for first, end, *_ in p.header.get("lost", ()) for offset in range(first, end)]
+        assert told, "it was too fast to be caught amid its batch"
+        assert sorted(told) == sorted(set(range(count + 1)) - set(copied))
+
+
+def _values(target: Kafka, remote: str) -> list[int]:
+    (log,) = target.read(remote).values()
+    return [int((stored.record.value or b"").split()[0].rstrip(bytes(1))) for stored in log]
 
 
 def test_a_topic_created_anew_is_held_where_the_policy_says_so(pair: Pair) -> None:
@@ -94,7 +134,7 @@ def test_a_topic_created_anew_between_two_looks_is_copied_from_its_beginning(
     assert copied[3:] == anew
 
 
-def test_a_truncated_remote_topic_is_held_where_the_policy_says_so(pair: Pair) -> None:
+def test_a_deleted_remote_topic_is_held_where_the_policy_says_so(pair: Pair) -> None:
     pair.source.create(pair.topic())
     pair.source.write(pair.topic(), numbered(3))
     driver = pair.replicate()
@@ -104,6 +144,36 @@ def test_a_truncated_remote_topic_is_held_where_the_policy_says_so(pair: Pair) -
     pair.target.delete(pair.remote())
     pair.source.write(pair.topic(), numbered(2, prefix="later "))
     driver = pair.replicate({"target.changed.policy": "stop"})
-    held = await_held(driver, [f"{pair.topic()}-0"])
-    assert "truncated or created anew" in held[f"{pair.topic()}-0"]
-    assert pair.target.count(pair.remote()) == 0
+    held = await_held(driver, [pair.topic()])
+    assert "is gone on" in held[pair.topic()]
+    assert "target.changed.policy=resume" in held[pair.topic()]
+    assert pair.remote() not in pair.target.topics()
+
+
+def test_a_loss_is_kept_for_ever_in_a_table_and_told_without_the_source(
+    pair: Pair, spark: SparkSession, tmp_path: Path
+) -> None:
+    _replicated_then_truncated(pair)
+    keys = {**pair.keys, "state.path": str(tmp_path / "state"), "state.interval.seconds": "1"}
+    driver = pair.replicate(keys)
+    await_losses(driver, {f"{pair.topic()}-0": "10 to 14"})
+    settings = driver.settings
+
+    def rows() -> list[tuple[object, ...]]:
+        try:
+            found = read_losses(spark, settings, pair.flow).collect()
+        except StateFailed:
+            return []
+        return [(row.flow, row.topic, row.partition, row.cause, row.source_start, row.source_end) for row in found]
+
+    expected = [(pair.flow, pair.topic(), 0, "deleted", 10, 15)]
+    await_until(lambda: rows() == expected, 2 * SOON, lambda: f"a row, but {rows()}")
+    driver.stop()
+    gone = {pair.alias: ExternalKafka("gone", "127.0.0.1:1"), pair.target_alias: pair.clusters[pair.target_alias]}
+    path = write_config(tmp_path / "gone.properties", gone, [pair.flow], keys)
+    told = CliRunner().invoke(main, ["losses", "--config", str(path), "--flow", pair.flow, "--format", "json"])
+    assert told.exit_code == 0, told.output
+    (loss,) = json.loads(told.output)
+    assert (loss["topic"], loss["cause"], loss["source"]) == (pair.topic(), "deleted", {"start": 10, "end": 15})
+    told = CliRunner().invoke(main, ["losses", "--config", str(path), "--flow", pair.flow])
+    assert f"{pair.topic()}-0: deleted: offsets 10 to 14" in told.output

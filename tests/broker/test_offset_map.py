@@ -15,13 +15,26 @@ def read_map(cluster: Kafka, topic: str) -> dict[tuple[str, int], dict[int, Part
     """The map topic as anybody would read it: the newest value of each key; partition → start → range, intervals."""
     found: dict[tuple[str, int], dict[int, Part]] = {}
     for stored in cluster.read(topic)[0]:
-        name, number, start = json.loads(stored.record.key or b"")
+        key = json.loads(stored.record.key or b"")
+        if len(key) != 3:
+            continue  # losses lie there, too
+        name, number, start = key
         parts = found.setdefault((name, number), {})
         parts.pop(start, None)
         if stored.record.value is not None:
             value = json.loads(stored.record.value)
             assert value["source"][0] == start
             parts[start] = ((value["source"][0], value["source"][1]), value["intervals"])
+    return found
+
+
+def mapped_pairs(cluster: Kafka, topic: str) -> dict[int, dict[int, int]]:
+    """What the map of one topic says: partition → source offset → target offset."""
+    found: dict[int, dict[int, int]] = {}
+    for (_, partition), parts in read_map(cluster, topic).items():
+        pairs = found.setdefault(partition, {})
+        for _, intervals in parts.values():
+            pairs.update((up + n, down + n) for up, down, count in intervals for n in range(count))
     return found
 
 

@@ -6,9 +6,12 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from srm_spark.flow.status import FlowState
+from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import assert_copied, await_count, await_lag_zero, await_state, status_of
+from tests.broker.mirror import SOON, assert_copied, await_count, await_lag_zero, await_state, status_of
 from tests.broker.process import END_SECONDS, srm_driver
 from tests.kafka_io import numbered, produce
 
@@ -77,3 +80,24 @@ def test_sigterm_ends_the_batch_records_progress_and_exits_with_0(pair: Pair, tm
     assert "interrupted" not in log
     pair.replicate()
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+
+
+@pytest.mark.parametrize("sign", ["log4j profile", "state=waiting", "state=running"])
+def test_sigterm_in_each_phase_ends_cleanly_and_frees_the_flow(sign: str, pair: Pair, tmp_path: Path) -> None:
+    """While Spark starts, while the flow waits for another driver, and while there is nothing to do."""
+    pair.source.create(pair.topic(), 2)
+    pair.source.write(pair.topic(), numbered(100, 2))
+    other = pair.replicate() if "waiting" in sign else None
+    path = tmp_path / "driver.log"
+    with srm_driver(tmp_path, pair.clusters, [pair.flow], pair.keys) as process:
+        await_until(lambda: sign in path.read_text(), SOON, path.read_text)
+        if "running" in sign:
+            await_count(pair.target, pair.remote(), 100)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(END_SECONDS) == 0, path.read_text()
+    assert "interrupted" not in path.read_text()
+    heir = other or pair.replicate()
+    pair.source.write(pair.topic(), numbered(100, 2, "more"))
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+    await_lag_zero(heir)
+    assert pair.target.count(pair.remote()) == 200

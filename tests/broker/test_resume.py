@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pytest
+
 from srm_spark.kafka.reports import FOREIGN_WRITER
 from tests.broker.conftest import Pair
 from tests.broker.mirror import assert_copied, await_count, await_held, await_lag_zero
@@ -11,10 +15,10 @@ from tests.kafka_io import Record, numbered, records
 HEADERS = (("h", None), ("h", b""), ("", b"x"))
 
 
-def _first_run(pair: Pair, count: int = 10, partitions: int = 2) -> None:
+def _first_run(pair: Pair, count: int = 10, partitions: int = 2, keys: Mapping[str, str] | None = None) -> None:
     pair.source.create(pair.topic(), partitions)
     pair.source.write(pair.topic(), numbered(count, partitions))
-    driver = pair.replicate()
+    driver = pair.replicate(keys)
     await_count(pair.target, pair.remote(), count)
     await_lag_zero(driver)
     driver.stop()
@@ -65,16 +69,18 @@ def test_without_progress_and_without_syncs_the_logs_themselves_tell(pair: Pair)
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
 
 
-def test_mirror_maker_s_records_behind_its_last_flush_are_not_copied_again(pair: Pair) -> None:
+@pytest.mark.parametrize("has_syncs", ["true", "false"])
+def test_mirror_maker_s_records_behind_its_last_flush_are_not_copied_again(pair: Pair, has_syncs: str) -> None:
     """It flushes offsets once a minute: its newest one is behind what it has written."""
-    _first_run(pair, partitions=1)
+    keys = {"emit.offset-syncs.enabled": has_syncs}
+    _first_run(pair, partitions=1, keys=keys)
     pair.target.delete(pair.progress_topic)
     pair.target.create(pair.progress_topic, 3, {"cleanup.policy": "compact"})
     key = f'["MirrorSourceConnector",{{"cluster":"{pair.alias}","partition":0,"topic":"{pair.topic()}"}}]'
     pair.target.write(pair.progress_topic, [Record(key.encode(), b'{"offset":3}')])
     pair.source.write(pair.topic(), numbered(5, 1, "later "))
     _copy_by_hand(pair, {0: 2})
-    driver = pair.replicate()
+    driver = pair.replicate(keys)
     await_count(pair.target, pair.remote(), 15)
     await_lag_zero(driver)
     driver.stop()

@@ -26,7 +26,7 @@ from tests.broker.secured import Acl, SecuredKafka, make_stores, secured_kafka
 from tests.group_io import commit
 from tests.kafka_io import Kafka, Record, numbered
 
-USERS = {f"u{number}": f"pass-{number}" for number in range(23)}
+USERS = {f"u{number}": f"pass-{number}" for number in range(26)}
 ALL = "u0"
 """Who lacks nothing."""
 
@@ -57,6 +57,9 @@ def _prepare(kafka: Kafka, user: str, lacks: Right | None) -> None:
         return
     if lacks.operation == "ALTER":
         kafka.create(remote, 1)
+    elif lacks.operation == "WRITE" and "quarantine" in lacks.name:
+        kafka.create(remote, 2, {"cleanup.policy": "compact"})
+        kafka.write(f"{user}-t", [Record(None, b"no key")])
     elif lacks.operation == "READ" and (lacks.name == remote or "offset-syncs" in lacks.name):
         # Records that nobody recorded are compared before the flow goes on, and offset syncs say where to begin.
         kafka.create(remote, 2)
@@ -93,6 +96,7 @@ def test_without_a_right_the_flow_names_it(
     kafka = broker.kafka
     clusters: dict[str, KafkaCluster] = {}
     keys = {"flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000", "sync.group.offsets.enabled": "true"}
+    keys["refused.record.policy"] = "park"
     for user in USERS:
         for alias in (f"{user}a", f"{user}b"):
             clusters[alias] = broker.at("SCRAM")

@@ -8,14 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.faults import Fault, come_back, kill_driver, kill_target, kill_worker
+from tests.soak.faults import (
+    Fault,
+    come_back,
+    kill_driver,
+    kill_target,
+    kill_worker,
+    refuse_source,
+    refuse_target,
+)
 from tests.soak.run import soak
 
 
 @pytest.mark.parametrize(
     ("mode", "faults"),
     [
-        ("default", (kill_target, kill_driver)),
+        ("default", (kill_target, refuse_target, kill_driver, refuse_source)),
         ("exactly-once", (kill_worker, come_back)),
     ],
 )

@@ -12,28 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-import pyspark
 import pytest
 
 from srm_spark.cli.pack import pack
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
+from tests.broker import spark_cluster
 from tests.broker.mirror import assert_copied, write_config
 from tests.kafka_io import Kafka, numbered, records
 
 ROOT = Path(__file__).parents[2]
-SLOW = 200.0
+SLOW = 300.0
 """Seconds for a cluster of Spark's own to start, unpack the environment and run its first batch on a loaded machine."""
 
 
 @pytest.fixture
 def spark_home(tmp_path: Path) -> Iterator[Path]:
-    """The wheel's Spark under another path: its workers write below SPARK_HOME."""
-    home = tmp_path / "spark"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != "work":
-            (home / entry.name).symlink_to(entry)
+    """That of the wheel, under a path of this test."""
+    home = spark_cluster.spark_home(tmp_path)
     yield home
     shutil.rmtree(home)
 

@@ -87,9 +87,10 @@ Pairs = dict[int, dict[int, int]]
 """Partition → source offset → target offset, as the offset map says."""
 
 
-def compare(source: Log, remote: Log, mapped: Pairs) -> Verdict:
-    """Count what is wrong, record by record."""
+def compare(source: Log, remote: Log, mapped: Pairs | None = None) -> Verdict:
+    """Count what is wrong, record by record; without `mapped` the offset map is not judged."""
     verdict = Verdict()
+    true = true_pairs(source, remote)
     for partition, written in source.items():
         found = remote[partition]
         place = {_number(stored.record.headers): stored for stored in written}
@@ -102,13 +103,21 @@ def compare(source: Log, remote: Log, mapped: Pairs) -> Verdict:
         order = [place[number].offset for number in numbers if number in place]
         verdict.reordered += sum(second < first for first, second in pairwise(order))
         verdict.changed += sum(place[_number(s.record.headers)].record != s.record for s in found)
-        pairs = {place[_number(stored.record.headers)].offset: stored.offset for stored in found}
-        told = mapped.get(partition, {})
+        pairs, told = true[partition], true[partition] if mapped is None else mapped.get(partition, {})
         wrong = {up for up in pairs.keys() | told.keys() if pairs.get(up) != told.get(up)}
         verdict.wrong_in_map += len(wrong)
         if missing or wrong:
             verdict.notes.append(f"partition {partition}: missing {sorted(missing)[:5]}, map at {sorted(wrong)[:5]}")
     return verdict
+
+
+def true_pairs(source: Log, remote: Log) -> Pairs:
+    """Where each record really lies."""
+    pairs: Pairs = {}
+    for partition, written in source.items():
+        place = {_number(stored.record.headers): stored.offset for stored in written}
+        pairs[partition] = {place[_number(s.record.headers)]: s.offset for s in remote[partition]}
+    return pairs
 
 
 def await_all(source: Kafka, topic: str, target: Kafka, remote: str, seconds: float) -> None:

@@ -7,14 +7,15 @@ import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.broker.test_offset_map import read_map
+from tests.broker.test_offset_map import mapped_pairs
 from tests.kafka_io import Kafka
-from tests.soak import faults
-from tests.soak.faults import Fault, Scene, await_progress, brokers
-from tests.soak.load import Load, Pairs, Verdict, await_all, compare
+from tests.soak.faults import Fault, await_progress, kinds
+from tests.soak.load import Load, Verdict, await_all, compare
+from tests.soak.scene import Scene, brokers
 
 PARTITIONS = 4
 MODES = ("default", "exactly-once")
@@ -22,15 +23,24 @@ _TOPIC = "load"
 
 
 def soak(
-    mode: str, chosen: Iterable[Fault], chance: random.Random, folder: Path, say: Callable[[str], None]
+    mode: str,
+    chosen: Iterable[Fault],
+    chance: random.Random,
+    folder: Path,
+    say: Callable[[str], None],
+    *,
+    master: str = "",
 ) -> Verdict:
-    """Let faults happen one after the other under load, and compare everything when all has come to rest."""
+    """Let faults happen one after the other under load, and compare everything when all has come to rest.
+
+    With a `master`, drivers are started by spark-submit, on a Spark cluster of their own.
+    """
     keys = {"a->b.exactly.once.support": "required"} if mode == "exactly-once" else {}
     keys |= {"topics": _TOPIC, "flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000"}
     with brokers() as (source, target):
-        here, there = Kafka(source), Kafka(target)
+        here, there = Kafka(source.broker), Kafka(target.broker)
         here.create(_TOPIC, PARTITIONS)
-        scene = Scene(folder, {"a": source, "b": target}, keys, chance)
+        scene = Scene(folder, {"a": source, "b": target}, keys, chance, master)
         try:
             with Load(here, _TOPIC, PARTITIONS) as load:
                 scene.start_driver()
@@ -44,18 +54,13 @@ def soak(
                 load.end()
             await_all(here, _TOPIC, there, f"a.{_TOPIC}", 120)
             scene.end_drivers(kindly=True)
-            return compare(here.read(_TOPIC), there.read(f"a.{_TOPIC}", committed=True), _mapped(there))
+            return compare(
+                here.read(_TOPIC),
+                there.read(f"a.{_TOPIC}", committed=True),
+                mapped_pairs(there, "mm2-offset-map.a.internal"),
+            )
         finally:
             scene.end_drivers(kindly=False)
-
-
-def _mapped(target: Kafka) -> Pairs:
-    found: Pairs = {}
-    for (_, partition), parts in read_map(target, "mm2-offset-map.a.internal").items():
-        pairs = found.setdefault(partition, {})
-        for _, intervals in parts.values():
-            pairs.update((up + n, down + n) for up, down, count in intervals for n in range(count))
-    return found
 
 
 def main() -> int:
@@ -63,19 +68,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--mode", choices=MODES, default="default")
+    parser.add_argument("--only", default="", help="faults whose names begin so, as in kill,refuse")
+    parser.add_argument("--master", default="", help="a Spark cluster of their own, such as local-cluster[2,1,1024]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
     end = time.monotonic() + 60 * arguments.minutes
-    kinds = faults.EXACTLY_ONCE if arguments.mode == "exactly-once" else faults.ALWAYS
+    found = kinds(is_exactly_once=arguments.mode == "exactly-once", has_executors=bool(arguments.master))
+    found = [fault for fault in found if fault.__name__.startswith(tuple(arguments.only.split(",")))]
+    counts: Counter[str] = Counter()
 
     def chosen() -> Iterable[Fault]:
         while time.monotonic() < end:
-            yield from chance.sample(kinds, len(kinds))
+            for fault in chance.sample(found, len(found)):
+                if time.monotonic() < end:
+                    counts[fault.__name__] += 1
+                    yield fault
 
-    print(f"mode {arguments.mode}, seed {arguments.seed}", flush=True)
+    print(f"mode {arguments.mode}, seed {arguments.seed} {arguments.master}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="srm-soak-"))
-    verdict = soak(arguments.mode, chosen(), chance, folder, lambda text: print(text, flush=True))
+    verdict = soak(
+        arguments.mode, chosen(), chance, folder, lambda text: print(text, flush=True), master=arguments.master
+    )
+    kills = sum(count for name, count in counts.items() if name.startswith("kill"))
+    print(f"{counts.total()} faults, {kills} of them kills: {dict(counts)}")
     print(verdict, f"(logs of the drivers: {folder})")
     return 0 if verdict.is_good else 1
 

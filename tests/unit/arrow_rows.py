@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from srm_spark.kafka.rows import COLUMNS, Run, runs_of
 
-Row = tuple[str, int, int, int, bytes | None, bytes | None, str | None]
-"""Topic, partition, offset, timestamp in ms, key, value, headers as JSON."""
+Headers = list[tuple[str, bytes | None]]
+Row = tuple[str, int, int, int, bytes | None, bytes | None, Headers | None]
+"""Topic, partition, offset, timestamp in ms, key, value, headers."""
 
 
 def arrow_batch(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -22,7 +23,7 @@ def arrow_batch(rows: Sequence[Row]) -> pa.RecordBatch:
         pa.timestamp("us", "UTC"),
         pa.binary(),
         pa.binary(),
-        pa.string(),
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
     ]
     columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in COLUMNS]
     columns[3] = [stamp * 1000 for stamp in columns[3]]
@@ -36,7 +37,7 @@ def run_of(
     timestamps: Sequence[int] | None = None,
     keys: Sequence[bytes | None] | None = None,
     values: Sequence[bytes | None] | None = None,
-    headers: Sequence[str | None] | None = None,
+    headers: Sequence[Headers | None] | None = None,
 ) -> Run:
     """The only run of a batch of one partition."""
     count = len(offsets)

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from srm_spark import codec
 from srm_spark.codec import ProgressKey
 from srm_spark.errors import CodecError
-from srm_spark.model import Checkpoint, Heartbeat, Hold, Interval, OffsetRange, OffsetSync, ProgressDetail
+from srm_spark.model import (
+    Checkpoint,
+    Heartbeat,
+    Hold,
+    Interval,
+    Logs,
+    Loss,
+    LossCause,
+    OffsetRange,
+    OffsetSync,
+    ProgressDetail,
+)
 from srm_spark.model import TopicPartition as TP
 
 HEARTBEAT = (Heartbeat("A", "B", 1700000000123), "000141000142", "00000000018bcfe5687b")
@@ -183,11 +194,16 @@ DETAIL = ProgressDetail(
     12,
     (Interval(40, 7, 3), Interval(45, 10, 2)),
     Hold(47, "too big: é"),
-    "x_Y-1",
+    Logs("x_Y-1"),
     99,
     7,
     1,
-    (OffsetRange(43, 45),),
+    (Loss(OffsetRange(43, 45)),),
+)
+WITH_LOGS = replace(
+    DETAIL,
+    logs=Logs("x_Y-1", 3, "z", 4),
+    lost=(Loss(OffsetRange(41, 43), LossCause.DIVERGED, OffsetRange(8, 10)), Loss(OffsetRange(0, 2), LossCause.TARGET)),
 )
 
 
@@ -197,9 +213,14 @@ def test_progress_detail_is_compact_and_versioned() -> None:
         '"hold":{"offset":47,"reason":"too big: é"},"topic_id":"x_Y-1",'
         '"bytes":99,"latency_ms":7,"zero_timestamps":1,"lost":[[43,45]]}'
     )
+    assert (
+        codec.encode_progress_detail(WITH_LOGS)
+        .decode()
+        .endswith('"lost":[[41,43,"diverged",8,10],[0,2,"target"]],"epoch":3,"remote_id":"z","remote_epoch":4}')
+    )
 
 
-@pytest.mark.parametrize("detail", [DETAIL, ProgressDetail(OffsetRange(0, 0), None, ())])
+@pytest.mark.parametrize("detail", [DETAIL, WITH_LOGS, ProgressDetail(OffsetRange(0, 0), None, ())])
 def test_progress_detail_survives_the_round_trip(detail: ProgressDetail) -> None:
     assert codec.decode_progress_detail(codec.encode_progress_detail(detail)) == detail
 

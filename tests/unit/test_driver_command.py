@@ -57,3 +57,18 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(run, ["--config", str(tmp_path / "none.properties")])
     assert result.exit_code == ERROR
     assert "none.properties" in result.output
+
+
+def test_a_pid_file_that_cannot_be_written_is_named_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwanted(*_: object, **__: object) -> None:
+        raise AssertionError("nothing may be started")
+
+    monkeypatch.setattr("srm_spark.cli.driver.Driver", unwanted)
+    path, folder = tmp_path / "good.properties", tmp_path / "none"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    result = CliRunner().invoke(run, ["--config", str(path), "--pid-file", str(folder / "pid")])
+    assert result.exit_code == ERROR
+    assert "--pid-file" in result.output
+    assert "cannot be written: No such file or directory" in result.output

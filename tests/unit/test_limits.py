@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from srm_spark.kafka.limits import Limits, first_refused
-from tests.unit.arrow_rows import run_of
+from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
+from srm_spark.kafka.limits import Limits, clamp, first_refused, refusal
+from srm_spark.model import TopicPartition
+from srm_spark.provenance import Stamp
+from srm_spark.tail import TailRecord
+from tests.unit.arrow_rows import Headers, run_of
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -30,10 +32,9 @@ def test_size_is_counted_as_the_broker_counts() -> None:
     assert "max.message.bytes is 1048588" in found[1]
 
 
-def test_size_of_headers_is_that_of_their_bytes_not_of_their_text() -> None:
-    text = json.dumps([{"key": "n", "value": "AAAA" * 300}, {"key": "ü"}])  # 900 bytes
+def test_size_of_headers() -> None:
     exact = 61 + 2 + 3 + (1 + 1) + (1 + 1) + 1 + (1 + 1 + 2 + 900) + (1 + 2 + 1)
-    run = run_of([0], headers=[text])
+    run = run_of([0], headers=[[("n", b"a" * 900), ("ü", None)]])
     assert first_refused(run, Limits(max_bytes=exact), NOW) is None
     found = first_refused(run, Limits(max_bytes=exact - 1), NOW)
     assert found is not None
@@ -77,3 +78,46 @@ def test_the_earliest_of_several_reasons_wins() -> None:
 )
 def test_batches_stay_below_the_topics_limit(most: int, size: int) -> None:
     assert Limits(max_bytes=most).batch_bytes == size
+
+
+def test_timestamps_outside_of_the_limits_are_moved_inside_and_the_header_says_what_they_were() -> None:
+    limits = Limits(before_ms=HOUR, after_ms=1000)
+    headers: list[Headers | None] = [None, [("h", b"\x00")], None, None]
+    run = run_of([0, 1, 2, 3], timestamps=[NOW, NOW - 2 * HOUR, NOW + 1001, -1], headers=headers)
+    fixed = clamp(run, limits, NOW)
+    # Ten minutes inside of a limit, or half of it where that is less: the broker looks later.
+    assert fixed.timestamps.tolist() == [NOW, NOW - HOUR + 600_000, NOW + 500, -1]
+    assert [found for _, _, _, found in fixed.records()] == [
+        [],
+        [("h", b"\x00"), (ORIGINAL_TIMESTAMP_HEADER, str(NOW - 2 * HOUR).encode())],
+        [(ORIGINAL_TIMESTAMP_HEADER, str(NOW + 1001).encode())],
+        [],
+    ]
+    assert first_refused(fixed, limits, NOW + 1000) is None
+    assert run.timestamps.tolist() == [NOW, NOW - 2 * HOUR, NOW + 1001, -1]
+
+
+def test_a_run_within_the_limits_is_left_as_it_is() -> None:
+    run = run_of([0, 1], timestamps=[NOW - HOUR, NOW + HOUR])
+    assert clamp(run, Limits(before_ms=HOUR, after_ms=HOUR), NOW) is run
+    assert clamp(run, FREE, NOW) is run
+    assert clamp(run, Limits(before_ms=2**63 - 1, after_ms=2**63 - 1), NOW) is run
+
+
+def test_a_stamped_run_keeps_its_stamps() -> None:
+    run = run_of([5], timestamps=[1]).stamp(Stamp("A", "B"))
+    ((_, _, timestamp, headers),) = clamp(run, Limits(before_ms=HOUR), NOW).records()
+    assert timestamp == NOW - HOUR + 600_000
+    assert headers is not None
+    assert [name for name, _ in headers] == ["srm-provenance", ORIGINAL_TIMESTAMP_HEADER]
+    assert run.stamped is not None
+    assert len(run.stamped[0]) == 1
+
+
+def test_a_record_of_a_plain_consumer_is_judged_alike() -> None:
+    place = TopicPartition("t", 0)
+    record = TailRecord(7, NOW, None, b"x" * 100, (("h", b"y" * 50),))
+    exact = 61 + 2 + 3 + 1 + (2 + 100) + 1 + (1 + 1 + 1 + 50)
+    assert refusal(place, record, Limits(max_bytes=exact), NOW) is None
+    assert f"takes {exact} bytes" in str(refusal(place, record, Limits(max_bytes=exact - 1), NOW))
+    assert "no key" in str(refusal(place, record, Limits(needs_key=True), NOW))

@@ -17,10 +17,10 @@ from srm_spark.config.settings import (
 )
 from srm_spark.flow.map_table import MapTable
 from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.model import Flow, Interval, OffsetRange, TopicPartition
+from srm_spark.model import Flow, Interval, KeptLoss, Loss, OffsetRange, TopicPartition
 from srm_spark.offset_map import PartitionMap
 from srm_spark.spark import SparkSession
-from srm_spark.state import OffsetMapTable, TableRow, first_line
+from srm_spark.state import LossTable, OffsetMapTable, TableRow, first_line
 from srm_spark.translation import IntervalMap
 
 FLOW = Flow("A", "B")
@@ -33,6 +33,7 @@ class FakeMaps:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.maps: dict[TopicPartition, PartitionMap] = {}
+        self.losses: dict[bytes, KeptLoss] = {}
 
     def refresh(self) -> None:
         """There is nothing to read."""
@@ -75,7 +76,7 @@ def settings(state: StateSettings) -> FlowSettings:
         target=ClusterSettings("B", "h:2"),
         topics=topics,
         syncs=SyncSettings(True, False, 100, 1),
-        batch=BatchSettings(1, 1, 1, 1, 0, None),
+        batch=BatchSettings(1, 1, 1, 1, True, 0, None),
         state=state,
     )
 
@@ -106,6 +107,19 @@ def test_the_first_write_is_the_whole_map_and_later_ones_what_changed() -> None:
     assert written_by(writer, table) == [("merge", [row(ORDERS, 6)], [])]
     maps.maps[PAYMENTS].drop(0)
     assert written_by(writer, table) == [("merge", [], [TableRow(*PAYMENTS, None, 0)])]
+
+
+def test_losses_are_written_once_and_again_with_each_new_one() -> None:
+    maps, written = FakeMaps(), list[list[KeptLoss]]()
+    writer, table = table_of(maps, StateSettings("/data")), SimpleNamespace(replace=written.append)
+    first, second = (KeptLoss(ORDERS, Loss(OffsetRange(at, at + 2)), "id", at) for at in (1, 5))
+    for losses in ({}, {}, {b"1": first}, {b"1": first, b"2": second}):
+        maps.losses = losses
+        writer._write_losses(cast("LossTable", table))
+    maps.losses = {}
+    writer.tell_to_stop()
+    writer._write_losses(cast("LossTable", table))
+    assert written == [[], [first], [first, second]]
 
 
 def test_a_table_that_is_gone_is_written_anew_though_nothing_changed() -> None:

@@ -153,3 +153,41 @@ def test_parts_are_kept_as_the_intervals_they_were(count: int, at: int) -> None:
     else:
         with pytest.raises(IndexError):
             kept.intervals[at]
+
+
+def test_a_gap_has_no_copy() -> None:
+    chain = PartitionMap()
+    chain.take(IntervalMap(OffsetRange(0, 9), 17, (Interval(1, 10, 3), Interval(5, 13, 4))), None)
+    chain.take(IntervalMap(OffsetRange(9, 12), 20, (Interval(10, 18, 2),)), None)
+    copies = {offset: chain.copy_of(offset) for offset in range(13)}
+    assert {offset: there for offset, there in copies.items() if there is not None} == {
+        1: 10, 2: 11, 3: 12, 5: 13, 6: 14, 7: 15, 8: 16, 10: 18, 11: 19,
+    }  # fmt: skip
+
+
+def _copied(map_: PartitionMap) -> list[tuple[int, int]]:
+    intervals = [interval for part in map_.parts() for interval in part.intervals]
+    return [(each.upstream + n, each.downstream + n) for each in intervals for n in range(each.count)]
+
+
+@pytest.mark.parametrize(
+    ("found", "next_copies", "expected"),
+    [
+        # The source went back from 15 to 10, and is read again from there.
+        (IntervalMap(OffsetRange(10, 10), 15), Interval(10, 15, 3), [*range(10), *range(15, 18)]),
+        # The target went back from 15 to 10: what is gone there has no copy.
+        (IntervalMap(OffsetRange(10, 15), 10), Interval(15, 10, 3), [*range(13)]),
+        # The target was made anew, and is empty.
+        (IntervalMap(OffsetRange(0, 15), 0), Interval(15, 0, 3), [*range(3)]),
+    ],
+)
+def test_a_map_stays_exact_where_one_side_went_back(
+    found: IntervalMap, next_copies: Interval, expected: list[int]
+) -> None:
+    known = PartitionMap("id")
+    known.take(IntervalMap(OffsetRange(0, 15), 15, (Interval(0, 0, 15),)), "id")
+    known.take(found, "id")
+    end = OffsetRange(next_copies.upstream, next_copies.upstream_end)
+    known.take(IntervalMap(end, next_copies.downstream_end, (next_copies,)), "id")
+    assert [downstream for _, downstream in _copied(known)] == expected
+    assert known.downstream(next_copies.upstream) == next_copies.downstream

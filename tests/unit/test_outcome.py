@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from srm_spark.flow.outcome import judge
 from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport
-from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
+from srm_spark.model import UNKNOWN, Hold, Interval, OffsetRange, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
@@ -81,3 +81,24 @@ def test_what_a_refused_partition_drew_in_is_tried_again() -> None:
     assert outcome.done[T1].end == 2
     alone = judge(ranges, [drawn_in])
     assert alone.failures.keys() == {T1}
+
+
+def test_a_record_to_be_parked_ends_the_pass_without_a_hold() -> None:
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, "large"), is_parking=True)
+    outcome = judge({T0: OffsetRange(0, 9)}, [report])
+    done = outcome.done[T0]
+    assert (done.end, done.hold, done.refused) == (4, None, Hold(4, "large"))
+    assert report.detail(OffsetRange(0, 4), None, UNKNOWN).hold is None
+
+
+def test_nothing_is_parked_where_what_came_before_failed() -> None:
+    report = PartitionReport(T0, [], next_offset=4, hold=Hold(4, "large"), is_parking=True, failure="_TIMED_OUT: late")
+    outcome = judge({T0: OffsetRange(0, 9)}, [report])
+    assert outcome.done[T0].refused is None
+    assert T0 in outcome.failures
+
+
+def test_what_was_rolled_back_has_nothing_to_park() -> None:
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, "large"), is_parking=True)
+    report.undo("another partition")
+    assert (report.hold, report.is_parking) == (None, False)

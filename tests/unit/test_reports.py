@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from srm_spark.kafka.reports import FOREIGN_WRITER, REPORT_SCHEMA, PartitionReport, Sent, read_report, report_batch
+from srm_spark.kafka.reports import (
+    FOREIGN_WRITER,
+    REPORT_SCHEMA,
+    TARGET_CHANGED,
+    PartitionReport,
+    Sent,
+    read_report,
+    report_batch,
+)
 from srm_spark.model import Hold, Interval, TopicPartition
 from tests.unit.arrow_rows import run_of
 
@@ -28,7 +36,7 @@ def test_neighbouring_runs_become_one_interval_only_if_both_sides_go_on() -> Non
     assert report.intervals == [Interval(0, 10, 4), Interval(7, 14, 1), Interval(8, 20, 1)]
 
 
-@pytest.mark.parametrize(("first", "last"), [(10, 13), (10, 11), (12, 10)])
+@pytest.mark.parametrize(("first", "last"), [(10, 13), (10, 11)])
 def test_target_offsets_that_are_not_in_one_piece_are_a_failure(first: int, last: int) -> None:
     report = PartitionReport(T0)
     report.add(Sent.of(run_of([0])), 9, 9, NOW, None)
@@ -36,6 +44,26 @@ def test_target_offsets_that_are_not_in_one_piece_are_a_failure(first: int, last
     assert report.failure is not None
     assert report.failure.startswith(FOREIGN_WRITER)
     assert report.intervals == [Interval(0, 9, 1)]
+
+
+@pytest.mark.parametrize(("first", "last"), [(8, 10), (0, 2), (12, 10), (10, 2)])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_copy_in_front_of_older_ones_means_another_log(first: int, last: int, is_first: bool) -> None:
+    report = PartitionReport(T0, target_end=10 if is_first else 9)
+    if not is_first:
+        report.add(Sent.of(run_of([0])), 9, 9, NOW, None)
+    done = list(report.intervals)
+    report.add(Sent.of(run_of([1, 2, 3])), first, last, NOW, None)
+    assert report.failure is not None
+    assert report.failure.startswith(TARGET_CHANGED)
+    assert report.intervals == done
+
+
+def test_copies_behind_the_recorded_end_are_fine() -> None:
+    """Others may write there, too, and markers of transactions take offsets."""
+    report = PartitionReport(T0, target_end=10)
+    report.add(Sent.of(run_of([1, 2])), 12, 13, NOW, None)
+    assert (report.failure, report.intervals) == (None, [Interval(1, 12, 2)])
 
 
 @pytest.mark.parametrize(("error", "first"), [("REFUSED: no", 0), (None, -1)])

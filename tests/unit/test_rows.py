@@ -1,17 +1,15 @@
-"""Rows of a batch: cut into runs, slices of runs, headers from Spark's JSON."""
+"""Rows of a batch: cut into runs, slices of runs, headers."""
 
 from __future__ import annotations
 
-import base64
 import itertools
-import json
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.kafka.rows import parse_headers, runs_of
+from srm_spark.kafka.rows import runs_of
 from srm_spark.model import TopicPartition
-from tests.unit.arrow_rows import Row, arrow_batch, run_of
+from tests.unit.arrow_rows import Headers, Row, arrow_batch, run_of
 
 
 def row(topic: str, partition: int, offset: int) -> Row:
@@ -48,8 +46,8 @@ def test_milliseconds_are_rounded_down_before_the_epoch_too() -> None:
 
 
 def test_records_keep_null_apart_from_empty_and_send_no_timestamp_as_none() -> None:
-    headers = [None, None, json.dumps([{"key": "h"}])]
-    run = run_of([0, 1, 2], timestamps=[-1, -7, 3], keys=[None, b"", b"k"], values=[b"", None, b"v"], headers=headers)
+    fields = {"keys": [None, b"", b"k"], "values": [b"", None, b"v"]}
+    run = run_of([0, 1, 2], timestamps=[-1, -7, 3], headers=[None, None, [("h", None)]], **fields)
     # Without a timestamp the producer takes its own (0); other negative ones are timestamps.
     assert [record[:2] for record in run.records()] == [(None, b""), (b"", None), (b"k", b"v")]
     assert [record[2] for record in run.records()] == [0, -7, 3]
@@ -66,10 +64,11 @@ def test_a_negative_timestamp_beside_a_record_without_one() -> None:
 
 
 def test_slices_and_sizes() -> None:
-    text = json.dumps([{"key": "h", "value": "YQ=="}])
-    run = run_of([3, 4, 9], keys=[b"kk", None, b""], values=[b"v", b"vvv", None], headers=[None, text, None])
+    headers = [None, [("h", b"a"), ("ü", None)], None]
+    run = run_of([3, 4, 9], keys=[b"kk", None, b""], values=[b"v", b"vvv", None], headers=headers)
     assert run.bytes == 6
-    assert run.sizes().tolist() == [3, 3 + len(text), 0]
+    assert run.sizes().tolist() == [3, 3 + (10 + 2) + (10 + 2), 0]
+    assert run.slice(1, 3).sizes().tolist() == [27, 0]
     part = run.slice(1, 3)
     assert (part.offsets.tolist(), part.count, part.bytes) == ([4, 9], 2, 3)
     assert [record[1] for record in part.records()] == [b"vvv", None]
@@ -77,12 +76,9 @@ def test_slices_and_sizes() -> None:
     assert run.head(0).count == 0
 
 
-@given(st.lists(st.tuples(st.text(), st.none() | st.binary())))
-def test_headers_keep_order_duplicates_null_and_empty(headers: list[tuple[str, bytes | None]]) -> None:
-    text = json.dumps(
-        [
-            {"key": key} if value is None else {"key": key, "value": base64.b64encode(value).decode()}
-            for key, value in headers
-        ]
-    )
-    assert parse_headers(text) == headers
+@given(st.lists(st.none() | st.lists(st.tuples(st.text(), st.none() | st.binary()), min_size=1), min_size=1), st.data())
+def test_headers_keep_order_duplicates_null_and_empty(rows: list[Headers | None], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(rows)))
+    run = run_of(range(len(rows)), headers=rows)
+    assert run.header_lists() == rows
+    assert run.slice(start, len(rows)).header_lists() == rows[start:]

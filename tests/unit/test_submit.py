@@ -117,4 +117,6 @@ def test_the_packed_environment_has_native_clients_but_no_spark() -> None:
     names = " ".join(requirements())
     assert "confluent-kafka" in names
     assert "pyarrow" in names
+    assert "numba" in names
+    assert "extra" not in names
     assert "pyspark" not in names

@@ -135,3 +135,29 @@ def test_equal_records_cannot_hide_that_one_is_missing() -> None:
 def test_a_log_without_records_matches_everything_before_it() -> None:
     match = match_logs([], [record(7, "old")], 46)
     assert (match.foreign, match.next_offset, match.intervals) == (None, 46, [])
+
+
+def _fixed(offset: int, value: str, timestamp: int, original: bytes) -> TailRecord:
+    return record(offset, value, timestamp)._replace(headers=(("srm-original-timestamp", original),))
+
+
+def test_a_fixed_copy_is_compared_as_it_was_before() -> None:
+    source = [record(40, "a", 5), record(41, "b", 6), record(42, "c", 7)]
+    target = [_fixed(7, "a", 999, b"5"), record(8, "b", 6), _fixed(9, "c", 999, b"8")]
+    match = match_tail(source, target, 40, 7)
+    assert match.intervals == [Interval(40, 7, 2)]
+    assert match.foreign is not None, "the last one was another record"
+
+
+def test_a_copy_of_a_fixed_copy_is_compared_as_it_is() -> None:
+    """It came through another cluster, where it was fixed: here the header is the record's own."""
+    source, target = [_fixed(40, "a", 999, b"5")], [_fixed(7, "a", 999, b"5")]
+    assert match_tail(source, target, 40, 7).intervals == [Interval(40, 7, 1)]
+
+
+def test_a_header_that_is_no_timestamp_is_any_header() -> None:
+    assert match_tail([record(40, "a", 5)], [_fixed(7, "a", 5, b"soon")], 40, 7).foreign is not None
+
+
+def test_the_kind_of_a_timestamp_says_nothing() -> None:
+    assert match_tail([record(40, "a")._replace(is_append_time=True)], [record(7, "a")], 40, 7).foreign is None

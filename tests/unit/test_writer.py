@@ -11,7 +11,7 @@ from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import delivery_timeout, record_options
 from srm_spark.kafka.reports import PartitionReport, read_report
 from srm_spark.kafka.writer import WriteTask
-from srm_spark.model import Hold, TopicPartition
+from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from tests.unit.arrow_rows import Row, arrow_batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -53,6 +53,16 @@ def test_a_refused_first_row_holds_its_partition_there_for_the_whole_task() -> N
     }
     assert [report.next_offset for report in reports] == [3, 8]
     assert all(report.is_complete and not report.intervals and report.failure is None for report in reports)
+
+
+def test_a_record_to_be_parked_says_so() -> None:
+    route = Route("A.t", Limits(needs_key=True), RefusedPolicy.PARK)
+    (batch,) = WriteTask({}, {"t": route}, frozenset(), 100, 1.0)(iter([arrow_batch([keyless(0, 3), keyless(0, 4)])]))
+    (report,) = (read_report(row) for row in batch.to_pylist())
+    assert (report.hold, report.is_parking) == (
+        Hold(3, "the record has no key and the target topic is compacted"),
+        True,
+    )
 
 
 def test_a_task_does_not_show_its_options() -> None:

@@ -133,7 +133,11 @@ def test_files_without_clusters_or_flows(loaded: Loader, text: str, expected: st
         ("topics = (?<=a)b{1,3}\n", "srm.properties:5|topics|got"),
         ("A->B.topics = \\\\p{IsGreek}+\n", "srm.properties:5|A->B.topics|got"),
         ("group.filter.class = x.Y\n", "in `groups`"),
-        ("A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n", "PLAIN needs username in sasl.jaas.config"),
+        (
+            "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n",
+            "srm.properties:6|A.sasl.jaas.config|PLAIN needs username in sasl.jaas.config and password in "
+            "sasl.jaas.config|like org.apache",
+        ),
         ("A.security.protocol = SASL_SSL\nA.sasl.mechanism = AWS_MSK_IAM\n", "got AWS_MSK_IAM; allowed PLAIN"),
         ("B.producer.compression.type = brotli\n", "got 'brotli'; allowed none, gzip"),
         ("A->B.consumer.isolation.level = dirty\n", "got 'dirty'; allowed read_committed"),
@@ -248,6 +252,24 @@ def test_flows_can_be_picked(loaded: Loader) -> None:
     two = "B->A.enabled = true\n"
     assert [str(flow.flow) for flow in loaded(two, flows=["B->A"]).settings.flows] == ["B->A"]
     assert "|is not an enabled flow; allowed A->B, B->A" in "\n".join(problems(loaded(two, flows=["A->C"])))
+
+
+def test_one_mistake_does_not_hide_another(loaded: Loader) -> None:
+    text = "A.security.protocol = SASL\nA.sasl.mechanism = PLANE\nB->A.enabled = yes\nB->A.topics = (open\n"
+    found = "\n".join(problems(loaded(text)))
+    for expected in ("got 'SASL'; allowed", "got PLANE; allowed", "B->A.enabled|got 'yes'", "B->A.topics|got"):
+        assert expected in found
+
+
+def test_an_arrow_that_the_shell_took_is_named(loaded: Loader) -> None:
+    (problem,) = loaded("", flows=["A-"]).report.problems
+    assert problem.hint == "quote it: the shell took the >"
+
+
+def test_two_names_of_one_cluster_are_named(loaded: Loader) -> None:
+    found = loaded("B.bootstrap.servers = other:1,a:1\n")
+    told = "A has the same servers: A->B would copy a cluster into itself"
+    assert any(told in warning for warning in found.settings.warnings)
 
 
 def test_only_flows_into_the_drivers_targets_run(loaded: Loader) -> None:

@@ -78,6 +78,15 @@ def test_the_exactly_once_mode_writes_in_transactions(tmp_path: Path) -> None:
     assert "B: --operation Write --transactional-id 'srm-A->B-' --resource-pattern-type prefixed" in output
 
 
+def test_only_who_parks_needs_the_quarantine(tmp_path: Path) -> None:
+    def rights(more: str) -> set[str]:
+        (flow,) = load_settings([_file(tmp_path, more)]).flows
+        return {right.operation for right in rights_of_flow(flow) if right.name == "mm2-quarantine.A.internal"}
+
+    assert rights("") == rights("refused.record.policy = fix\npolicy.hold.topics = t\n") == set()
+    assert rights("refused.record.policy = park\n") == rights("policy.park.topics = t\n") == {"CREATE", "WRITE", "READ"}
+
+
 def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
     settings = load_settings([_file(tmp_path, "topics = t\nsync.group.offsets.enabled = true")])
     beat = next(beat for beat in settings.heartbeats if beat.flow == settings.flows[0].flow)

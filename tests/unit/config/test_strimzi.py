@@ -35,6 +35,27 @@ def test_what_belongs_to_kubernetes_is_named() -> None:
         assert expected in warnings
 
 
+def test_what_is_unknown_is_named_with_what_may_be_meant(loaded: Loader) -> None:
+    text = """kind: KafkaMirrorMaker2
+spec:
+  mirors: []
+  clusters:
+    - {alias: east, bootstrapServers: "e:1", bootstrapServer: "f:1", groupId: g}
+    - {alias: west, bootstrapServers: "w:1"}
+  mirrors:
+    - {sourceCluster: east, targetCluster: west, sourceConnector: {cofig: {a: b}}, topicPattern: x}
+"""
+    warnings = "\n".join(loaded(text, name="mm2.yaml", base="").settings.warnings)
+    for expected in (
+        "mm2.yaml:3: spec.mirors: ignored: unknown in a KafkaMirrorMaker2; did you mean mirrors?",
+        "mm2.yaml:5: east.bootstrapServer: ignored: unknown in a cluster; did you mean bootstrapServers?",
+        "mm2.yaml:5: east.groupId: ignored: unknown in a cluster",
+        "east->west.sourceConnector.cofig: ignored: unknown in a connector; did you mean config?",
+        "east->west.topicPattern: ignored: unknown in a mirror; did you mean topicsPattern?",
+    ):
+        assert expected in warnings, warnings
+
+
 def test_a_second_file_brings_the_secrets(tmp_path: Path) -> None:
     keys = "east.ssl.truststore.type = PEM\neast.ssl.truststore.certificates = ${env:HOME}\n"
     (tmp_path / "more.properties").write_text(keys)

@@ -53,7 +53,7 @@ def test_groups_that_stay_and_partitions_that_are_held_are_not_safe() -> None:
         world(
             *[move(Outcome.STAYS, reason="busy")] * 4,
             move(group="h"),
-            ranges=(replace(copied(4, 10), hold="too large"),),
+            ranges=(replace(copied(4, 10), hold="too large"), replace(copied(10, 10, partition=1), parked=2)),
         ),
         unknown=("group k: not allowed",),
     )
@@ -61,6 +61,7 @@ def test_groups_that_stay_and_partitions_that_are_held_are_not_safe() -> None:
         "group g on A.orders-0, A.orders-0, A.orders-0 and 1 more: busy",
         "group k: not allowed",
         "orders-0 is held at 4: too large",
+        "orders-1: 2 records are in quarantine",
     )
     assert verdict(Kind.FAILOVER, FRESH, world()) == ()
 

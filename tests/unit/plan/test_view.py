@@ -39,12 +39,16 @@ def test_a_plan_lists_groups_stages_and_what_is_not_safe() -> None:
 
 
 def test_a_statement_tells_ranges_and_next_steps() -> None:
-    ranges = (copied(10, 10), replace(copied(4, None, partition=1), hold="too large", lost=(OffsetRange(1, 3),)))
+    ranges = (
+        copied(10, 10),
+        replace(copied(4, None, partition=1), hold="too large", parked=2, lost=(OffsetRange(1, 3),)),
+    )
     said = Statement(Kind.FAILBACK, Flow("B", "A"), "begin", "end", world(ranges=ranges), (), ("do this",))
     text = statement_text(said)
     assert text.startswith("failback of A->B, over B->A, began begin, ended end")
     assert "orders-0 -> A.orders-0: up to 9; not copied: 0 records" in text
-    assert "orders-1 -> A.orders-1: up to 3; not copied: unknown; held: too large; lost before: 1 to 2" in text
+    said_of_it = "held: too large; in quarantine: 2 records; lost before: 1 to 2"
+    assert f"orders-1 -> A.orders-1: up to 3; not copied: unknown; {said_of_it}" in text
     assert "not safe\n  nothing" in text
     assert text.endswith("next\n  do this")
 

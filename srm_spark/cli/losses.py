@@ -1,0 +1,66 @@
+"""`srm-control losses`: everything that a flow has found to be lost, as exact ranges of offsets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+
+from srm_spark.cli.groups import CONFIG
+from srm_spark.cli.options import DEFINES, pairs
+from srm_spark.config import load_settings
+from srm_spark.errors import SrmError
+from srm_spark.flow.losses import kept_losses
+from srm_spark.model import KeptLoss
+
+
+@click.command()
+@CONFIG
+@DEFINES
+@click.option("--flow", "name", required=True, metavar="A->B", help="Whose losses.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def losses(*, files: Sequence[Path], defines: Sequence[str], name: str, output: str) -> None:
+    """Prints what a flow has found to be lost, oldest first; the source may be down.
+
+    deleted: the source deleted records before they were replicated. diverged: the target holds copies of records that
+    the source has no longer. target: copies are gone on the target.
+    """
+    try:
+        settings = load_settings(files, pairs(defines))
+        flow = next((each for each in settings.flows if str(each.flow) == name), None)
+        if flow is None:
+            known = ", ".join(str(each.flow) for each in settings.flows)
+            raise click.ClickException(f"flow {name} is not enabled; enabled are: {known}")
+        found = kept_losses(flow)
+    except SrmError as error:
+        raise click.ClickException(str(error)) from error
+    if output == "json":
+        click.echo(json.dumps([_document(kept) for kept in found], indent=2))
+        return
+    for kept in found:
+        target = kept.loss.target
+        where = "" if target is None else f", target offsets {target.start} to {target.end - 1}"
+        click.echo(f"{_time(kept)} {kept.partition}: {kept.loss.cause.value}: offsets {kept.loss}{where}")
+    if not found:
+        click.echo("nothing was lost")
+
+
+def _time(kept: KeptLoss) -> str:
+    return datetime.fromtimestamp(kept.found_at / 1000, timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _document(kept: KeptLoss) -> dict[str, object]:
+    """Offsets `start` (included) to `end` (excluded); `target` is null where nothing was copied."""
+    source, target = kept.loss.offsets, kept.loss.target
+    return {
+        "topic": kept.partition.topic,
+        "partition": kept.partition.partition,
+        "topic_id": kept.topic_id,
+        "cause": kept.loss.cause.value,
+        "source": {"start": source.start, "end": source.end},
+        "target": None if target is None else {"start": target.start, "end": target.end},
+        "found_at": _time(kept),
+    }

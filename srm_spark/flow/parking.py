@@ -1,0 +1,104 @@
+"""Puts records that cannot be copied aside, one stretch at a time, so that their partition can go on behind it.
+
+Everything before the stretch is on the target and recorded; what is parked here is acknowledged before progress passes
+it. So no record behind it is written before both, and a crash leaves at worst records that are parked once more, which
+takes the place of the first time.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import SourceUnavailable
+from srm_spark.flow.quarantine import QuarantineWriter
+from srm_spark.flow.unreadable import is_unreadable
+from srm_spark.kafka.control import Writer
+from srm_spark.kafka.limits import Route, refusal
+from srm_spark.kafka.records import read_range
+from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.quarantine import Parked, Place, encode_content
+from srm_spark.tail import TailRecord
+
+log = logging.getLogger(__name__)
+
+_CHUNK_RECORDS = 1000
+_CHUNK_BYTES = 16_777_216
+"""What is in memory at a time; one record more when that is larger."""
+_SECONDS = 30.0
+"""Progress is recorded so often, and somebody can look whether the flow is still ours."""
+
+
+class Parking:
+    """Parks records of one generation of a flow."""
+
+    def __init__(
+        self, settings: FlowSettings, routes: Mapping[str, Route], topic_ids: Mapping[str, str], writer: Writer
+    ) -> None:
+        self._settings = settings
+        self._routes = routes
+        self._topic_ids = topic_ids
+        self._store = QuarantineWriter(settings, writer)
+
+    def park(self, partition: TopicPartition, offsets: OffsetRange, reason: str | None = None) -> int:
+        """Park the records at the start of `offsets` that cannot be copied; the offset behind the last one.
+
+        `reason` is why the first one was refused; None looks for it. What takes too long is left to the next call.
+        Raises SourceUnavailable, and ProgressFailed where the store does not acknowledge.
+        """
+        end, deadline = offsets.start, time.monotonic() + _SECONDS
+        for chunk in _chunks(self._refused(partition, offsets, reason)):
+            self._store.put(chunk)
+            first, last = chunk[0][0], chunk[-1][0]
+            end = last.place.offset + 1
+            log.warning(
+                "flow=%s partition=%s offsets %s to %s are parked in %s (%s records): %s",
+                *(self._settings.flow, partition, first.place.offset, last.place.offset),
+                *(self._settings.quarantine_topic, len(chunk), first.reason),
+            )
+            if time.monotonic() > deadline:
+                break
+        return end
+
+    def _refused(
+        self, partition: TopicPartition, offsets: OffsetRange, reason: str | None
+    ) -> Iterator[tuple[Parked, bytes]]:
+        settings, topic_id = self._settings, self._topic_ids.get(partition.topic)
+        found = read_range(settings.source, settings.consumer, partition, offsets, SourceUnavailable)
+        with closing(found):
+            for record in found:
+                known = reason if record.offset == offsets.start else None
+                why = known or self._refusal(partition, record)
+                if why is None:
+                    return
+                content = encode_content(record)
+                place = Place(settings.flow, partition, topic_id, record.offset)
+                now_ms = int(time.time() * 1000)
+                yield Parked(place, why, record.timestamp, record.is_append_time, len(content), now_ms), content
+
+    def _refusal(self, partition: TopicPartition, record: TailRecord) -> str | None:
+        if is_unreadable(record):
+            what = "is beyond what Spark's Kafka source reads (nanoseconds taken for milliseconds?)"
+            return f"the timestamp {record.timestamp} {what}"
+        if (stamp := self._settings.stamp) is not None:
+            headers = stamp.headers(partition, record.offset, record.headers)
+            if headers is None:
+                return None  # never copied
+            record = record._replace(headers=tuple(headers))
+        return refusal(partition, record, self._routes[partition.topic].limits, int(time.time() * 1000))
+
+
+def _chunks(found: Iterator[tuple[Parked, bytes]]) -> Iterator[list[tuple[Parked, bytes]]]:
+    chunk: list[tuple[Parked, bytes]] = []
+    size = 0
+    for one in found:
+        chunk.append(one)
+        size += one[0].size
+        if len(chunk) >= _CHUNK_RECORDS or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,66 @@
+"""Appends single records to topics of the target, each in one transaction with what has to be recorded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from srm_spark.errors import TargetWriteFailed
+from srm_spark.kafka.clients import ClientOptions, LastError
+from srm_spark.kafka.control import ControlRecord
+from srm_spark.kafka.failures import named, remedy
+from srm_spark.kafka.rows import Run
+from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
+from srm_spark.kafka.transactions import produce_control
+from srm_spark.model import TopicPartition
+
+
+class AppendingWriter:
+    """Writes as the driver of a flow, for as long as `term` lasts."""
+
+    def __init__(self, term: Term, options: ClientOptions) -> None:
+        self._term = term
+        self._last_error = LastError()
+        self._producer = open_producer(term, DRIVER_SLOT, options, self._last_error)
+
+    def append(self, remote: TopicPartition, run: Run, follow: Callable[[int], Iterable[ControlRecord]]) -> int:
+        """Write the only record of `run` at the end of `remote`, and what `follow` makes of its target offset.
+
+        All of it or nothing; returns the offset. Raises TargetWriteFailed.
+        """
+        try:
+            self._producer.begin_transaction()
+            offset = self._produce(remote, run)
+            for record in follow(offset):
+                produce_control(self._producer, record)
+            persist(lambda: self._producer.commit_transaction(self._term.timeout), self._term.timeout)
+        except KafkaException as error:
+            with suppress(KafkaException):  # in vain: the next one to initialise the id does it
+                self._producer.abort_transaction(self._term.timeout)
+            hint = remedy(error.args[0], f"WRITE on topic {remote.topic}", f"last seen: {self._last_error}")
+            raise TargetWriteFailed(f"{remote}: nothing was written: {named(error.args[0])}; {hint}") from error
+        return offset
+
+    def _produce(self, remote: TopicPartition, run: Run) -> int:
+        acknowledged: list[tuple[KafkaError | None, int]] = []
+
+        def take(error: KafkaError | None, message: Message) -> None:
+            acknowledged.append((error, message.offset() or 0))
+
+        ((key, value, timestamp, headers),) = run.records()
+        self._producer.produce(
+            remote.topic,
+            value,
+            key,
+            partition=remote.partition,
+            timestamp=timestamp,
+            headers=headers or None,
+            on_delivery=take,
+        )
+        self._producer.flush(self._term.timeout)
+        error, offset = acknowledged[0] if acknowledged else (KafkaError(KafkaError._TIMED_OUT), 0)
+        if error is not None:
+            raise KafkaException(error)
+        return offset

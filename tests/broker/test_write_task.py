@@ -1,0 +1,124 @@
+"""The write task on a real broker, without Spark: both ways to produce write the same records and report the same."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from srm_spark.kafka.compiled import why_not
+from srm_spark.kafka.limits import Limits, Route
+from srm_spark.kafka.producers import record_options
+from srm_spark.kafka.reports import PartitionReport, read_report
+from srm_spark.kafka.writer import WriteTask
+from srm_spark.model import Hold, Interval
+from srm_spark.testing import KafkaCluster
+from tests.kafka_io import Kafka, Record, records
+from tests.unit.arrow_rows import Headers, Row, arrow_batch
+
+WAYS = pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
+FIELDS = (None, b"", b"x", b"some bytes", bytes(range(256)), b"y" * 5000)
+HEADERS: tuple[Headers | None, ...] = (None, [("h", b"1")], [("h", None), ("", b""), ("h", b"z" * 300), ("ü", b"\0")])
+TIMESTAMPS = (-1, -7, 1, 1_700_000_000_123)
+
+
+def random_rows(seed: int, count: int, *, headers: bool) -> list[Row]:
+    """Rows of two partitions in turn, in stretches, with offsets that are missing here and there."""
+    chance = random.Random(seed)
+    offsets = [0, 0]
+    rows: list[Row] = []
+    while len(rows) < count:
+        partition = chance.randrange(2)
+        for _ in range(chance.choice((1, 2, 15, 16, 17, 300))):
+            offsets[partition] += chance.choice((1, 1, 1, 1, 3))
+            found = chance.choice(HEADERS) if headers else None
+            key, value = chance.choice(FIELDS), chance.choice(FIELDS)
+            rows.append(("t", partition, offsets[partition], chance.choice(TIMESTAMPS), key, value, found))
+    return rows
+
+
+def expected(rows: list[Row], partition: int) -> list[Record]:
+    """What must lie in the remote partition; without a timestamp for rows that have none."""
+    return [
+        Record(key, value, number, None if stamp == -1 else stamp, tuple(headers or ()))
+        for _, number, _, stamp, key, value, headers in rows
+        if number == partition
+    ]
+
+
+def write(task: WriteTask, rows: list[Row], piece: int) -> dict[int, PartitionReport]:
+    """The reports of a task over rows that arrive in Arrow batches of `piece`."""
+    batches = [arrow_batch(rows[at : at + piece]) for at in range(0, len(rows), piece)]
+    (found,) = task(iter(batches))
+    return {report.partition.partition: report for report in map(read_report, found.to_pylist())}
+
+
+def task_of(
+    cluster: KafkaCluster, topic: str, *, in_loop: bool, limits: Limits | None = None, queue: int = 0
+) -> WriteTask:
+    options = record_options({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30.0)
+    if queue:
+        options["queue.buffering.max.messages"] = queue
+    route = Route(topic, limits or Limits())
+    return WriteTask(options, {"t": route}, frozenset(), max_bytes=10**9, timeout=30.0, in_loop=in_loop)
+
+
+def test_the_compiled_loop_is_there() -> None:
+    assert why_not() is None
+
+
+@WAYS
+@pytest.mark.parametrize("queue", [0, 50], ids=["", "a queue that is always full"])
+@pytest.mark.parametrize("headers", [False, True], ids=["", "headers"])
+def test_every_record_is_written_as_it_is(
+    secondary: KafkaCluster, unique: str, in_loop: bool, queue: int, headers: bool
+) -> None:
+    kafka, topic = Kafka(secondary), f"written-{unique}"
+    kafka.create(topic, partitions=2)
+    rows = random_rows(seed=queue + headers, count=6000, headers=headers)
+    reports = write(task_of(secondary, topic, in_loop=in_loop, queue=queue), rows, piece=1000)
+    copies = records(kafka.read(topic))
+    for partition in (0, 1):
+        wanted = expected(rows, partition)
+        found = [
+            copy._replace(timestamp=None) if original.timestamp is None else copy
+            for copy, original in zip(copies[partition], wanted, strict=True)
+        ]
+        assert found == wanted
+        offsets = [offset for _, number, offset, *_ in rows if number == partition]
+        report = reports[partition]
+        assert report.failure is None
+        assert report.records == len(wanted)
+        mapped = [(i.upstream + k, i.downstream + k) for i in report.intervals for k in range(i.count)]
+        assert mapped == list(zip(offsets, range(len(offsets)), strict=True))
+
+
+@WAYS
+def test_what_the_client_refuses_fails_the_partition_and_nothing_behind_it_is_written(
+    secondary: KafkaCluster, unique: str, in_loop: bool
+) -> None:
+    kafka, topic = Kafka(secondary), f"refused-{unique}"
+    kafka.create(topic)
+    task = task_of(secondary, topic, in_loop=in_loop)
+    task = replace(task, options={**task.options, "message.max.bytes": 2000})
+    rows: list[Row] = [("t", 0, at, 1, None, b"z" * (5000 if at == 40 else 10), None) for at in range(100)]
+    report = write(task, rows, piece=100)[0]
+    assert report.failure is not None
+    assert "MSG_SIZE_TOO_LARGE" in report.failure
+    assert report.reached(0, 100, is_open=False) == 0
+    assert kafka.count(topic) == 40
+
+
+@WAYS
+def test_what_the_target_would_refuse_is_held_with_everything_behind_it(
+    secondary: KafkaCluster, unique: str, in_loop: bool
+) -> None:
+    kafka, topic = Kafka(secondary), f"held-{unique}"
+    kafka.create(topic)
+    rows: list[Row] = [("t", 0, 7 + at, 1, None if at == 60 else b"k", b"v", None) for at in range(100)]
+    task = task_of(secondary, topic, in_loop=in_loop, limits=Limits(needs_key=True))
+    report = write(task, rows, piece=40)[0]
+    assert report.hold == Hold(67, "the record has no key and the target topic is compacted")
+    assert report.intervals == [Interval(7, 0, 60)]
+    assert kafka.count(topic) == 60

@@ -1,0 +1,125 @@
+"""A door in the network: it forwards connections to a broker, refuses them, or lets them hang."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from srm_spark.testing import LocalKafka
+from srm_spark.testing.ports import free_ports
+
+_HOST = "127.0.0.1"
+
+
+class Door:
+    """Listens on `port`; open from the beginning. The broker behind it is not touched by any of this."""
+
+    def __init__(self, to: int) -> None:
+        (self.port,) = free_ports(1)
+        self._to = to
+        self._moves = threading.Event()
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self.open()
+
+    def open(self) -> None:
+        """Forward, whatever was before."""
+        if self._listener is None:
+            self._listener = socket.create_server((_HOST, self.port))
+            threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        self._moves.set()
+
+    def refuse(self) -> None:
+        """Connections end, and new ones are refused."""
+        if self._listener is not None:
+            self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread that accepts
+            self._listener.close()
+            self._listener = None
+        self._moves.set()
+        with self._lock:
+            for connection in self._connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def hang(self) -> None:
+        """Connections stay, and new ones are accepted, but no byte comes through."""
+        self._moves.clear()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._connect, args=(client, listener), daemon=True).start()
+
+    def _connect(self, client: socket.socket, listener: socket.socket) -> None:
+        try:
+            broker = socket.create_connection((_HOST, self._to), 10)
+        except OSError:
+            client.close()
+            return
+        broker.settimeout(None)
+        with self._lock:
+            self._connections |= {client, broker}
+        if listener is not self._listener:  # refused meanwhile
+            self._end(client, broker)
+        threading.Thread(target=self._forward, args=(client, broker), daemon=True).start()
+        self._forward(broker, client)
+        with self._lock:
+            self._connections -= {client, broker}
+        client.close()
+        broker.close()
+
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._moves.wait()
+                target.sendall(data)
+        self._end(source, target)
+
+    def _end(self, *connections: socket.socket) -> None:
+        for connection in connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A broker as its clients know it that come through the door; others reach it directly."""
+
+    broker: LocalKafka
+    door: Door
+
+    @property
+    def name(self) -> str:
+        """Of the broker."""
+        return self.broker.name
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The door's."""
+        return f"{_HOST}:{self.door.port}"
+
+
+@contextmanager
+def behind_door(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Behind]:
+    """A running broker with a second listener that is advertised as the door."""
+    (port,) = free_ports(1)
+    door = Door(port)
+    listeners = "PLAINTEXT://127.0.0.1:{port}," + f"BEHIND://{_HOST}:{port}"
+    settings = {
+        "listeners": listeners + ",CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:{port}," + f"BEHIND://{_HOST}:{door.port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT",
+        **(overrides or {}),
+    }
+    try:
+        with LocalKafka(name, overrides=settings) as broker:
+            yield Behind(broker, door)
+    finally:
+        door.refuse()

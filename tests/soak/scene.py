@@ -1,0 +1,152 @@
+"""What faults happen to: two brokers behind doors, and drivers, by themselves or on a Spark cluster."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from srm_spark.testing import LocalKafka
+from tests.awaiting import await_until
+from tests.broker.mirror import write_config
+from tests.broker.process import SRM_DRIVER
+from tests.broker.spark_cluster import spark_home, submit_command, submit_environment
+from tests.door import Behind, Door, behind_door
+
+EXECUTOR = "CoarseGrainedExecutorBackend"
+WORKER = ("pyspark.daemon", "pyspark/daemon")
+
+
+class Scene:
+    """Two clusters, and a driver that is started again whenever it ends, as a service manager does.
+
+    ```
+    local           srm-driver ── JVM ── Python workers
+    local-cluster   JVM ─┬─ srm-driver
+                         └─ executors' JVMs ── Python workers
+    ```
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        clusters: Mapping[str, Behind],
+        keys: Mapping[str, str],
+        chance: random.Random,
+        master: str = "",
+    ) -> None:
+        """With a `master`, drivers are started by spark-submit."""
+        self.chance = chance
+        self._sides = tuple(clusters.values())
+        self._folder = folder
+        self._config = write_config(folder / "soak.properties", clusters, ["->".join(clusters)], keys)
+        self._home = spark_home(folder) if master else None
+        self._master = master
+        self._drivers: list[subprocess.Popen[bytes]] = []
+        self._seen: set[psutil.Process] = set()
+
+    @property
+    def source(self) -> LocalKafka:
+        """The source's broker."""
+        return self._sides[0].broker
+
+    @property
+    def target(self) -> LocalKafka:
+        """The target's broker."""
+        return self._sides[1].broker
+
+    @property
+    def source_door(self) -> Door:
+        """The way of drivers and executors to the source."""
+        return self._sides[0].door
+
+    @property
+    def target_door(self) -> Door:
+        """The way of drivers and executors to the target."""
+        return self._sides[1].door
+
+    def start_driver(self) -> None:
+        """One more driver; while another one owns the flow, it waits."""
+        command, environment = [str(SRM_DRIVER), "--config", str(self._config)], dict(os.environ)
+        if self._home is not None:
+            command = submit_command(self._config, self._master, self._home)
+            environment = submit_environment(self._home)
+        environment["PYTHONFAULTHANDLER"] = "1"
+        with (self._folder / f"driver-{len(self._drivers)}.log").open("wb") as log:
+            self._drivers.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, env=environment))
+
+    @property
+    def driver(self) -> psutil.Process:
+        """The Python process of the newest driver."""
+        return self.child("srm_driver.py") if self._master else self.first
+
+    @property
+    def jvm(self) -> psutil.Process:
+        """Its JVM; of a Spark cluster the driver's."""
+        return self.first if self._master else self.child("java")
+
+    @property
+    def first(self) -> psutil.Process:
+        """The process of which all others of the newest driver are children."""
+        return psutil.Process(self._drivers[-1].pid)
+
+    @property
+    def family(self) -> list[psutil.Process]:
+        """All processes of the newest driver, executors too; they are ended at the latest with the scene."""
+        with suppress(psutil.NoSuchProcess):
+            found = [self.first, *self.first.children(recursive=True)]
+            self._seen.update(found)
+            return found
+        return []
+
+    def children(self, *words: str) -> list[psutil.Process]:
+        """Living descendants of the first process whose command has one of these words, in the order of their start."""
+        return [one for one in self.family[1:] if any(word in " ".join(_command(one)) for word in words)]
+
+    def child(self, *words: str) -> psutil.Process:
+        """The last of them, as soon as there is one."""
+        return await_until(lambda: self.children(*words), 60, f"a process of the driver with {words}")[-1]
+
+    def end_drivers(self, *, kindly: bool) -> None:
+        """Stop whatever still runs."""
+        if kindly and self._drivers[-1].poll() is None:
+            self.driver.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._drivers[-1].wait(60)
+        for process in self._drivers:
+            with suppress(psutil.NoSuchProcess):
+                self._seen.update(psutil.Process(process.pid).children(recursive=True))
+            process.kill()
+            process.wait(60)
+        for one in self._seen:  # psutil knows whether the pid is somebody else's by now
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+
+
+@contextmanager
+def brokers() -> Iterator[tuple[Behind, Behind]]:
+    """Source and target of their own, which may be killed."""
+    with behind_door("soak-source") as source, behind_door("soak-target") as target:
+        yield source, target
+
+
+def await_end(process: psutil.Process, seconds: float) -> None:
+    """Wait until a process is gone; one that stays says in its log where its threads are."""
+    try:
+        process.wait(seconds)
+    except psutil.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        raise AssertionError(f"{process} is there after {seconds:g} s; its log says where its threads are") from None
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []

@@ -1,0 +1,66 @@
+"""Up to where both sides are the same: what was replicated, what is left of it, and the first offset that differs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srm_spark.divergence import Comparison, compare_copies
+from srm_spark.model import Interval, OffsetRange
+from srm_spark.offset_map import PartitionMap
+from srm_spark.tail import TailRecord
+from srm_spark.translation import IntervalMap
+
+COPIES = [Interval(10, 0, 3), Interval(15, 3, 2)]
+"""Source offsets 10, 11, 12, 15 and 16 at target offsets 0 to 4."""
+
+
+def log(values: dict[int, str]) -> list[TailRecord]:
+    return [TailRecord(offset, 1, None, value.encode()) for offset, value in values.items()]
+
+
+SOURCE = {10: "a", 11: "b", 12: "c", 15: "d", 16: "e"}
+TARGET = {0: "a", 1: "b", 2: "c", 3: "d", 4: "e"}
+
+
+def compared(source: dict[int, str], target: dict[int, str], source_end: int = 17, target_end: int = 5) -> Comparison:
+    return compare_copies(COPIES, log(source), log(target), source_end=source_end, target_end=target_end)
+
+
+def without(side: dict[int, str], *offsets: int) -> dict[int, str]:
+    return {offset: value for offset, value in side.items() if offset not in offsets}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (compared(SOURCE, TARGET), Comparison(None, True)),
+        (compared({**SOURCE, 16: "x"}, TARGET), Comparison(16, True)),
+        (compared({**SOURCE, 10: "x"}, TARGET), Comparison(10, False)),
+        (compared({**SOURCE, 13: "in a gap"}, TARGET), Comparison(None, True)),
+        (compared(SOURCE, {**TARGET, 3: "x", 4: "y"}), Comparison(15, True)),
+        (compared(without(SOURCE, 16), TARGET, source_end=16), Comparison(16, True)),
+        (compared(without(SOURCE, 12, 15, 16), TARGET, source_end=12), Comparison(12, True)),
+        (compared({}, TARGET, source_end=5), Comparison(10, False)),
+        (compared(SOURCE, without(TARGET, 3, 4), target_end=3), Comparison(15, True)),
+        (compared(SOURCE, {}, target_end=0), Comparison(10, False)),
+        (compared(without(SOURCE, 12, 16), without(TARGET, 1)), Comparison(None, True)),
+        (compared({}, {}), Comparison(None, False)),
+        (compared({12: "c"}, {4: "e"}), Comparison(None, False)),
+    ],
+)
+def test_the_first_difference_is_found(found: Comparison, expected: Comparison) -> None:
+    assert found == expected
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 50))
+def test_copies_before_an_offset_are_the_last_ones(position: int, start: int, count: int) -> None:
+    known = PartitionMap()
+    intervals = (Interval(3, 5, 4), Interval(8, 9, 1), Interval(20, 10, 10))
+    known.put(IntervalMap(OffsetRange(0, 9), 10, intervals[:2]))
+    known.put(IntervalMap(OffsetRange(9, 30), 20, intervals[2:]))
+    pairs = [(each.upstream + n, each.downstream + n) for each in intervals for n in range(each.count)]
+    expected = [pair for pair in pairs if pair[0] < position][-count:]
+    found = known.copies_before(position, count)
+    assert [(each.upstream + n, each.downstream + n) for each in found for n in range(each.count)] == expected
