@@ -12,9 +12,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -27,6 +27,8 @@ from srm_spark.kafka.failures import named
 _AT_ONCE = 100
 """Requests in flight: the client takes one group per request."""
 _PAUSE_SECONDS = 0.5
+_TRY_SECONDS = 5.0
+"""How long one request may take: a coordinator answers at once or says that it cannot yet."""
 
 _COMING = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -34,6 +36,8 @@ _COMING = (
     KafkaError.NOT_COORDINATOR,
 )
 """A cluster that makes its offsets topic, or whose coordinator moves, answers so for a while."""
+_STUCK = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+"""After a coordinator's restart a client can wait for an answer in vain, again and again: a new one is answered."""
 
 Row = tuple[str, int, int, str]
 """Topic, partition, offset, metadata."""
@@ -81,6 +85,9 @@ Question = Fetch | Describe | Commit
 
 
 Answer = Offsets | Descriptions | Refusals
+_Found = dict[str, Sequence[Row] | Described | KafkaError]
+_Ask = Callable[[AdminClient, Sequence[str], float], _Found]
+"""Asks once about some groups; seconds."""
 
 
 class Client(NamedTuple):
@@ -124,19 +131,42 @@ class Server:
             except EOFError:
                 return
             if asked.question is None:
-                # By a thread: a client that has a call under way may take long to end.
-                threading.Thread(target=self._clients.pop, args=(asked.client.key, None), daemon=True).start()
+                self._drop(asked.client)
             else:
                 threading.Thread(target=self._answer, args=(asked, asked.question), daemon=True).start()
 
     def _answer(self, asked: Asked, question: Question) -> None:
         answer = None
         try:
-            answer = _answer(self._client(asked.client), question)
+            answer = self._find(asked.client, question)
         finally:
             with self._writing:
                 pickle.dump(Answered(asked.number, answer), self._answers)
                 self._answers.flush()
+
+    def _find(self, client: Client, question: Question) -> Answer:
+        if isinstance(question, Commit):
+            return _commit(self._client(client), question)
+        found = self._ask(client, question, _describe if isinstance(question, Describe) else _fetch)
+        told = {group: named(answer) if isinstance(answer, KafkaError) else answer for group, answer in found.items()}
+        return cast("Answer", told)
+
+    def _ask(self, client: Client, question: Fetch | Describe, ask: _Ask) -> _Found:
+        """The newest answer for each group; asks again for those whose coordinator cannot be reached yet."""
+        found: _Found = {}
+        deadline = time.monotonic() + question.timeout
+        left = list(question.groups)
+        while left:
+            for chunk in _chunks(left):
+                seconds = max(1.0, min(_TRY_SECONDS, deadline - time.monotonic()))
+                found |= ask(self._client(client), chunk, seconds)
+                if any(_code(found[group]) in _STUCK for group in chunk):
+                    self._drop(client)
+            left = [group for group in left if _code(found[group]) in (*_COMING, *_STUCK)]
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSE_SECONDS if left else 0)
+        return found
 
     def _client(self, client: Client) -> AdminClient:
         with self._writing:  # not twice for two questions at once
@@ -145,56 +175,46 @@ class Server:
                 self._clients[client.key] = made
             return self._clients[client.key]
 
-
-def _answer(admin: AdminClient, question: Question) -> Offsets | Descriptions | Refusals:
-    if isinstance(question, Fetch):
-        return _fetch(admin, question)
-    return _describe(admin, question) if isinstance(question, Describe) else _commit(admin, question)
+    def _drop(self, client: Client) -> None:
+        # The last reference is a thread's: a client that has a call under way may take long to end.
+        threading.Thread(target=bool, args=[self._clients.pop(client.key, None)], daemon=True).start()
 
 
-def _fetch(admin: AdminClient, question: Fetch) -> Offsets:
-    found: dict[str, Sequence[Row] | str] = {}
-    for chunk in _chunks(question.groups):
-        # Transactions that are still open may move an offset: only stable ones are facts (KIP-447).
-        futures = {
-            group: admin.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=question.timeout
-            )[group]
-            for group in chunk
-        }
-        for group, future in futures.items():
-            try:
-                partitions = future.result().topic_partitions
-            except KafkaException as error:
-                found[group] = named(error.args[0])
-            else:
-                known = [p for p in partitions if p.error is None and p.offset >= 0]
-                found[group] = [(p.topic, p.partition, p.offset, p.metadata or "") for p in known]
+def _code(answer: object) -> int | None:
+    return answer.code() if isinstance(answer, KafkaError) else None
+
+
+def _fetch(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Found:
+    # Transactions that are still open may move an offset: only stable ones are facts (KIP-447).
+    futures = {
+        group: admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=timeout
+        )[group]
+        for group in groups
+    }
+    found: _Found = {}
+    for group, future in futures.items():
+        try:
+            partitions = future.result().topic_partitions
+        except KafkaException as error:
+            found[group] = error.args[0]
+        else:
+            known = [p for p in partitions if p.error is None and p.offset >= 0]
+            found[group] = [(p.topic, p.partition, p.offset, p.metadata or "") for p in known]
     return found
 
 
-def _describe(admin: AdminClient, question: Describe) -> Descriptions:
-    found: dict[str, Described | str] = {}
-    deadline = time.monotonic() + question.timeout
-    left = list(question.groups)
-    while left:
-        again: list[str] = []
-        for chunk in _chunks(left):
-            seconds = max(1.0, deadline - time.monotonic())
-            for group, future in admin.describe_consumer_groups(chunk, request_timeout=seconds).items():
-                try:
-                    described = future.result()
-                except KafkaException as error:
-                    code = error.args[0].code()
-                    if code in _COMING and time.monotonic() < deadline:
-                        again.append(group)
-                    is_absent = code == KafkaError.GROUP_ID_NOT_FOUND
-                    found[group] = Described("DEAD") if is_absent else named(error.args[0])
-                else:
-                    members = tuple(f"{member.client_id} at {member.host}" for member in described.members or ())
-                    found[group] = Described(described.state.name, members)
-        left = again
-        time.sleep(_PAUSE_SECONDS if left else 0)
+def _describe(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Found:
+    found: _Found = {}
+    for group, future in admin.describe_consumer_groups(list(groups), request_timeout=timeout).items():
+        try:
+            described = future.result()
+        except KafkaException as error:
+            is_absent = error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
+            found[group] = Described("DEAD") if is_absent else error.args[0]
+        else:
+            members = tuple(f"{member.client_id} at {member.host}" for member in described.members or ())
+            found[group] = Described(described.state.name, members)
     return found
 
 

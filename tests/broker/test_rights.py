@@ -57,7 +57,7 @@ def _prepare(kafka: Kafka, user: str, lacks: Right | None) -> None:
         return
     if lacks.operation == "ALTER":
         kafka.create(remote, 1)
-    elif lacks.operation == "WRITE" and "quarantine" in lacks.name:
+    elif lacks.operation in ("READ", "WRITE") and "quarantine" in lacks.name:
         kafka.create(remote, 2, {"cleanup.policy": "compact"})
         kafka.write(f"{user}-t", [Record(None, b"no key")])
     elif lacks.operation == "READ" and (lacks.name == remote or "offset-syncs" in lacks.name):
