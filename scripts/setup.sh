@@ -61,6 +61,10 @@ mkdir -p .cache
 exec 9>.cache/.setup.lock
 if command -v flock >/dev/null; then flock 9; fi # two at once in one checkout would install into each other
 
+if [ -n "${1:-}" ]; then
+    is_suitable "$1" || die "PYTHON=$1 is not a Python 3.10 or newer"
+    [ ! -e .venv ] || echo "setup: .venv is there already and stays; \`make clean\` makes way for another Python"
+fi
 is_suitable .venv/bin/python || make_venv "${1:-}"
 requirements | cmp -s - "$INSTALLED" || install_packages
 .venv/bin/python -m srm_spark.jars all --ensure-java --quiet

@@ -52,7 +52,9 @@ def explain(loaded: Loaded, flow: Flow, name: str) -> Explanation:
             claims.append(Claim("replaced by a later line", entry.key, entry.place, entry.shown))
     claims.extend(_default(loaded, row))
     if not claims and row is None:
-        known = [*(key.name for key in keys.TABLE), *(f"consumer.{key}" for key in CLIENT_KEYS)]
+        known = {*(key.name for key in keys.TABLE), *(f"consumer.{key}" for key in CLIENT_KEYS)}
+        if name in known:
+            return Explanation(flow, name, Claim("not set, the client's default", "", "", ""), ())
         raise ConfigError([Problem(loaded.sources.name, name, "no such property", did_you_mean(name, known))])
     if not claims:
         claims.append(Claim("default", "", "", ""))

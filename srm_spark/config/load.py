@@ -126,9 +126,12 @@ def _pairs(
         if (heartbeat := resolver.heartbeat(flow, connector, is_enabled)) is not None:
             heartbeats.append(heartbeat)
     if not enabled and len(aliases) > 1:
-        place = resolver.sources.place_of("clusters")
-        hint = f"write {aliases[0]}->{aliases[1]}.enabled = true"
-        resolver.report.problem(place, "enabled", "no flow is enabled", hint)
+        place = resolver.sources.place_of(_TARGETS, "clusters")
+        source, target = next(((s, t) for s in aliases for t in targets if s != t), aliases[:2])
+        into = f" into {', '.join(targets)}" if len(targets) < len(aliases) else ""
+        resolver.report.problem(
+            place, "enabled", f"no flow{into} is enabled", f"write {source}->{target}.enabled = true"
+        )
     if not picked:
         return enabled, tuple(heartbeats)
     return _picked(resolver.report, enabled, heartbeats, picked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 MASK = "********"
@@ -13,6 +14,7 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _SECRET_IN_VALUE = re.compile(r"(?i)((?:password|secret|clientSecret)\s*=\s*)(\"[^\"]*\"|'[^']*'|[^\s;,]+)")
+_WORDS = ("password", "passphrase", "secret")
 _REFERENCE = re.compile(r"^\$\{[^}:]+:[^}]*\}$")
 
 SPARK_REDACTION_REGEX = (
@@ -31,8 +33,10 @@ SQL_SETTINGS = {"spark.sql.redaction.options.regex": f"{SPARK_REDACTION_REGEX}|u
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of `key` must never be shown."""
-    return _SECRET_KEY.search(key) is not None
+    """Whether the value of `key` must never be shown; also where the key is misspelled."""
+    if _SECRET_KEY.search(key):
+        return True
+    return any(difflib.get_close_matches(part, _WORDS, n=1, cutoff=0.8) for part in re.split(r"[._-]", key.lower()))
 
 
 def mask(key: str, value: str) -> str:

@@ -5,6 +5,7 @@ Later files win over earlier ones, `-D` overrides over all; what lost is kept fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,9 @@ _MAX_BYTES = 16 * 1024 * 1024
 _MAX_ENTRIES = 100_000
 """Aliases in YAML can describe more entries than memory holds in a few lines."""
 _MAX_DEPTH = 50
+_ESCAPED = re.compile(r"\\(.|\r\n|\n|\r)", re.DOTALL)
+_MEANT = "tnrfu\\ :=#!\r\n"
+"""What may follow a backslash; in front of anything else the format drops it."""
 
 
 @dataclass(frozen=True)
@@ -104,20 +108,30 @@ def _read_file(path: Path, problems: list[Problem], warnings: list[str]) -> list
         return []
     if path.suffix.lower() in YAML_SUFFIXES:
         return list(_read_yaml(str(path), text, problems, warnings))
-    return list(_read_properties(str(path), text, problems))
+    return list(_read_properties(str(path), text, problems, warnings))
 
 
-def _read_properties(name: str, text: str, problems: list[Problem]) -> Iterator[Entry]:
+def _read_properties(name: str, text: str, problems: list[Problem], warnings: list[str]) -> Iterator[Entry]:
     line = 1
     try:
         for item in javaproperties.parse(text):
             if isinstance(item, KeyValue) and item.key:
+                warnings.extend(f"{name}:{line}: {item.key}: {trap}" for trap in _traps(item))
                 yield Entry(item.key, item.value, f"{name}:{line}")
             line += item.source.count("\n") + item.source.replace("\r\n", "\n").count("\r")
     except javaproperties.InvalidUEscapeError as error:
         problems.append(
             Problem(f"{name}:{line}", "(escape)", f"got {error.escape}; allowed \\u and four hexadecimal digits")
         )
+
+
+def _traps(item: KeyValue) -> Iterator[str]:
+    """What Java's rules make of a line that its writer meant otherwise."""
+    dropped = next((found[0] for found in _ESCAPED.finditer(item.source) if found[1] not in _MEANT), "")
+    if dropped:
+        yield f"the backslash of {dropped} is dropped, as in every .properties file; write \\{dropped} to keep it"
+    if item.value.startswith("->") or item.key.endswith("->"):
+        yield "a blank ends the key; write A->B without blanks"
 
 
 def _read_yaml(name: str, text: str, problems: list[Problem], warnings: list[str]) -> Iterable[Entry]:

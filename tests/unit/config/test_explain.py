@@ -53,6 +53,7 @@ A.admin.request.timeout.ms = 5
 
 
 def test_a_property_that_does_not_exist(loaded: Loader) -> None:
+    assert explain(loaded(), FLOW, "consumer.max.poll.records").won.level == "not set, the client's default"
     with pytest.raises(ConfigError, match=r"no such property — did you mean offset\.lag\.max"):
         explain(loaded(), FLOW, "offset.lagmax")
 

@@ -49,6 +49,11 @@ def test_other_keys_are_not(key: str) -> None:
     assert not is_secret(f"A.{key}")
 
 
+@pytest.mark.parametrize("key", ["A.ssl.keystore.pasword", "ssl.key.pasphrase", "B.sasl.oauthbearer.client.secrt"])
+def test_misspelled_ones_are_masked_too(key: str) -> None:
+    assert mask(key, "hunter2") == MASK
+
+
 def test_references_are_shown_and_passwords_inside_other_values_are_not() -> None:
     assert mask("A.sasl.jaas.config", "${env:X}") == "${env:X}"
     assert "hunter2" not in mask("A.custom", 'M required password="hunter2" user=x;')

@@ -32,6 +32,18 @@ def test_properties_follow_javas_rules_and_keep_their_lines(tmp_path: Path) -> N
     }
 
 
+def test_lines_that_mean_something_else_than_they_look_like_are_warnings(tmp_path: Path) -> None:
+    sources = _read(
+        tmp_path, "topics = a\\.b, c\\\\.d, \\\n  e\nA -> B.enabled = true\nA-> B.x = 1\nu = \\u0041\\ \\=\n"
+    )
+    assert sources.entries["topics"].value == "a.b, c\\.d, e"
+    dropped, key, value = sources.warnings
+    assert ":1: topics: the backslash of \\. is dropped" in dropped
+    assert dropped.endswith("write \\\\. to keep it")
+    assert ":3: A: a blank ends the key" in key
+    assert ":4: A->: a blank ends the key" in value
+
+
 def test_line_numbers_hold_with_carriage_returns(tmp_path: Path) -> None:
     assert _found(_read(tmp_path, "a=1\r\nb=2\r\n\r\nc=3")) == {"a": ("1", 1), "b": ("2", 2), "c": ("3", 4)}
 
