@@ -15,6 +15,7 @@ import click
 
 from srm_spark.cli.doctor import doctor
 from srm_spark.cli.options import ERROR, FILE, OK, pairs
+from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
 from srm_spark.driver import Driver
@@ -34,6 +35,9 @@ LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
 @click.option(
     "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
 )
+@click.option(
+    "--log-progress", default=60.0, show_default=True, metavar="SECONDS", help="Log each flow's rate and lag; 0: never."
+)
 @click.option("--pid-file", type=FILE, help="Write the process id there while it runs, for srm-control config apply.")
 @click.pass_context
 def run(
@@ -44,6 +48,7 @@ def run(
     defines: tuple[str, ...],
     no_wait: bool,
     log_level: str,
+    log_progress: float,
     pid_file: Path | None,
 ) -> None:
     """Replicate the flows of a configuration file until stopped (SIGTERM or Ctrl-C ends the batch in progress).
@@ -65,7 +70,7 @@ def run(
         for warning in settings.warnings:
             logging.warning(warning)
         with _pid_in(pid_file):
-            code = _run(Driver(settings, waits=not no_wait), asked, reloader)
+            code = _run(Driver(settings, waits=not no_wait), asked, reloader, ProgressLog(log_progress))
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
@@ -95,7 +100,7 @@ def _pid_in(path: Path | None) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def _run(driver: Driver, asked: Sequence[int], reloader: Reloader) -> int:
+def _run(driver: Driver, asked: Sequence[int], reloader: Reloader, progress: ProgressLog) -> int:
     """Run until a signal asks to stop; the exit code."""
     if asked:
         driver.stop()
@@ -104,6 +109,8 @@ def _run(driver: Driver, asked: Sequence[int], reloader: Reloader) -> int:
         with driver:
             while not asked and not driver.wait(_LOOK_SECONDS):
                 reloader.look(driver)
+                if progress.is_due():
+                    progress.log(driver.status())
             states = [status.state for status in driver.status()]
     except SrmError as error:
         click.echo(str(error), err=True)

@@ -1,0 +1,38 @@
+"""The driver's log tells how each flow goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from srm_spark.cli.progress_log import ProgressLog, describe
+from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.model import Flow
+
+FLOW = Flow("A", "B")
+
+
+def test_what_is_not_known_has_no_number() -> None:
+    assert describe(FlowStatus(FLOW), 0.0) == (
+        "flow=A->B state=starting records=0 rate=0/s lag=unknown latency_ms=unknown"
+    )
+
+
+def test_what_stands_still_is_counted() -> None:
+    status = FlowStatus(FLOW, FlowState.RUNNING, records=120, lag_records=3, latency_ms=40, held={"t-0": "too large"})
+    assert describe(status, 2.0) == "flow=A->B state=running records=120 rate=2/s lag=3 latency_ms=40 held=1"
+
+
+def test_it_is_due_after_its_time_and_never_with_0() -> None:
+    assert ProgressLog(1e-9).is_due()
+    assert not ProgressLog(60).is_due()
+    assert not ProgressLog(0).is_due()
+
+
+def test_a_flow_that_started_anew_has_no_negative_rate(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    progress = ProgressLog(1e-9)
+    for records in (100, 10):
+        progress.log([FlowStatus(FLOW, FlowState.RUNNING, records=records)])
+    first, second = [record.getMessage() for record in caplog.records]
+    assert "records=100" in first
+    assert "records=10 rate=0/s" in second
