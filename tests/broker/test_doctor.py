@@ -21,6 +21,7 @@ SECONDS = 4.0
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 ONE_COPY = {
     "replication.factor": "1",
+    "checkpoints.topic.replication.factor": "1",
     "offset-syncs.topic.replication.factor": "1",
     "offset.storage.replication.factor": "1",
 }

@@ -137,7 +137,7 @@ def writing(cluster: Kafka, topic: str, until: Path) -> Iterator[list[bytes]]:
 def test_a_planned_move_drains_the_source_behind_the_fence(pair: Pair, tmp_path: Path) -> None:
     group, fenced = f"g{pair.unique}", tmp_path / "fenced"
     pair.source.create(pair.topic())
-    pair.replicate(FAST)
+    driver = pair.replicate(FAST)
     path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**pair.keys, **FAST})
     read: list[bytes] = []
 
@@ -154,6 +154,7 @@ def test_a_planned_move_drains_the_source_behind_the_fence(pair: Pair, tmp_path:
         consumer.start()
         try:
             await_until(lambda: len(read) > 5, SOON, "the group reads")
+            await_until(lambda: sum(status.records for status in driver.status()) > 0, SOON, "the flow copies")
             fence = f"echo stopping it all; touch {shlex.quote(str(fenced))}"
             answer = run(path, "failover", pair.flow, "--planned", "--fence", fence)
         finally:
