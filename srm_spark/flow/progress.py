@@ -6,6 +6,7 @@ MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is n
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,6 +27,10 @@ from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Wr
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import TransactionalWriter
 from srm_spark.model import UNKNOWN, Hold, Logs, Loss, ProgressDetail, TopicPartition
+
+_SHOWN_SECONDS = 10.0
+"""A topic that was created shows on every broker much sooner than that."""
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -176,3 +181,6 @@ def ensure_topic(cluster: Cluster, spec: TopicSpec) -> None:
             f"cluster {cluster.alias}: topic {spec.name} cannot be created: {reason}; "
             "allow CREATE, or create it by hand (compacted), and check the replication factor"
         )
+    deadline = time.monotonic() + _SHOWN_SECONDS
+    while spec.name not in cluster.topics() and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)  # the broker that is asked next may not know of it yet

@@ -68,6 +68,6 @@ def test_logs_that_do_not_pair_up_are_left_alone(pair: Pair, tmp_path: Path) -> 
     driver.stop()
     pair.target.delete(pair.map_topic)
     result = _rebuild(pair, tmp_path)
-    assert result.exit_code == 3
+    assert result.exit_code == 3, result.output
     assert "do not pair up to the end: target offset 5" in result.output
     assert read_map(pair.target, pair.map_topic) == {}
