@@ -17,7 +17,7 @@ from srm_spark.flow.replicate import Assignment, Replication
 from srm_spark.flow.unreadable import unreadable
 from srm_spark.model import Hold, OffsetRange, TopicPartition
 from srm_spark.spark import SparkSession
-from srm_spark.spark.query import STOP_SETTINGS, Query
+from srm_spark.spark.query import Query
 from srm_spark.spark.session import configure, parallelism
 from srm_spark.spark.source import stream
 
@@ -95,6 +95,5 @@ def _sql_settings(ends: Ends, partitions: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.pollingDelay": f"{idle_delay}ms",
         "spark.sql.streaming.minBatchesToRetain": "2",
-        **STOP_SETTINGS,
         **SQL_SETTINGS,
     }

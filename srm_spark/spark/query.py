@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import tempfile
 import threading
@@ -17,13 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from srm_spark.spark.session import is_connect
 
-log = logging.getLogger(__name__)
-
 BatchFunction = Callable[[DataFrame, int], None]
 _POLL_SECONDS = 0.05
-_LEAVE_SECONDS = 10
-STOP_SETTINGS = {"spark.sql.streaming.stopTimeout": f"{_LEAVE_SECONDS}s"}
-"""For the session of a query: where Spark asks a dead cluster for offsets, its thread cannot be interrupted."""
 
 
 class Gate:
@@ -83,7 +77,6 @@ class Query:
         if not is_connect(frame.sparkSession):
             # A pool for each flow, inherited by the thread of the query: jobs of one pool run one after the other.
             frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        self._name = name
         self._gate = Gate()
         writer = frame.writeStream.queryName(name).foreachBatch(_Gated(self._gate, make_batch(self.checkpoint)))
         writer = writer.option("checkpointLocation", self.checkpoint.as_uri())
@@ -110,18 +103,11 @@ class Query:
                     clean = False
                     break
                 time.sleep(_POLL_SECONDS)
+            self._query.stop()
         except PySparkException:
             clean = clean and not self._query.isActive
-        self._leave()
         shutil.rmtree(self.checkpoint, ignore_errors=True)
         return clean
-
-    def _leave(self) -> None:
-        """Stop Spark's thread. It runs no batch any more, so nothing depends on it."""
-        try:
-            self._query.stop()
-        except Exception as error:  # the time was up, or Spark is gone; Py4J has an exception for each way
-            log.info("query=%s did not end in %s s: %s", self._name, _LEAVE_SECONDS, str(error).splitlines()[0])
 
     def _is_writing(self) -> bool:
         return "Processing" in str(self._query.status["message"])
