@@ -30,7 +30,6 @@ find_python() {
 make_venv() {
     local python=$1
     [ -n "$python" ] || python=$(find_python)
-    is_suitable "$python" || die "PYTHON=$python is not a Python 3.10 or newer"
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||
         die "$python has no venv module; install it (Debian: apt-get install python3-venv)"
     echo "setup: making .venv with $("$python" --version)"
@@ -61,10 +60,12 @@ mkdir -p .cache
 exec 9>.cache/.setup.lock
 if command -v flock >/dev/null; then flock 9; fi # two at once in one checkout would install into each other
 
-if [ -n "${1:-}" ]; then
-    is_suitable "$1" || die "PYTHON=$1 is not a Python 3.10 or newer"
-    [ ! -e .venv ] || echo "setup: .venv is there already and stays; \`make clean\` makes way for another Python"
+readonly ASKED=${1:-}
+[ -z "$ASKED" ] || is_suitable "$ASKED" || die "PYTHON=$ASKED is not a Python 3.10 or newer"
+if ! is_suitable .venv/bin/python; then
+    make_venv "$ASKED"
+elif [ -n "$ASKED" ]; then
+    echo "setup: .venv is there already and stays; \`make clean\` makes way for another Python"
 fi
-is_suitable .venv/bin/python || make_venv "${1:-}"
 requirements | cmp -s - "$INSTALLED" || install_packages
 .venv/bin/python -m srm_spark.jars all --ensure-java --quiet

@@ -26,7 +26,7 @@ _MAX_BYTES = 16 * 1024 * 1024
 _MAX_ENTRIES = 100_000
 """Aliases in YAML can describe more entries than memory holds in a few lines."""
 _MAX_DEPTH = 50
-_ESCAPED = re.compile(r"\\(.|\r\n|\n|\r)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _MEANT = "tnrfu\\ :=#!\r\n"
 """What may follow a backslash; in front of anything else the format drops it."""
 

@@ -5,7 +5,6 @@ One group that cannot be asked never hides the others: its answer is the reason.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,9 +14,6 @@ from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
 from srm_spark.kafka.group_server import Described, Row
 from srm_spark.model import TopicPartition
-
-_DESCRIBE_SECONDS = 5.0
-"""On a cluster that just makes its offsets topic the client may wait for ever; a new one gets its answer."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +89,10 @@ class Groups:
 
     def members(self, group: str) -> tuple[str, ...]:
         """Client id and host of each member; none of a group that does not exist."""
-        deadline = time.monotonic() + self._cluster.timeout
-        while True:
-            found = self._describe([group], min(self._cluster.timeout, _DESCRIBE_SECONDS))[group]
-            if not isinstance(found, str):
-                return found.members
-            if "_TIMED_OUT" not in found or time.monotonic() > deadline:
-                raise self._cluster.refused(f"describe the group {group}", found)
-            self._calls.close()  # a call may hang for good while another client is answered at once
+        found = self._describe([group])[group]
+        if isinstance(found, str):
+            raise self._cluster.refused(f"describe the group {group}", found)
+        return found.members
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, str | None]:
         """Set where a group stands; per partition None, or why the broker refused it (a group with members is)."""
@@ -113,12 +105,12 @@ class Groups:
             TopicPartition(*place): None if why is None else self._refusal(group, why) for place, why in answer.items()
         }
 
-    def _describe(self, groups: Collection[str], seconds: float | None = None) -> dict[str, Described | str]:
+    def _describe(self, groups: Collection[str]) -> dict[str, Described | str]:
         asked = sorted(groups)
         if not asked:
             return {}
         try:
-            answer = self._calls.describe(asked, seconds or self._cluster.timeout)
+            answer = self._calls.describe(asked, self._cluster.timeout)
         except GroupCallsDied as error:
             return dict.fromkeys(asked, str(error))
         return {group: self._refusal(group, why) if isinstance(why, str) else why for group, why in answer.items()}
