@@ -86,6 +86,7 @@ def _rounds(flow: FlowSettings, stands: list[Stand]) -> Rounds:
     ends = connect(flow)
     maps = OffsetMaps(ends.target, flow.map_topic, "bench", TargetUnavailable)
     there, rounds = Groups(ends.source, "READ"), ConsumerGroups(ends, maps)
+    there.active([group for group, _ in stands])  # waits until there are coordinators; a commit does not
     for group, offsets in stands:
         _commit(there, group, offsets)
     first, quiet = _timed(rounds), _timed(rounds)

@@ -146,7 +146,7 @@ class Server:
 
     def _find(self, client: Client, question: Question) -> Answer:
         if isinstance(question, Commit):
-            return self._commit(client, question)
+            return _commit(self._client(client), question)
         found = self._ask(client, question, _describe if isinstance(question, Describe) else _fetch)
         told = {group: named(answer) if isinstance(answer, KafkaError) else answer for group, answer in found.items()}
         return cast("Answer", told)
@@ -167,15 +167,6 @@ class Server:
                 break
             time.sleep(_PAUSE_SECONDS if left else 0)
         return found
-
-    def _commit(self, client: Client, question: Commit) -> Refusals:
-        """Refusals of the newest try; one that a coordinator answered so has changed nothing and is made again."""
-        deadline = time.monotonic() + question.timeout
-        while True:
-            refused = _commit(self._client(client), question)
-            if not any(_code(error) in _COMING for error in refused.values()) or time.monotonic() > deadline:
-                return {place: None if error is None else named(error) for place, error in refused.items()}
-            time.sleep(_PAUSE_SECONDS)
 
     def _client(self, client: Client) -> AdminClient:
         with self._writing:  # not twice for two questions at once
@@ -227,15 +218,15 @@ def _describe(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Fou
     return found
 
 
-def _commit(admin: AdminClient, question: Commit) -> dict[tuple[str, int], KafkaError | None]:
+def _commit(admin: AdminClient, question: Commit) -> Refusals:
     asked = [KafkaTopicPartition(topic, number, offset, metadata) for topic, number, offset, metadata in question.rows]
     request = ConsumerGroupTopicPartitions(question.group, asked)
     future = admin.alter_consumer_group_offsets([request], request_timeout=question.timeout)[question.group]
     try:
         done = future.result().topic_partitions
     except KafkaException as error:
-        return dict.fromkeys(((topic, number) for topic, number, _, _ in question.rows), error.args[0])
-    return {(p.topic, p.partition): p.error for p in done}
+        return dict.fromkeys(((topic, number) for topic, number, _, _ in question.rows), named(error.args[0]))
+    return {(p.topic, p.partition): None if p.error is None else named(p.error) for p in done}
 
 
 def _chunks(groups: Sequence[str]) -> Iterator[list[str]]:
