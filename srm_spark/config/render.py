@@ -32,6 +32,11 @@ _SPARK_OWN = frozenset(
 """What Spark's source refuses, or what srm-spark sets itself."""
 
 
+_CALL, _REQUEST = "default.api.timeout.ms", "request.timeout.ms"
+_REQUEST_MS = 30_000
+"""Kafka's default of `request.timeout.ms`."""
+
+
 @dataclass(frozen=True)
 class Rendered:
     """What a client is made of."""
@@ -51,16 +56,27 @@ def unmapped(cluster: ClusterSettings, extra: Mapping[str, str]) -> dict[str, st
     return translate(_together(cluster, extra)).unmapped
 
 
-def spark_kafka_options(cluster: ClusterSettings, consumer: Mapping[str, str]) -> dict[str, str]:
+def spark_kafka_options(
+    cluster: ClusterSettings, consumer: Mapping[str, str], admin_timeout_seconds: float
+) -> dict[str, str]:
     """Options of Spark's Kafka source: Java properties behind `kafka.`, topics never created by asking.
 
-    Raises TlsError where a key in PEM cannot be opened.
+    A call waits as long as our own administrative ones: a query whose source is dead cannot be stopped before. Raises
+    TlsError where a key in PEM cannot be opened.
     """
-    together = spark_keystore(spark_login(_together(cluster, consumer)))
+    together = spark_keystore(spark_login(_patient(_together(cluster, consumer), int(admin_timeout_seconds * 1000))))
     options = {f"kafka.{name}": value for name, value in together.items() if name not in _SPARK_OWN}
     options["kafka.bootstrap.servers"] = together["bootstrap.servers"]
     options["kafka.allow.auto.create.topics"] = "false"
     return options
+
+
+def _patient(java: Mapping[str, str], timeout_ms: int) -> dict[str, str]:
+    """With the waits of Java's clients, which want `request.timeout.ms` to be the shorter one."""
+    call, request = java.get(_CALL, ""), java.get(_REQUEST, "")
+    request_ms = int(request) if request.isdigit() else _REQUEST_MS
+    call_ms = int(call) if call.isdigit() else max(timeout_ms, request_ms if request else 0)
+    return {_REQUEST: str(min(request_ms, call_ms)), _CALL: str(call_ms), **java}
 
 
 def _together(cluster: ClusterSettings, extra: Mapping[str, str]) -> dict[str, str]:

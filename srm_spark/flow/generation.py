@@ -36,7 +36,7 @@ class Generation:
         settings = ends.settings
         self.assignment = assignment
         configure(session, _sql_settings(ends, len(assignment.starts)))
-        options = spark_kafka_options(settings.source, settings.consumer)
+        options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
         before = {p: OffsetRange(assignment.starts[p].next_offset, hold.offset) for p, hold in blocked.items()}
         Replication(settings, assignment).copy(session, {p: r for p, r in before.items() if r.end > r.start})
         flowing = {p: start.next_offset for p, start in assignment.starts.items() if p not in blocked}

@@ -188,7 +188,9 @@ class Replication:
         )
 
     def _read(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> DataFrame:
-        return bounded(session, spark_kafka_options(self.settings.source, self.settings.consumer), ranges)
+        settings = self.settings
+        options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
+        return bounded(session, options, ranges)
 
     def _write(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> list[PartitionReport]:
         settings, tasks = self.settings, self.assignment.tasks

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +68,7 @@ def open_session(
         for key, value in {**_OWN, **(settings or {})}.items():
             builder = builder.config(key, value)
     try:
-        with _sparing_the_jvm():
+        with _sparing_the_jvm(), _keeping_our_interrupt():
             session = builder.getOrCreate()
     except Exception as error:
         raise SetupError(f"Spark does not start: {error}; run srm-driver doctor to see what is missing") from error
@@ -87,6 +88,19 @@ def _sparing_the_jvm() -> Iterator[None]:
         yield
     finally:
         _starting.pop()
+
+
+@contextmanager
+def _keeping_our_interrupt() -> Iterator[None]:
+    """Put back who gets SIGINT: pyspark takes it for cancelling every job, and the batch in progress shall end."""
+    if threading.current_thread() is not threading.main_thread():  # Python lets no other one set it, nor pyspark
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 _starting: list[bool] = []

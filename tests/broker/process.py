@@ -34,6 +34,7 @@ def srm_driver(
             stdout=log,
             stderr=log,
             env={**os.environ, **environment},
+            start_new_session=True,  # so that a terminal's Ctrl-C can be sent to the whole group
         )
         try:
             yield process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -82,8 +83,18 @@ def test_sigterm_ends_the_batch_records_progress_and_exits_with_0(pair: Pair, tm
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
 
 
-@pytest.mark.parametrize("sign", ["log4j profile", "state=waiting", "state=running"])
-def test_sigterm_in_each_phase_ends_cleanly_and_frees_the_flow(sign: str, pair: Pair, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sign", "asked"),
+    [
+        ("log4j profile", signal.SIGTERM),
+        ("log4j profile", signal.SIGINT),
+        ("state=waiting", signal.SIGTERM),
+        ("state=running", signal.SIGINT),
+    ],
+)
+def test_a_stop_in_each_phase_ends_cleanly_and_frees_the_flow(
+    sign: str, asked: signal.Signals, pair: Pair, tmp_path: Path
+) -> None:
     """While Spark starts, while the flow waits for another driver, and while there is nothing to do."""
     pair.source.create(pair.topic(), 2)
     pair.source.write(pair.topic(), numbered(100, 2))
@@ -93,7 +104,7 @@ def test_sigterm_in_each_phase_ends_cleanly_and_frees_the_flow(sign: str, pair: 
         await_until(lambda: sign in path.read_text(), SOON, path.read_text)
         if "running" in sign:
             await_count(pair.target, pair.remote(), 100)
-        process.send_signal(signal.SIGTERM)
+        os.killpg(process.pid, asked)  # as Ctrl-C and service managers do
         assert process.wait(END_SECONDS) == 0, path.read_text()
     assert "interrupted" not in path.read_text()
     heir = other or pair.replicate()

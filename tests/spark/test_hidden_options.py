@@ -30,7 +30,7 @@ def test_a_plan_hides_secrets_in_a_session_of_somebody_elses(
 ) -> None:
     session = own_session(spark)
     configure(session, settings)
-    options = spark_kafka_options(ClusterSettings("A", "a:1", SECRETS), {})
+    options = spark_kafka_options(ClusterSettings("A", "a:1", SECRETS), {}, 60)
     frame = stream(session, options, {TopicPartition("t", 0): 0}, 10)
     with _active(session, spark):
         plan = str(frame._jdf.queryExecution().toString())

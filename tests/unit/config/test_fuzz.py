@@ -77,7 +77,7 @@ def test_any_keys_and_values(file: Path, overrides: dict[str, str]) -> None:
     for flow in found.settings.flows:
         librdkafka(flow.source, flow.consumer)
         librdkafka(flow.target, flow.producer)
-        spark_kafka_options(flow.source, flow.consumer)
+        spark_kafka_options(flow.source, flow.consumer, flow.admin_timeout_seconds)
 
 
 @quick

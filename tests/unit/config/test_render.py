@@ -198,14 +198,32 @@ def test_a_broken_jaas_entry_is_explained_without_repeating_it(text: str) -> Non
 def test_spark_gets_java_properties_and_never_creates_topics() -> None:
     cluster = _cluster(security_protocol="SASL_SSL", sasl_mechanism="PLAIN", sasl_jaas_config=PLAIN)
     extra = {"isolation.level": "read_committed", "auto.offset.reset": "latest", "enable.auto.commit": "true"}
-    assert spark_kafka_options(cluster, extra) == {
+    assert spark_kafka_options(cluster, extra, 60) == {
         "kafka.bootstrap.servers": "a:1,a:2",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "PLAIN",
         "kafka.sasl.jaas.config": PLAIN,
         "kafka.isolation.level": "read_committed",
         "kafka.allow.auto.create.topics": "false",
+        "kafka.request.timeout.ms": "30000",
+        "kafka.default.api.timeout.ms": "60000",
     }
+
+
+@pytest.mark.parametrize(
+    ("written", "request_ms", "call_ms"),
+    [
+        ({}, "8000", "8000"),
+        ({"request.timeout.ms": "2000"}, "2000", "8000"),
+        ({"request.timeout.ms": "20000"}, "20000", "20000"),  # Java refuses a call shorter than its requests
+        ({"default.api.timeout.ms": "5000"}, "5000", "5000"),
+        ({"default.api.timeout.ms": "90000"}, "30000", "90000"),
+    ],
+)
+def test_spark_waits_for_a_call_as_long_as_we_do(written: dict[str, str], request_ms: str, call_ms: str) -> None:
+    options = spark_kafka_options(_cluster(**written), {}, 8)
+    assert options["kafka.request.timeout.ms"] == request_ms
+    assert options["kafka.default.api.timeout.ms"] == call_ms
 
 
 def test_no_options_are_shown() -> None:
@@ -235,7 +253,7 @@ def test_a_file_is_told_what_its_clusters_cannot_use(loaded: Loader) -> None:
 )
 def test_spark_logs_in_with_a_token_however_it_is_written(written: dict[str, str]) -> None:
     oauth = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **written}
-    options = spark_kafka_options(_cluster(**oauth), {})
+    options = spark_kafka_options(_cluster(**oauth), {}, 60)
     entry = parse_jaas(options["kafka.sasl.jaas.config"])
     assert entry.name == "OAuthBearerLoginModule"
     assert entry.options == {"clientId": "me", "clientSecret": 'x"\\y', "scope": "s"}

@@ -153,7 +153,7 @@ def test_sparks_client_gets_the_key_of_a_pem_file_opened(
     if password:
         java["ssl.key.password"] = password
     cluster = ClusterSettings("A", "a:1", java)
-    options = spark_kafka_options(cluster, {})
+    options = spark_kafka_options(cluster, {}, 60)
     if password is None and layout is PrivateFormat.PKCS8:
         assert options["kafka.ssl.keystore.location"] == str(path), "Java reads it as it is"
         return
