@@ -7,7 +7,7 @@ which cluster, at which address, what was asked, and what the client's threads l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.failures import remedy
 from srm_spark.model import TopicPartition
 
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 _MOVING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -40,6 +41,7 @@ _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaE
 _STALE = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """An admin client that listed offsets before a partition's leader changed goes on with the old epoch for minutes."""
 _RETRY_SECONDS = 0.2
+_FIRST_TRY_SECONDS = 5.0
 _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
 _PARTITIONS_AT_ONCE = 2500
@@ -128,12 +130,14 @@ class Cluster:
         """Ids of the topics that exist; a re-created topic has another one."""
         found: dict[str, str] = {}
         for chunk in _chunks(names):
-            for name, future in self._admin.describe_topics(TopicCollection(chunk), **self._limits()).items():
-                try:
-                    found[name] = str(future.result().topic_id)
-                except KafkaException as error:
-                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise self.failure(f"describe topic {name}", error, f"DESCRIBE on topic {name}") from error
+            answers = self._ask(
+                chunk, lambda admin, names, limit: admin.describe_topics(TopicCollection(names), **limit)
+            )
+            for name, answer in answers.items():
+                if not isinstance(answer, KafkaException):
+                    found[name] = str(answer.topic_id)
+                elif answer.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self.failure(f"describe topic {name}", answer, f"DESCRIBE on topic {name}") from answer
         return found
 
     def configs(self, names: Collection[str]) -> dict[str, dict[str, TopicConfig]]:
@@ -141,15 +145,13 @@ class Cluster:
         found: dict[str, dict[str, TopicConfig]] = {}
         for chunk in _chunks(names):
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in chunk]
-            for resource, future in self._admin.describe_configs(resources, **self._limits()).items():
-                try:
-                    entries = future.result()
-                except KafkaException as error:
-                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        what, right = f"read the configs of topic {resource.name}", "DESCRIBE_CONFIGS on topic"
-                        raise self.failure(what, error, f"{right} {resource.name}") from error
-                else:
-                    found[resource.name] = {key: _config(entry) for key, entry in entries.items()}
+            answers = self._ask(resources, lambda admin, asked, limit: admin.describe_configs(asked, **limit))
+            for resource, answer in answers.items():
+                if not isinstance(answer, KafkaException):
+                    found[resource.name] = {key: _config(entry) for key, entry in answer.items()}
+                elif answer.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    what, right = f"read the configs of topic {resource.name}", "DESCRIBE_CONFIGS on topic"
+                    raise self.failure(what, answer, f"{right} {resource.name}") from answer
         return found
 
     def create(self, specs: Iterable[TopicSpec]) -> dict[str, str | None]:
@@ -238,32 +240,66 @@ class Cluster:
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool, committed: bool = False
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        asked = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
+        asked = [KafkaTopicPartition(p.topic, p.partition) for p in partitions]
         found: dict[TopicPartition, ListOffsetsResultInfo] = {}
         begun = time.monotonic()
         deadline, last = begun + (self.timeout if waits else 0.0), begun + self.timeout
         while asked:
-            late: dict[KafkaTopicPartition, OffsetSpec] = {}
+            late: list[KafkaTopicPartition] = []
             is_stale = False
-            for kafka, future in self._admin.list_offsets(asked, isolation_level=level, **self._limits()).items():
-                try:
-                    found[TopicPartition(kafka.topic, kafka.partition)] = future.result()
-                except KafkaException as error:
-                    code = error.args[0].code()
-                    if code in _STALE and time.monotonic() < last:
-                        is_stale = True
-                        late[kafka] = spec
-                    elif code in _MOVING and time.monotonic() < deadline:
-                        late[kafka] = spec
-                    elif code not in _GONE:
-                        what, right = f"list offsets of {kafka.topic}-{kafka.partition}", "DESCRIBE on topic"
-                        raise self.failure(what, error, f"{right} {kafka.topic}") from error
+            answers = self._ask(
+                asked,
+                lambda admin, left, limit: admin.list_offsets(
+                    dict.fromkeys(left, spec), isolation_level=level, **limit
+                ),
+            )
+            for kafka, answer in answers.items():
+                if not isinstance(answer, KafkaException):
+                    found[TopicPartition(kafka.topic, kafka.partition)] = answer
+                    continue
+                code = answer.args[0].code()
+                if code in _STALE and time.monotonic() < last:
+                    is_stale = True
+                    late.append(kafka)
+                elif code in _MOVING and time.monotonic() < deadline:
+                    late.append(kafka)
+                elif code not in _GONE:
+                    what, right = f"list offsets of {kafka.topic}-{kafka.partition}", "DESCRIBE on topic"
+                    raise self.failure(what, answer, f"{right} {kafka.topic}") from answer
             asked = late
             if is_stale:
-                self._admin = self._make_admin()  # one that knows no epoch yet
+                self._renew()  # by one that knows no epoch yet
             if asked:
                 time.sleep(_RETRY_SECONDS)
         return found
+
+    def _ask(
+        self, asked: Sequence[_K], call: Callable[[AdminClient, list[_K], dict[str, float]], Mapping[_K, Future[_T]]]
+    ) -> dict[_K, _T | KafkaException]:
+        """What each one was answered. Who is not in the time of a try is asked again by a new client, with more time.
+
+        A client whose broker was restarted may keep a request to itself until its time is up, however long that is.
+        """
+        found: dict[_K, _T | KafkaException] = {}
+        left, seconds, last = list(asked), _FIRST_TRY_SECONDS, time.monotonic() + self.timeout
+        while left:
+            admin = self._admin  # held on to: its end would end the futures
+            for one, future in call(admin, left, {"request_timeout": min(seconds, self.timeout)}).items():
+                try:
+                    found[one] = future.result()
+                except KafkaException as error:
+                    found[one] = error
+            left = [one for one in left if _is_silent(found[one])] if time.monotonic() < last else []
+            if left:
+                time.sleep(_RETRY_SECONDS)
+                self._renew()
+            seconds = min(2 * seconds, max(1.0, last - time.monotonic()))
+        return found
+
+    def _renew(self) -> None:
+        """Go on with a new client."""
+        self._admin.poll(0)  # what its threads met last
+        self._admin = self._make_admin()
 
     def _refusal(self, future: Future[Any], fine: int | None, right: str) -> str | None:
         try:
@@ -276,6 +312,10 @@ class Cluster:
                 raise self.failure("change topics", error) from error
             return f"{kafka_error.str().rstrip('.')}; {remedy(kafka_error, right, '')}".rstrip("; ")
         return None
+
+
+def _is_silent(answer: object) -> bool:
+    return isinstance(answer, KafkaException) and answer.args[0].code() == KafkaError._TIMED_OUT
 
 
 def _config(entry: ConfigEntry) -> TopicConfig:

@@ -1,0 +1,62 @@
+"""Calls of the admin client, without a cluster: who keeps silent is asked again."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import SourceUnavailable
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.model import TopicPartition
+
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Client:
+    """Answers for the partitions below `answered`; for the others its time runs out."""
+
+    def __init__(self, answered: int, tries: list[tuple[int, float]]) -> None:
+        self._answered = answered
+        self._tries = tries
+
+    def list_offsets(
+        self, asked: dict[KafkaTopicPartition, Any], *, isolation_level: object, request_timeout: float
+    ) -> dict[KafkaTopicPartition, Future[Any]]:
+        self._tries.append((len(asked), request_timeout))
+        futures: dict[KafkaTopicPartition, Future[Any]] = {}
+        for partition in asked:
+            future = futures[partition] = Future()
+            if partition.partition < self._answered:
+                future.set_result(type("Info", (), {"offset": 7})())
+            else:
+                future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        return futures
+
+    def poll(self, _: float) -> None:
+        """Nothing is waiting."""
+
+
+def cluster(answered: list[int], monkeypatch: pytest.MonkeyPatch, timeout: float) -> tuple[Cluster, list[Any]]:
+    """One whose clients answer for so many partitions, one client after the other, and the tries so far."""
+    tries: list[tuple[int, float]] = []
+    left = iter(answered)
+    monkeypatch.setattr("srm_spark.kafka.cluster.admin_client", lambda *_: Client(next(left), tries))
+    return Cluster(ClusterSettings("A", "h:1", {}), SourceUnavailable, timeout=timeout), tries
+
+
+def test_who_keeps_silent_is_asked_again_by_a_new_client_with_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, tries = cluster([1, 0, 2], monkeypatch, 60)
+    assert found.end_offsets([FIRST, SECOND]) == {FIRST: 7, SECOND: 7}
+    assert [(count, round(seconds)) for count, seconds in tries] == [(2, 5), (1, 10), (1, 20)]
+
+
+def test_when_the_time_is_up_the_silence_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, tries = cluster([0], monkeypatch, 0)
+    with pytest.raises(SourceUnavailable, match=r"list offsets of t-0.*last seen"):
+        found.end_offsets([FIRST])
+    assert len(tries) == 1
