@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from srm_spark.config import load_settings
 from srm_spark.driver import Driver
-from srm_spark.testing import KafkaCluster
+from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.broker.mirror import write_config
 from tests.kafka_io import Kafka
 
@@ -21,8 +21,11 @@ Start = Callable[..., Driver]
 
 
 @pytest.fixture
-def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
-    """`start(clusters, flows, keys)` runs a driver; its `stop()`, or the end of the test, ends it."""
+def start(spark: SparkSession, tmp_path: Path, local_kafka: Callable[..., LocalKafka]) -> Iterator[Start]:
+    """`start(clusters, flows, keys)` runs a driver; its `stop()`, or the end of the test, ends it.
+
+    Brokers of `local_kafka` live longer: a driver that stops asks them, and waits for those that are gone.
+    """
     numbers = itertools.count()
     with ExitStack() as stack:
 
