@@ -86,6 +86,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",  # 50 tasks for each look at a table of five rows
         "spark.log.level": "ERROR",
         **DELTA_SETTINGS,
     }

@@ -36,6 +36,7 @@ _OWN: Mapping[str, str] = {
     # Copying is about throughput, and G1 takes a tenth more CPU per record for shorter pauses.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",  # the tables are small, and Delta would read each in 50 tasks
     "spark.log.level": "ERROR",
     **SPARK_SETTINGS,
     **DELTA_SETTINGS,
