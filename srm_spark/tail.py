@@ -110,7 +110,10 @@ def _match(
         found = candidates.take(record, record.offset - expected, keeps_timestamps)
         expected = record.offset + 1
         if found is None:
-            text = f"target offset {record.offset} holds a record that is not the next one of the source"
+            text = (
+                f"target offset {record.offset} holds a record that is not the next one of the source, "
+                f"which is at offset {candidates.next_offset}"
+            )
             match.foreign = match.foreign or text
             if not skips_foreign:
                 break

@@ -297,13 +297,11 @@ class Replication:
         for partition, detail in details.items():
             self._positions[partition] = detail.source.end
             self._target_ends[partition] = detail.target_end
-            where = f"flow={self.settings.flow} partition={partition}"
             if detail.hold is not None:
                 self._holds[partition] = detail.hold
-                log.warning("%s held at offset %s: %s", where, detail.hold.offset, detail.hold.reason)
             if detail.zero_timestamps:
-                text = "%s %s records have CreateTime 0 and were written with the time of the copy"
-                log.warning(text, where, detail.zero_timestamps)
+                text = "flow=%s partition=%s %s records have CreateTime 0 and were written with the time of the copy"
+                log.warning(text, self.settings.flow, partition, detail.zero_timestamps)
 
 
 def unrecorded(

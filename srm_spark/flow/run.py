@@ -265,10 +265,6 @@ class FlowRun:
         """Hold the topics that Spark may not read; whether there are any."""
         topics = denied_topics(failure)
         found = {p: Hold(start.next_offset, cause) for p, start in self._positions().items() if p.topic in topics}
-        for partition, hold in found.items():
-            log.warning(
-                "flow=%s partition=%s held at offset %s: %s", self._settings.flow, partition, hold.offset, hold.reason
-            )
         self._holds.partitions.update(found)
         self._holds.postpone(time.monotonic())
         return bool(found)

@@ -98,7 +98,7 @@ class FlowRunner:
         return None
 
     def _show(self, state: FlowState, reason: str | None, **changes: Any) -> None:
-        """Change the status; totals are added up. A change of state is logged."""
+        """Change the status; totals are added up. A change of state is logged, and what stands still from now on."""
         old = self._status
         for total in ("records", "bytes", "zero_timestamps"):
             changes[total] = getattr(old, total) + changes.get(total, 0)
@@ -110,6 +110,9 @@ class FlowRunner:
         if state is not FlowState.RUNNING:
             changes["lag_records"] = None
         self._status = replace(old, state=state, reason=reason, **changes)
+        for what, why in self._status.held.items():
+            if old.held.get(what) != why:
+                log.warning("flow=%s %s %s", self.settings.flow, what, why)
         if (old.state, old.reason) != (state, reason):
             level = logging.WARNING if state in (FlowState.RETRYING, FlowState.FAILED) else logging.INFO
             log.log(level, "flow=%s state=%s%s", self.settings.flow, state.value, f" reason={reason}" if reason else "")
