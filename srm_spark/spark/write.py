@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from srm_spark.errors import TargetWriteFailed
+from srm_spark.errors import SessionEnded, TargetWriteFailed
+from srm_spark.spark.session import is_alive
 
 ArrowTask = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
 """Takes the rows of one task and the task's number within its batch."""
@@ -37,10 +38,14 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run `task` over the rows in at most `tasks` Spark tasks, each source partition whole in one of them.
 
-    `arrow_bounds` are the most records and bytes of one Arrow batch.
+    `arrow_bounds` are the most records and bytes of one Arrow batch. Raises SessionEnded where rows may be missing.
     """
     records, size = arrow_bounds
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
     reports = frame.coalesce(tasks).mapInArrow(_FirstAttempt(task), schema)
-    return [row.asDict() for row in reports.collect()]
+    found = [row.asDict() for row in reports.collect()]
+    if not is_alive(frame.sparkSession):
+        # pyspark takes the end of a connection for the end of the rows, and a range without a row counts as empty.
+        raise SessionEnded("Spark ended while it told what was written; the next start finds that out by itself")
+    return found
