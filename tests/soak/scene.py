@@ -84,7 +84,10 @@ class Scene:
     @property
     def driver(self) -> psutil.Process:
         """The Python process of the newest driver."""
-        return self.child("srm_driver.py") if self._master else self.first
+        if not self._master:
+            return self.first
+        # For a moment a process bears the command line of the one that starts it, so only Python right below the JVM.
+        return await_until(self._drivers_below, 60, "the driver's process")[0]
 
     @property
     def jvm(self) -> psutil.Process:
@@ -127,6 +130,10 @@ class Scene:
         for one in self._seen:  # psutil knows whether the pid is somebody else's by now
             with suppress(psutil.NoSuchProcess):
                 one.kill()
+
+    def _drivers_below(self) -> list[psutil.Process]:
+        commands = [(one, _command(one)) for one in self.first.children()]
+        return [one for one, words in commands if words and "python" in words[0] and "srm_driver.py" in " ".join(words)]
 
 
 @contextmanager
