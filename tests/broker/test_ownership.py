@@ -89,6 +89,7 @@ def test_sigterm_ends_the_batch_records_progress_and_exits_with_0(pair: Pair, tm
         ("log4j profile", signal.SIGTERM),
         ("log4j profile", signal.SIGINT),
         ("state=waiting", signal.SIGTERM),
+        ("state=running", signal.SIGTERM),
         ("state=running", signal.SIGINT),
     ],
 )
