@@ -38,7 +38,7 @@ format: setup ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: setup ## our flow against MirrorMaker 2 on the same brokers
+bench: setup ## our flow against MirrorMaker 2 on the same brokers; ARGS="--only latency --page docs/benchmarks.md", --quick
 	@$(BIN)/python -m srm_spark.bench $(ARGS)
 
 clean: ## remove .venv and what was built; the jars stay in .cache

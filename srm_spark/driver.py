@@ -21,6 +21,7 @@ from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.model import Flow
 from srm_spark.spark import SparkSession
+from srm_spark.spark.realtime import WIDE_SESSION
 from srm_spark.spark.session import check_session, is_alive, open_session
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,8 @@ class Driver:
         self.settings = settings
         self._owns_session = False
         if session is None:
-            session, self._owns_session = open_session(jars, spark_settings)
+            wide = WIDE_SESSION if any(flow.is_realtime for flow in settings.flows) else {}
+            session, self._owns_session = open_session(jars, {**wide, **(spark_settings or {})})
         else:
             check_session(session)
         self._session = session

@@ -1,160 +1,91 @@
-"""`make bench`: the contenders in turn, some rounds, on the same two brokers; a table, JSON, docs/benchmarks.md."""
+"""`make bench`: the contenders in turn, some rounds, on the same two brokers; JSON, plots and docs/benchmarks.md."""
 
 from __future__ import annotations
 
 import json
-import platform
-import statistics
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-import psutil
 
-from srm_spark import __version__
-from srm_spark.bench.contenders import CONTENDERS, TRANSACTIONAL, Job
+from srm_spark.bench.contenders import FROM_A_BACKLOG, OURS, THEIRS
+from srm_spark.bench.figures import merged
 from srm_spark.bench.groups import Size, measure_groups
-from srm_spark.bench.measure import Run, measure
-from srm_spark.bench.page import OURS, THEIRS, render
+from srm_spark.bench.idle import Load, measure_idle
+from srm_spark.bench.latency import RATES, SECONDS, latencies, with_half_of_maximum
+from srm_spark.bench.page import render
+from srm_spark.bench.processes import end_in_order
+from srm_spark.bench.records import measure_workloads
 from srm_spark.bench.regression import ratios, regressions
-from srm_spark.config.settings import ClusterSettings
-from srm_spark.errors import SourceUnavailable, SrmError
-from srm_spark.kafka.cluster import Cluster, TopicSpec
-from srm_spark.kafka.compare import compare_topics
-from srm_spark.testing import LocalKafka
+from srm_spark.bench.store import PAGE, keep, kept, machine
+from srm_spark.bench.workloads import BY_NAME
 
-PARTITIONS = 6
-WORKLOADS = {100: 8_000_000, 1000: 2_000_000}
-"""Record size in bytes → records; enough for a second half in which both run warm."""
-
-
-QUICK_SCALE = 0.15
+PARTS = ("records", "latency", "idle", "groups")
+QUICK = ("100 B", "1 KB")
+QUICK_SCALE = 0.08
 _QUICK_ROUNDS = 1
-PAGE = Path("docs/benchmarks.md")
 
 
 @click.command()
-@click.option("--rounds", default=3, show_default=True, help="Runs of each contender and workload.")
-@click.option("--scale", default=1.0, show_default=True, help="Share of the records, for a quick look.")
-@click.option("--records/--no-records", default=True, show_default=True, help="How fast records are copied.")
-@click.option("--groups/--no-groups", default=True, show_default=True, help="Rounds over consumer groups.")
+@click.option("--only", "parts", type=click.Choice(PARTS), multiple=True, help="This part alone. [default: all]")
+@click.option("--workload", "names", type=click.Choice(list(BY_NAME)), multiple=True, help="[default: all]")
+@click.option("--rate", "rates", type=int, multiple=True, help=f"Of latency. [default: {RATES}, half of the maximum]")
+@click.option("--rounds", default=3, show_default=True, help="Runs of each contender.")
+@click.option("--scale", default=1.0, show_default=True, help="Share of records, groups and seconds: a quick look.")
 @click.option("--page", type=click.Path(path_type=Path), help="Bring this page, and the JSON beside it, up to date.")
 @click.option("--quick", is_flag=True, help=f"Few records; fails where the ratios are worse than those beside {PAGE}.")
-def bench(*, rounds: int, scale: float, records: bool, groups: bool, page: Path | None, quick: bool) -> None:
-    """Compare srm-spark with MirrorMaker 2."""
+def bench(
+    *,
+    parts: tuple[str, ...],
+    names: tuple[str, ...],
+    rates: tuple[int, ...],
+    rounds: int,
+    scale: float,
+    page: Path | None,
+    quick: bool,
+) -> None:
+    """Compare srm-spark with MirrorMaker 2. Each part, workload and rate is kept as soon as it is measured."""
+    end_in_order()
     if quick:
         _quick(page)
         return
-    found: dict[str, Any] = {"machine": _machine()}
-    if records:
-        found["workloads"] = _measure(rounds, scale, tuple(CONTENDERS))
-    if groups:
+    found: dict[str, Any] = {"machine": machine()}
+
+    def note(**part: Any) -> None:
+        found.update(merged(found, part))
+        if page is not None:
+            keep(page, {"machine": found["machine"], **part})
+
+    chosen: Collection[str] = parts or PARTS
+    if "records" in chosen:
+        for name, workload in measure_workloads([BY_NAME[n] for n in names or BY_NAME], FROM_A_BACKLOG, rounds, scale):
+            note(workloads={name: workload})
+    if "latency" in chosen:
+        known = merged(kept(PAGE), found).get("workloads", {})
+        for rate in rates or with_half_of_maximum(known):
+            note(latency={f"{rate}": latencies(rate, rounds, SECONDS * scale)})
+    if "idle" in chosen:
+        note(idle=measure_idle(Load(partitions=max(1, int(500 * scale)))))
+    if "groups" in chosen:
         many = Size(topics=max(1, int(100 * scale)), partitions=100, groups=max(1, int(1000 * scale)))
-        found["groups"] = {**asdict(many), **asdict(measure_groups(many))}
+        note(groups={**asdict(many), **asdict(measure_groups(many))})
     click.echo(render(found))
-    if page is not None:
-        _keep(page, found)
-        page.write_text(render(_kept(page)))
 
 
 def _quick(page: Path | None) -> None:
-    found = ratios(_measure(_QUICK_ROUNDS, QUICK_SCALE, (THEIRS, OURS)))
+    workloads = [BY_NAME[name] for name in QUICK]
+    found = ratios(dict(measure_workloads(workloads, (THEIRS, OURS), _QUICK_ROUNDS, QUICK_SCALE)))
     click.echo(json.dumps(found, indent=2))
     if page is not None:
-        _keep(page, {"quick": found})
+        keep(page, {"quick": found})
         return
-    known = _kept(PAGE).get("quick")
+    known = kept(PAGE).get("quick")
     if known is None:
         raise click.ClickException(f"{PAGE.with_suffix('.json')} has no quick run; --quick --page {PAGE} keeps one")
     if worse := list(regressions(found, known)):
         raise click.ClickException("\n".join(worse))
-
-
-def _keep(page: Path, part: Mapping[str, Any]) -> None:
-    page.with_suffix(".json").write_text(json.dumps({**_kept(page), **part}, indent=2) + "\n")
-
-
-def _kept(page: Path) -> dict[str, Any]:
-    path = page.with_suffix(".json")
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def _measure(rounds: int, scale: float, contenders: Sequence[str]) -> dict[str, Any]:
-    """Workload → contender → figure → median, min and max."""
-    found: dict[str, dict[str, list[Run]]] = {}
-    with (
-        tempfile.TemporaryDirectory(prefix="srm-bench-") as folder,
-        LocalKafka("source", heap="1g", jvm_options=()) as source,
-        LocalKafka("target", heap="1g", jvm_options=()) as target,
-    ):
-        for size, full in WORKLOADS.items():
-            records, topic, name = int(full * scale), f"bench-{size}", f"{size} B"
-            _fill(source, topic, records, size)
-            found[name] = {contender: [] for contender in contenders}
-            for number in range(rounds):
-                for contender in contenders:
-                    alias = f"r{number}{contender[0].lower()}{size}"
-                    job = Job(alias, topic, source.bootstrap_servers, target.bootstrap_servers, Path(folder))
-                    run = measure(CONTENDERS[contender], job, records, has_markers=contender in TRANSACTIONAL)
-                    if contender != THEIRS and number == 0:
-                        _check(job)
-                    found[name][contender].append(run)
-                    click.echo(f"{name:>7} round {number + 1} {contender:<14} {_line(run)}", err=True)
-                    target.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", job.remote_topic)
-            source.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", topic)
-    return {name: _plain(runs) for name, runs in found.items()}
-
-
-def _fill(source: LocalKafka, topic: str, records: int, size: int) -> None:
-    settings = ClusterSettings("source", source.bootstrap_servers)
-    refused = Cluster(settings, SourceUnavailable).create([TopicSpec(topic, PARTITIONS, 1, {})])
-    if reason := refused[topic]:
-        raise SrmError(f"topic {topic} cannot be created: {reason}")
-    what = ("--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1")
-    source.tool("org.apache.kafka.tools.ProducerPerformance", *what, timeout=600)
-
-
-def _check(job: Job) -> None:
-    source, target = ClusterSettings("source", job.source), ClusterSettings("target", job.target)
-    for row in compare_topics(source, target, {job.topic: job.remote_topic}):
-        if row.difference:
-            raise SrmError(f"{job.remote_topic}-{row.partition} is not a copy: {row.difference}")
-
-
-def _plain(runs: dict[str, list[Run]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Contender → figure → median, min and max."""
-    return {
-        contender: {
-            figure: {
-                "median": statistics.median(values),
-                "min": min(values),
-                "max": max(values),
-            }
-            for figure in asdict(several[0])
-            for values in [[asdict(run)[figure] for run in several]]
-        }
-        for contender, several in runs.items()
-    }
-
-
-def _line(run: Run) -> str:
-    return (
-        f"{run.backlog_rate:10,.0f} rec/s {run.backlog_cpu:6.2f} µs/rec from a backlog, "
-        f"{run.steady_rate:10,.0f} rec/s {run.steady_cpu:6.2f} µs/rec in its second half"
-    )
-
-
-def _machine() -> dict[str, str]:
-    memory = psutil.virtual_memory().total / 2**30
-    return {
-        "cores": str(psutil.cpu_count()),
-        "memory": f"{memory:.0f} GiB",
-        "python": platform.python_version(),
-        "srm-spark": __version__,
-    }
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import click
 
+from srm_spark.bench.bed import ALIAS, Bed
 from srm_spark.bench.contenders import Job, srm_spark
-from srm_spark.bench.idle import ALIAS, COPIED, Bed
+from srm_spark.bench.idle import COPIED
+from srm_spark.bench.processes import end_in_order
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SrmError, TargetUnavailable
@@ -122,6 +124,7 @@ def _timed(rounds: ConsumerGroups) -> float:
 @click.option("--groups", default=1000, show_default=True, help="Each stands on all partitions of one topic.")
 def main(*, topics: int, partitions: int, groups: int) -> None:
     """Measure rounds over consumer groups."""
+    end_in_order()
     found = measure_groups(Size(topics, partitions, groups))
     click.echo(f"{topics * partitions} partitions, {groups} groups, {found.positions} positions")
     click.echo(f"{found.first:8.1f} s for the first round, which writes a checkpoint of each position")

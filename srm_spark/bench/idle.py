@@ -1,62 +1,109 @@
-"""`python -m srm_spark.bench.idle`: what a flow costs that has nothing to copy, and how soon a new topic flows."""
+"""What a flow costs that has nothing to copy, and how soon a new topic flows. `python -m srm_spark.bench.idle`"""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
-from srm_spark.bench.contenders import Job, srm_spark
-from srm_spark.bench.processes import cpu_by_process
-from srm_spark.config.settings import ClusterSettings
-from srm_spark.errors import SourceUnavailable, SrmError, TargetUnavailable
-from srm_spark.kafka.cluster import Cluster, TopicSpec
-from srm_spark.kafka.control import ControlRecord, ControlWriter
-from srm_spark.model import TopicPartition
+from srm_spark.bench.bed import ALIAS, Bed
+from srm_spark.bench.contenders import CONTENDERS, OURS, THEIRS, Job, srm_spark
+from srm_spark.bench.figures import spread
+from srm_spark.bench.processes import cpu_by_process, end_in_order, usage
 from srm_spark.testing import LocalKafka
 
-ALIAS, COPIED, OTHER = "source", "copied", "other"
-_POLL_SECONDS = 0.1
-_LONGEST_SECONDS = 900.0
+COPIED, OTHER = "copied", "other"
+_NEW_TOPICS = 3
 
 
-class Bed:
-    """A source with its topics, and a target."""
+@dataclass(frozen=True)
+class Idle:
+    """A contender with everything copied."""
 
-    def __init__(self, source: str, target: str) -> None:
-        settings = ClusterSettings(ALIAS, source)
-        self._source = Cluster(settings, SourceUnavailable)
-        self._target = Cluster(ClusterSettings("target", target), TargetUnavailable)
-        self._writer = ControlWriter(settings, {}, "idle", SourceUnavailable, 60.0)
+    first_seconds: float
+    """From its start until one record of each partition was copied."""
+    again_seconds: float
+    """Until one more of each was."""
+    cores: float
+    """Of it and everything below it, while it waits."""
+    memory_mib: float
+    """Resident, while it waits."""
 
-    def create(self, names: Sequence[str], partitions: int) -> None:
-        """Make topics of the source; returns when the broker has them."""
-        for name, reason in self._source.create(TopicSpec(name, partitions, 1, {}) for name in names).items():
-            if reason:
-                raise SrmError(f"topic {name} cannot be created: {reason}")
-        while not self._source.topics().keys() >= set(names):
-            time.sleep(_POLL_SECONDS)
-        self._source.end_offsets(TopicPartition(name, number) for name in names for number in range(partitions))
 
-    def write(self, names: Collection[str], partitions: int) -> None:
-        """One record into each partition."""
-        self._writer.write(ControlRecord(n, b"k", b"v", partition=p) for n in names for p in range(partitions))
+@dataclass(frozen=True)
+class Load:
+    """What there is, and how long it is watched."""
 
-    def await_copied(self, names: Collection[str], partitions: int, records: int = 1) -> float:
-        """Seconds until the target has so many records of each partition."""
-        began = time.monotonic()
-        remote = {f"{ALIAS}.{name}" for name in names}
-        waiting = {TopicPartition(name, number) for name in remote for number in range(partitions)}
-        while waiting:
-            if time.monotonic() - began > _LONGEST_SECONDS:
-                raise SrmError(f"{len(waiting)} partitions were not copied in {_LONGEST_SECONDS:g} s")
-            time.sleep(_POLL_SECONDS)
-            if remote <= self._target.topics().keys():
-                waiting -= {p for p, end in self._target.end_offsets(waiting).items() if end >= records}
-        return time.monotonic() - began
+    topics: int = 1
+    """That are copied."""
+    partitions: int = 500
+    """Of each of them."""
+    others: int = 0
+    """More topics of the source, which the filter leaves out."""
+    settle: float = 60.0
+    """Seconds for the JVM to compile what it has just run."""
+    seconds: float = 30.0
+    """How long CPU is measured."""
+
+
+@contextmanager
+def laid_out(load: Load, heap: str = "2g") -> Iterator[tuple[Bed, Job, list[str]]]:
+    """Brokers with the topics, one record in each partition."""
+    names = [f"{COPIED}-{number}" for number in range(load.topics)]
+    with (
+        tempfile.TemporaryDirectory(prefix="srm-idle-") as folder,
+        LocalKafka(ALIAS, heap=heap, jvm_options=()) as source,
+        LocalKafka("target", heap=heap, jvm_options=()) as target,
+    ):
+        bed = Bed(source.bootstrap_servers, target.bootstrap_servers)
+        bed.create([f"{OTHER}-{number}" for number in range(load.others)], 1)
+        bed.create(names, load.partitions)
+        bed.write(names, load.partitions)
+        yield bed, Job(ALIAS, f"{COPIED}-.*", source.bootstrap_servers, target.bootstrap_servers, Path(folder)), names
+
+
+def watch(pid: int, bed: Bed, names: list[str], load: Load) -> Idle:
+    """The process that copies `names`, from its start."""
+    first = bed.await_copied(names, load.partitions)
+    bed.write(names, load.partitions)
+    again = bed.await_copied(names, load.partitions, records=2)
+    time.sleep(load.settle)
+    return Idle(first, again, cores(pid, load.seconds), usage(pid).memory_mib)
+
+
+def new_topic(bed: Bed) -> float:
+    """Seconds from the creation of a topic until its first record was copied."""
+    fresh = [f"{COPIED}-{time.time_ns()}"]
+    began = time.monotonic()
+    bed.create(fresh, 1)
+    bed.write(fresh, 1)
+    bed.await_copied(fresh, 1)
+    return time.monotonic() - began
+
+
+def cores(pid: int, seconds: float) -> float:
+    """CPU seconds of a process tree per second of the clock; Spark ends a worker now and then, which counts as 0."""
+    before, began = cpu_by_process(pid), time.monotonic()
+    time.sleep(seconds)
+    after = cpu_by_process(pid)
+    return sum(spent - before.get(process, 0.0) for process, spent in after.items()) / (time.monotonic() - began)
+
+
+def measure_idle(load: Load) -> dict[str, object]:
+    """Both programs without anything to copy, and a new topic of ours. MirrorMaker 2 looks for one every 600 s."""
+    found: dict[str, object] = {"partitions": load.topics * load.partitions}
+    for name in (THEIRS, OURS):
+        with laid_out(load) as (bed, job, names), CONTENDERS[name](job) as pid:
+            found[name] = asdict(watch(pid, bed, names, load))
+            if name == OURS:
+                found["new_topic"] = spread([new_topic(bed) for _ in range(_NEW_TOPICS)])
+    return found
 
 
 @click.command()
@@ -66,39 +113,19 @@ class Bed:
 @click.option("--heartbeats", is_flag=True, help="With heartbeats, as by default: a record every second is copied.")
 @click.option("--settle", default=60.0, show_default=True, help="Seconds for the JVM to compile what it has just run.")
 @click.option("--seconds", default=30.0, show_default=True, help="How long is measured.")
-def idle(*, topics: int, partitions: int, others: int, heartbeats: bool, settle: float, seconds: float) -> None:
+def idle(*, heartbeats: bool, **numbers: Any) -> None:
     """Copy one record of each partition, then measure a driver that has nothing left to do."""
-    names = [f"{COPIED}-{number}" for number in range(topics)]
-    with (
-        tempfile.TemporaryDirectory(prefix="srm-idle-") as folder,
-        LocalKafka(ALIAS, heap="2g", jvm_options=()) as source,
-        LocalKafka("target", heap="2g", jvm_options=()) as target,
-    ):
-        bed = Bed(source.bootstrap_servers, target.bootstrap_servers)
-        bed.create([f"{OTHER}-{number}" for number in range(others)], 1)
-        bed.create(names, partitions)
-        bed.write(names, partitions)
-        job = Job(ALIAS, f"{COPIED}-.*", source.bootstrap_servers, target.bootstrap_servers, Path(folder))
-        with srm_spark(job, {"emit.heartbeats.enabled": str(heartbeats).lower()}) as driver:
-            click.echo(f"{bed.await_copied(names, partitions):8.1f} s until every partition was copied")
-            bed.write(names, partitions)
-            again = bed.await_copied(names, partitions, records=2)
-            click.echo(f"{again:8.1f} s until one more record of each was copied")
-            time.sleep(settle)
-            click.echo(f"{cores(driver, seconds):8.3f} cores of the driver and everything below it")
-            for _ in range(3):
-                fresh = [f"{COPIED}-{time.time_ns()}"]
-                bed.create(fresh, 1)
-                bed.write(fresh, 1)
-                click.echo(f"{bed.await_copied(fresh, 1):8.1f} s until a new topic was copied")
-
-
-def cores(pid: int, seconds: float) -> float:
-    """CPU seconds of a process tree per second of the clock; Spark ends a worker now and then, which counts as 0."""
-    before, began = cpu_by_process(pid), time.monotonic()
-    time.sleep(seconds)
-    after = cpu_by_process(pid)
-    return sum(spent - before.get(process, 0.0) for process, spent in after.items()) / (time.monotonic() - began)
+    end_in_order()
+    load = Load(**numbers)
+    keys = {"emit.heartbeats.enabled": str(heartbeats).lower()}
+    with laid_out(load) as (bed, job, names), srm_spark(job, keys) as pid:
+        found = watch(pid, bed, names, load)
+        click.echo(f"{found.first_seconds:8.1f} s until every partition was copied")
+        click.echo(f"{found.again_seconds:8.1f} s until one more record of each was copied")
+        click.echo(f"{found.cores:8.3f} cores of the driver and everything below it")
+        click.echo(f"{found.memory_mib:8.0f} MiB of memory")
+        for _ in range(_NEW_TOPICS):
+            click.echo(f"{new_topic(bed):8.1f} s until a new topic was copied")
 
 
 if __name__ == "__main__":

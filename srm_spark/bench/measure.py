@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from srm_spark.bench.contenders import Job
-from srm_spark.bench.processes import cpu_seconds
+from srm_spark.bench.contenders import Contender, Job
+from srm_spark.bench.processes import Usage, usage
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import SrmError, TargetUnavailable
 from srm_spark.kafka.cluster import Cluster
@@ -28,6 +27,8 @@ class Sample:
     records: int
     cpu: float
     """CPU seconds of the process tree so far."""
+    memory_mib: float
+    """Resident memory of the process tree."""
 
 
 @dataclass(frozen=True)
@@ -43,30 +44,51 @@ class Run:
     steady_rate: float
     """The same for the second half of the records."""
     steady_cpu: float
+    memory_mib: float
+    """Most resident memory of the process tree, of some samples per second."""
 
 
-def measure(
-    contender: Callable[[Job], AbstractContextManager[int]], job: Job, records: int, *, has_markers: bool = False
-) -> Run:
-    """Run a contender until it has copied `records` records; with markers, until its copy no longer grows."""
+def measure(contender: Contender, job: Job, records: int, *, has_markers: bool = False) -> Run:
+    """Run a contender until it has copied `records` records; with markers, until its copy no longer grows.
+
+    Raises SrmError when it ends before, or takes too long, or copies more than there is.
+    """
     target = Cluster(ClusterSettings("target", job.target), TargetUnavailable)
     started = time.monotonic()
-    samples: list[Sample] = []
+    samples = [Sample(started, 0, 0.0, 0.0)]
     with contender(job) as pid:
-        while not samples or samples[-1].records < records or (has_markers and not _stands(samples)):
-            time.sleep(_POLL_SECONDS)
-            copied = _copied(target, job.remote_topic)
-            if copied:
-                samples.append(Sample(time.monotonic(), copied, cpu_seconds(pid)))
+        while samples[-1].records < records or (has_markers and not _stands(samples)):
+            samples.append(Sample(time.monotonic(), _copied(target, job.remote_topic), *_usage(job, pid)))
             if time.monotonic() - started > _LONGEST_SECONDS:
-                raise SrmError(f"{job.alias}: {copied} of {records} records after {_LONGEST_SECONDS:g} s; see its log")
+                raise SrmError(
+                    f"{job.alias}: {samples[-1].records} of {records} records after {_LONGEST_SECONDS:g} s; see its log"
+                )
+            time.sleep(_POLL_SECONDS)
+    if samples[-1].records != records and not has_markers:
+        raise SrmError(f"{job.alias}: {samples[-1].records} records on the target, {records} on the source")
+    return run_of(samples)
+
+
+def run_of(samples: Sequence[Sample]) -> Run:
+    """What the samples say, of which the first is the start, when there was nothing.
+
+    Between two samples nothing is known: times begin at the last sample that has none, or not more than half.
+    """
     end = samples[-1].records
-    samples = samples[: 1 + next(at for at, sample in enumerate(samples) if sample.records == end)]
-    if end != records and not has_markers:
-        raise SrmError(f"{job.alias}: {end} records on the target, {records} on the source")
-    middle = next(sample for sample in samples if sample.records >= records // 2)
-    first, last = samples[0], samples[-1]
-    return Run(first.at - started, *_pace(first, last), *_pace(middle, last))
+    last = next(sample for sample in samples if sample.records == end)
+    first = next(sample for sample in samples if sample.records)
+    before = [sample for sample in samples if not sample.records][-1]
+    middle = [sample for sample in samples if sample.records <= end // 2][-1]
+    peak = max(sample.memory_mib for sample in samples)
+    return Run(first.at - samples[0].at, *_pace(before, last), *_pace(middle, last), peak)
+
+
+def _usage(job: Job, pid: int) -> Usage:
+    try:
+        return usage(pid)
+    except SrmError as error:
+        said = job.log_path.read_text(errors="replace")[-2000:]
+        raise SrmError(f"{job.alias}: {error}; the end of its log:\n{said}") from error
 
 
 def _stands(samples: Sequence[Sample]) -> bool:
@@ -80,5 +102,5 @@ def _copied(target: Cluster, topic: str) -> int:
 
 
 def _pace(start: Sample, end: Sample) -> tuple[float, float]:
-    records = max(1, end.records - start.records)
-    return records / max(end.at - start.at, _POLL_SECONDS), (end.cpu - start.cpu) / records * 1e6
+    records = end.records - start.records
+    return records / (end.at - start.at), (end.cpu - start.cpu) / records * 1e6

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from srm_spark.bench.page import OURS, THEIRS
+from srm_spark.bench.contenders import OURS, THEIRS
 
 NOISE = 0.3
 """By so much the ratios of two quick runs of the same code may differ; on two shared cores they do."""
@@ -19,9 +19,10 @@ Ratios = Mapping[str, Mapping[str, float]]
 
 def ratios(workloads: Mapping[str, Any]) -> Ratios:
     """Of medians: records per second, and CPU per record."""
+    compared = {name: workload["contenders"] for name, workload in workloads.items()}
     return {
-        workload: {figure: found[OURS][figure]["median"] / found[THEIRS][figure]["median"] for figure in (_RATE, _CPU)}
-        for workload, found in workloads.items()
+        name: {figure: found[OURS][figure]["median"] / found[THEIRS][figure]["median"] for figure in (_RATE, _CPU)}
+        for name, found in compared.items()
     }
 
 

@@ -42,6 +42,8 @@ def describe(status: FlowStatus, rate: float) -> str:
     for name, found in (("held", status.held), ("parked", status.parked), ("lost", status.losses)):
         if found:
             facts.append(f"{name}={len(found)}")
+    if status.limit is not None:
+        facts.append(status.limit)
     return " ".join(facts)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from srm_spark.cli.pack import ARCHIVE, pack
 from srm_spark.cli.supervise import run_submit
+from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.config.secrets import SPARK_SETTINGS
 from srm_spark.errors import SetupError, SrmError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
@@ -115,7 +116,8 @@ def build_command(
     hiding = [f"{key}={value}" for key, value in SPARK_SETTINGS.items() if key not in request.settings]
     # A site that names extensions or a catalog of its own keeps them, and goes without tables.
     delta = [f"{key}={value}" for key, value in DELTA_SETTINGS.items() if key not in request.settings]
-    for setting in (*_SETTINGS, *hiding, *delta):
+    files = [f"{key}={value}" for key, value in CHECKPOINT_SETTINGS.items() if key not in request.settings]
+    for setting in (*_SETTINGS, *hiding, *delta, *files):
         command += ["--conf", setting]
     lists = {"--jars": [str(jar) for jar in jars]}
     configs = [str(config.resolve()) for config in request.configs]

@@ -106,11 +106,14 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\")
 
 
+_OF_CLUSTER = (Scope.SECURITY, Scope.WORKER_PREFIX, Scope.WORKER, Scope.FLOW_AND_TARGET)
+
+
 def json_schema() -> dict[str, Any]:
     """A JSON schema for YAML files, for editors; flat and nested spelling both pass."""
-    flow = _properties(row for row in TABLE if row.scope in (Scope.CONNECTOR, Scope.FLOW))
+    flow = _properties(row for row in TABLE if row.scope in (Scope.CONNECTOR, Scope.FLOW, Scope.FLOW_AND_TARGET))
     cluster = {
-        **_properties(row for row in TABLE if row.scope in (Scope.SECURITY, Scope.WORKER_PREFIX, Scope.WORKER)),
+        **_properties(row for row in TABLE if row.scope in _OF_CLUSTER),
         **{name: {"type": "object"} for name in ("consumer", "producer", "admin")},
     }
     top = _properties(row for row in TABLE if row.scope is not Scope.SERVICE)

@@ -15,7 +15,7 @@ from srm_spark.errors import ConfigError, Problem
 from srm_spark.model import Flow
 
 _OF_WORKER = (Scope.WORKER, Scope.WORKER_PREFIX)
-_OF_CONNECTOR = (Scope.CONNECTOR, Scope.FLOW)
+_OF_CONNECTOR = (Scope.CONNECTOR, Scope.FLOW, Scope.FLOW_AND_TARGET)
 
 
 @dataclass(frozen=True)

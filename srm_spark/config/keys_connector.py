@@ -208,6 +208,7 @@ def _choices(policy: str) -> tuple[str, ...]:
 
 
 PROVENANCE_KEY = "provenance.header.enabled"
+MODE_KEY = "mode"
 
 OWN = (
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
@@ -223,6 +224,25 @@ OWN = (
     ),
     _number("batch.max.records", "1000000", 1, "Source offsets per micro-batch, all partitions together."),
     _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
+    Key(
+        "bandwidth.limit.bytes",
+        Kind.INT,
+        None,
+        Scope.FLOW_AND_TARGET,
+        _H,
+        "Most bytes per second of keys and values: `A->B.` of this flow, `B.` of all flows of the process into B "
+        "together; unset: no limit.",
+        low=1024,
+        high=_LONG,
+    ),
+    _text(
+        "priority.high.topics",
+        "",
+        "Source topics whose records go before all others under a limit, whatever else matches.",
+        _H,
+        Kind.REGEXES,
+    ),
+    _text("priority.low.topics", "", "Source topics whose records go last under a limit.", _H, Kind.REGEXES),
     _flag("compiled.loop.enabled", "true", "Records are produced by a compiled loop, where numba is installed."),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
@@ -260,5 +280,14 @@ OWN = (
         _H,
     ),
     _number("state.interval.seconds", "60", 1, "How often these tables are brought up to date.", high=_SECONDS),
+    Key(
+        MODE_KEY,
+        Kind.TEXT,
+        "micro-batch",
+        _CON,
+        _H,
+        "`realtime` copies records one by one as they come, in Spark's Real-Time Mode (docs/realtime.md).",
+        allowed=("micro-batch", "realtime"),
+    ),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
 )

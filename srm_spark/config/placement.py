@@ -21,9 +21,9 @@ _SIDES = ("source.", "target.")
 _HERE = {
     Where.TOP: (Scope.TOP, Scope.CONNECTOR, Scope.WORKER_PREFIX, Scope.SECURITY, Scope.SERVICE),
     Where.WORKERS: (Scope.WORKER, Scope.WORKER_PREFIX),
-    Where.CONNECTORS: (Scope.CONNECTOR, Scope.FLOW),
-    Where.CLUSTER: (Scope.WORKER, Scope.WORKER_PREFIX, Scope.SECURITY),
-    Where.FLOW: (Scope.CONNECTOR, Scope.FLOW),
+    Where.CONNECTORS: (Scope.CONNECTOR, Scope.FLOW, Scope.FLOW_AND_TARGET),
+    Where.CLUSTER: (Scope.WORKER, Scope.WORKER_PREFIX, Scope.SECURITY, Scope.FLOW_AND_TARGET),
+    Where.FLOW: (Scope.CONNECTOR, Scope.FLOW, Scope.FLOW_AND_TARGET),
 }
 
 
@@ -103,6 +103,7 @@ class Placement:
             Scope.TOP: f"`{row.name}`",
             Scope.CONNECTOR: f"`{row.name}` or `A->B.{row.name}`",
             Scope.FLOW: f"`A->B.{row.name}`",
+            Scope.FLOW_AND_TARGET: f"`A->B.{row.name}` or `B.{row.name}` with the target's alias",
             Scope.WORKER: f"`B.{row.name}` with the target's alias",
             Scope.WORKER_PREFIX: f"`{row.name}` or `B.{row.name}` with the target's alias",
             Scope.SECURITY: f"`{row.name}` or `A.{row.name}`",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
-from srm_spark.config.keys_connector import LOSS_POLICIES, PROVENANCE_KEY
+from srm_spark.config.keys_connector import LOSS_POLICIES, MODE_KEY, PROVENANCE_KEY
 from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
@@ -20,6 +20,7 @@ from srm_spark.config.settings import (
     ClusterSettings,
     FlowSettings,
     HeartbeatSettings,
+    LimitSettings,
     LossPolicies,
     RefusedPolicies,
     StateSettings,
@@ -87,6 +88,7 @@ class Resolver:
         """Everything that an enabled flow needs."""
         worker = self.worker(flow)
         values, of_worker = self.values(flow, connector), self.values(flow, worker)
+        of_target = self.values(flow, levels.cluster_props(self.sources.entries, flow.target))
         source = self._cluster(flow.source, connector.below("source.cluster."))
         target = self._cluster(flow.target, connector.below("target.cluster."))
         syncs, is_exactly_once = _syncs(values), _is_exactly_once(values, of_worker)
@@ -100,6 +102,7 @@ class Resolver:
             batch=_batch(values),
             policies=_policies(values),
             refused=_refused(values),
+            limits=_limits(values, of_target),
             state=_state(values, source, target),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
@@ -117,6 +120,7 @@ class Resolver:
             ),
             checkpoints=_checkpoints(values),
             provenance_enabled=values.flag(PROVENANCE_KEY),
+            is_realtime=values.text(MODE_KEY) == "realtime",
             is_exactly_once=is_exactly_once,
             topic_configs_synced=values.flag("sync.topic.configs.enabled"),
             topic_configs_seconds=float(values.number("sync.topic.configs.interval.seconds")),
@@ -222,6 +226,15 @@ def _refused(values: Values) -> RefusedPolicies:
     return RefusedPolicies(
         default=RefusedPolicy(values.text("refused.record.policy")),
         topics={policy: values.patterns(f"policy.{policy.value}.topics") for policy in RefusedPolicy},
+    )
+
+
+def _limits(values: Values, of_target: Values) -> LimitSettings:
+    return LimitSettings(
+        flow_bytes=values.optional_number("bandwidth.limit.bytes"),
+        cluster_bytes=of_target.optional_number("bandwidth.limit.bytes"),
+        high_topics=values.patterns("priority.high.topics"),
+        low_topics=values.patterns("priority.low.topics"),
     )
 
 

@@ -55,6 +55,8 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     found += _control(flow.target, settings.map_topic, "the offset map", reads=True)
     if settings.refused.parks:
         found += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
+    if settings.is_realtime:
+        found += _control(flow.target, settings.reports_topic, "reports of the real-time lane", reads=True)
     found.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
     if settings.is_exactly_once:
         found.append(

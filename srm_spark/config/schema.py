@@ -38,6 +38,7 @@ class Scope(Enum):
     TOP = "top level"
     CONNECTOR = "top level, `A->B.`"
     FLOW = "`A->B.`"
+    FLOW_AND_TARGET = "`A->B.`, `B.` of the target"
     WORKER = "`B.` of the target"
     WORKER_PREFIX = "top level, `B.` of the target"
     SECURITY = "top level, `A.`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from srm_spark.filters import NameFilter
@@ -136,6 +136,34 @@ class RefusedPolicies:
 
 
 @dataclass(frozen=True)
+class LimitSettings:
+    """How many bytes of keys and values a flow may write per second, and whose records go first then."""
+
+    flow_bytes: int | None = None
+    """None: as many as it can."""
+    cluster_bytes: int | None = None
+    """All flows of the process into the target together."""
+    high_topics: tuple[str, ...] = ()
+    low_topics: tuple[str, ...] = ()
+    """Source topics (patterns) that go before and after all others; what matches both goes first."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.flow_bytes is not None or self.cluster_bytes is not None
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether a limit makes some topics wait for others."""
+        return self.is_limited and bool(self.high_topics or self.low_topics)
+
+    def ranks(self, topics: Iterable[str]) -> dict[str, int]:
+        """The class of each source topic, 0 goes first."""
+        high, low = NameFilter(self.high_topics), NameFilter(self.low_topics)
+        return {topic: 0 if high.matches(topic) else 2 if low.matches(topic) else 1 for topic in topics}
+
+
+@dataclass(frozen=True)
 class StateSettings:
     """Tables for SQL and notebooks, which are filled beside the records."""
 
@@ -178,9 +206,12 @@ class FlowSettings:
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
     policies: LossPolicies = field(default_factory=LossPolicies)
     refused: RefusedPolicies = field(default_factory=RefusedPolicies)
+    limits: LimitSettings = field(default_factory=LimitSettings)
     state: StateSettings = field(default_factory=StateSettings)
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
+    is_realtime: bool = False
+    """Records are copied in Spark's Real-Time Mode where that is possible, else in micro-batches."""
     is_exactly_once: bool = False
     """Records and progress are committed in one transaction (KIP-618)."""
     topic_configs_synced: bool = True
@@ -204,6 +235,16 @@ class FlowSettings:
     def quarantine_topic(self) -> str:
         """Parked records on the target; a name of this form never flows (mirrormaker2.md section 1.5)."""
         return f"mm2-quarantine.{self.flow.source}.internal"
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of open and aborted transactions are not copied."""
+        return self.consumer.get("isolation.level") == "read_committed"
+
+    @property
+    def reports_topic(self) -> str:
+        """Where the real-time lane tells on the target what it has written; the name never flows either."""
+        return f"mm2-realtime.{self.flow.source}.internal"
 
     @property
     def map_table(self) -> str:

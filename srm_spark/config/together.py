@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from srm_spark.config.keys_connector import MODE_KEY, PROVENANCE_KEY
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
 from srm_spark.model import Flow
+
+_TRUNCATED = "source.truncated.policy"
 
 
 def check_together(
@@ -23,6 +26,9 @@ def check_together(
         _checkpoints(sources, report, settings)
         _servers(sources, report, settings, clusters)
         _one_cluster(sources, report, settings)
+        _priorities(sources, report, settings)
+        if settings.is_realtime:
+            _realtime(sources, report, settings)
         if not settings.topics.include:
             reason = "SRM starts with an empty list" if dialect is Dialect.SRM else "the list is empty"
             place, key = _written(sources, settings.flow, "topics")
@@ -51,6 +57,24 @@ def _checkpoints(sources: Sources, report: Report, settings: FlowSettings) -> No
         )
 
 
+def _realtime(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    """What the real-time lane cannot keep, since its records are on the target before anything is compared."""
+    policies, flow = settings.policies, settings.flow
+    stops = policies.defaults.get(_TRUNCATED) == "stop" or bool(policies.stop_topics)
+    for is_set, what in (
+        (settings.is_exactly_once, "the exactly-once mode: a transaction for each record would not be real time"),
+        (settings.provenance_enabled, f"{PROVENANCE_KEY}=true"),
+        (settings.limits.is_limited, "a limit of bytes per second"),
+        (settings.refused.parks, "records that are parked (refused.record.policy, policy.park.topics)"),
+        (stops, f"{_TRUNCATED}=stop or policy.stop.topics: what lies behind deleted records is copied before it shows"),
+    ):
+        if is_set:
+            place, key = _written(sources, flow, MODE_KEY)
+            report.problem(
+                place, key, f"got realtime for {flow}, which cannot go with {what}", "remove one of the two settings"
+            )
+
+
 def _servers(sources: Sources, report: Report, settings: FlowSettings, clusters: Mapping[str, ClusterSettings]) -> None:
     for side, cluster in (("source", settings.source), ("target", settings.target)):
         usual = clusters[cluster.alias].bootstrap_servers
@@ -71,3 +95,14 @@ def _one_cluster(sources: Sources, report: Report, settings: FlowSettings) -> No
         place = sources.place_of(f"{target.alias}.bootstrap.servers", "clusters")
         message = f"{source.alias} has the same servers: {settings.flow} would copy a cluster into itself"
         report.warn(place, f"{target.alias}.bootstrap.servers", message)
+
+
+def _priorities(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    limits, name = settings.limits, "bandwidth.limit.bytes"
+    for word, topics in (("high", limits.high_topics), ("low", limits.low_topics)):
+        if topics and not limits.has_classes:
+            place, key = _written(sources, settings.flow, f"priority.{word}.topics")
+            flow = settings.flow
+            report.warn(
+                place, key, f"without a limit no topic of {flow} waits; set {flow}.{name} or {flow.target}.{name}"
+            )

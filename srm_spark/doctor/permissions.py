@@ -60,6 +60,10 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     check = f"{flow.flow}: record progress on {alias}"
     yield _own_topic(check, flow.progress_topic, needed, target, flow.target)
     yield _own_topic(f"{flow.flow}: keep the offset map on {alias}", flow.map_topic, needed, target, flow.target)
+    if flow.is_realtime:
+        yield _own_topic(
+            f"{flow.flow}: report in real time on {alias}", flow.reports_topic, needed, target, flow.target
+        )
     yield _group(flow, target)
 
 

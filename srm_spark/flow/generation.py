@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.progress import Position
+from srm_spark.flow.realtime import RealtimeLane
 from srm_spark.flow.replicate import Assignment, Replication
 from srm_spark.flow.unreadable import unreadable
 from srm_spark.model import Hold, OffsetRange, TopicPartition
 from srm_spark.spark import SparkSession
-from srm_spark.spark.query import Query
+from srm_spark.spark.query import Query, is_stopping
 from srm_spark.spark.session import configure, parallelism
-from srm_spark.spark.source import stream
+from srm_spark.spark.source import UNBOUNDED, stream
 
 log = logging.getLogger(__name__)
 
@@ -30,30 +32,50 @@ class Generation:
     """A running query and the batch function behind it."""
 
     def __init__(
-        self, session: SparkSession, ends: Ends, assignment: Assignment, blocked: Mapping[TopicPartition, Hold]
+        self,
+        session: SparkSession,
+        ends: Ends,
+        assignment: Assignment,
+        blocked: Mapping[TopicPartition, Hold],
+        may_go_on: Callable[[], bool],
+        *,
+        is_realtime: bool,
     ):
-        """`session` is the flow's own; `blocked` partitions are copied up to their hold and not part of the stream."""
+        """`session` is the flow's own; `blocked` partitions are copied up to their hold and not part of the stream.
+
+        `may_go_on` is asked while a limit lets that copying wait, and ends it.
+        """
         settings = ends.settings
         self.assignment = assignment
         configure(session, _sql_settings(ends, len(assignment.starts)))
         options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
         before = {p: OffsetRange(assignment.starts[p].next_offset, hold.offset) for p, hold in blocked.items()}
-        Replication(settings, assignment).copy(session, {p: r for p, r in before.items() if r.end > r.start})
+        Replication(settings, assignment, is_stopping=lambda: not may_go_on()).copy(
+            session, {p: r for p, r in before.items() if r.end > r.start}
+        )
         flowing = {p: start.next_offset for p, start in assignment.starts.items() if p not in blocked}
-        self._query: Query | None = None
-        if flowing:
-            frame = stream(session, options, flowing, settings.batch.max_records)
+        self._query: Query | RealtimeLane | None = None
+        if flowing and is_realtime:
+            self._query = RealtimeLane(session, ends, Replication(settings, assignment), flowing)
+        elif flowing:
+            # Spark gives each topic the same share of a batch; where some go first, all there is has to be in it.
+            most = UNBOUNDED if settings.limits.has_classes else settings.batch.max_records
+            frame = stream(session, options, flowing, most)
             name = f"srm {settings.flow} records"
             self._query = Query(
                 frame,
                 name,
-                lambda checkpoint: Replication(settings, assignment, checkpoint),
+                lambda checkpoint: Replication(settings, assignment, checkpoint, partial(is_stopping, checkpoint)),
                 settings.batch.trigger_interval_ms,
             )
 
     def failure(self) -> str | None:
         """Why the query ended by itself; None while it runs, or where there is nothing to run."""
         return None if self._query is None else self._query.failure()
+
+    def phases(self) -> dict[str, int]:
+        """Where the newest micro-batch spent its time; empty where there was none."""
+        return self._query.phases() if isinstance(self._query, Query) else {}
 
     def stop(self, timeout: float) -> bool:
         """End with the batch in progress; False when that had to be interrupted."""
@@ -65,16 +87,16 @@ def pass_unreadable(
     ends: Ends,
     assignment: Assignment,
     blocked: Mapping[TopicPartition, Hold],
-    is_owned: Callable[[], bool],
+    may_go_on: Callable[[], bool],
 ) -> dict[TopicPartition, Hold]:
     """Put records aside that Spark cannot read, all that a batch would come to, and copy what lies between them.
 
-    `blocked` is the first one of each partition; ends early when the flow is not owned any more. Returns what stands
-    still since. What is recorded has changed then.
+    `blocked` is the first one of each partition; ends early when the flow is not owned any more or is to stop. Returns
+    what stands still since. What is recorded has changed then.
     """
     configure(session, _sql_settings(ends, len(blocked)))
-    replication = Replication(ends.settings, assignment)
-    while blocked and is_owned():
+    replication = Replication(ends.settings, assignment, is_stopping=lambda: not may_go_on())
+    while blocked and may_go_on():
         before = {p: OffsetRange(replication.positions[p], hold.offset) for p, hold in blocked.items()}
         replication.copy(session, {p: r for p, r in before.items() if r.end > r.start})
         replication.put_aside(session, blocked, ends.source.end_offsets(blocked))

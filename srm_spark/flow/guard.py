@@ -64,6 +64,20 @@ class SourceGuard:
                 checked.ranges[partition] = OffsetRange(first, end)
         return checked
 
+    def unchanged(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """Check behind the copy, where nothing could be checked before it.
+
+        Raises SourceChanged also for a new leader: it may lack what was read from the old one, and the start of the
+        next generation compares every record of which that is not certain.
+        """
+        self._compare_ids({partition.topic for partition in ranges})
+        for partition, end in self._cluster.log_ends(ranges).items():
+            if end.offset < ranges[partition].end or end.epoch != self.logs[partition].epoch:
+                raise SourceChanged(
+                    f"flow {self._settings.flow}: {partition} has a new leader on the source, or ends at offset "
+                    f"{end.offset} before the position {ranges[partition].end}: comparing both sides"
+                )
+
     def after(self, gaps: Mapping[TopicPartition, Iterable[OffsetRange]]) -> dict[TopicPartition, tuple[Loss, ...]]:
         """What was deleted while it was read: gaps in front of where the log starts by now.
 
@@ -80,6 +94,12 @@ class SourceGuard:
             for loss in found:
                 report_loss(self._settings.flow, partition, loss)
         return lost
+
+    def has_more(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether a new batch would bring records behind any of `ends`."""
+        committed = self._settings.reads_committed
+        found = self._cluster.end_offsets(ends, waits=False, committed=committed) if ends else {}
+        return any(end > ends[partition] for partition, end in found.items())
 
     @property
     def _cluster(self) -> Cluster:

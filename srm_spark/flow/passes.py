@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from srm_spark.bandwidth import budget
 from srm_spark.flow.outcome import Done
 from srm_spark.model import OffsetRange, TopicPartition
 
@@ -41,6 +42,29 @@ class RecordSizes:
             return max_records, max_bytes
         return max(1, min(max_records, int(max_bytes / max(1.0, *known)))), UNBOUNDED
 
+    def knows(self, topics: Iterable[str]) -> bool:
+        """Whether it was seen of all of them what a record weighs."""
+        return self._bytes.keys() >= set(topics)
+
+    def weigh(self, ranges: Mapping[TopicPartition, OffsetRange]) -> float:
+        """Bytes of `ranges`; topics of which no record was seen yet count nothing."""
+        return sum((end - start) * self._bytes.get(p.topic, 0.0) for p, (start, end) in ranges.items())
+
+    def first(
+        self, ranges: Mapping[TopicPartition, OffsetRange], max_bytes: int, ranks: Mapping[str, int]
+    ) -> Mapping[TopicPartition, OffsetRange]:
+        """The part of `ranges` that is about `max_bytes`, topics of a lower rank before the others.
+
+        Those behind are given a part of each pass, so that they come on, too.
+        """
+        part: dict[TopicPartition, OffsetRange] = {}
+        waiting = sorted({ranks.get(p.topic, 0) for p in ranges})
+        while waiting:
+            rank = waiting.pop(0)
+            own = {p: offsets for p, offsets in ranges.items() if ranks.get(p.topic, 0) == rank}
+            part.update(self.affordable(own, int(budget(max_bytes - self.weigh(part), max_bytes, waiting))))
+        return part
+
     def affordable(
         self, ranges: Mapping[TopicPartition, OffsetRange], max_bytes: int
     ) -> Mapping[TopicPartition, OffsetRange]:
@@ -51,7 +75,7 @@ class RecordSizes:
         unknown = {p: found for p, found in ranges.items() if p.topic not in self._bytes}
         if unknown and sum(end - start for start, end in ranges.values()) > PROBE:
             return _share(unknown, PROBE / sum(end - start for start, end in unknown.values()))
-        total = sum((end - start) * self._bytes.get(p.topic, 0.0) for p, (start, end) in ranges.items())
+        total = self.weigh(ranges)
         if total <= max_bytes:
             return ranges
         return _share(ranges, max_bytes / total)

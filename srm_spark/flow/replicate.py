@@ -19,7 +19,9 @@ before `commit` leaves at most one batch that is on the target but not recorded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Set
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from srm_spark.errors import FlowError, TargetChanged, TargetWriteFailed
 from srm_spark.flow.guard import Checked, SourceGuard
 from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
+from srm_spark.flow.pace import Pace, pace_of
 from srm_spark.flow.parking import Parking
 from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter, state_writer
@@ -59,6 +62,9 @@ from srm_spark.spark.write import run
 
 log = logging.getLogger(__name__)
 
+_TURN_SECONDS = 3.0
+"""So long a limit may keep a batch from asking what is new on the source."""
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -86,6 +92,8 @@ class Replication:
     assignment: Assignment
     checkpoint: Path | None = None
     """Where Spark logs the end of each batch."""
+    is_stopping: Callable[[], bool] = lambda: False
+    """Whether to end between two passes; asked where a limit makes a batch long."""
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
     _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
     _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
@@ -95,6 +103,10 @@ class Replication:
     _progress: ProgressWriter | None = None
     _guard: SourceGuard = field(init=False)
     _sizes: RecordSizes = field(default_factory=RecordSizes)
+    _ranks: dict[str, int] = field(default_factory=dict)
+    """The class of each topic; empty where all are the same."""
+    _left: Mapping[TopicPartition, OffsetRange] = field(default_factory=dict)
+    """What the newest batch did not come to, which Spark takes for done."""
     _writers: dict[int, str] = field(default_factory=dict)
     """Slot → the process that wrote it last."""
     _batch_bytes: int | None = None
@@ -105,19 +117,48 @@ class Replication:
         self._positions = {partition: start.next_offset for partition, start in starts.items()}
         self._target_ends = {partition: start.target_end for partition, start in starts.items()}
         self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
+        if self.settings.limits.has_classes:
+            self._ranks = self.settings.limits.ranks(self.assignment.routes)
         if self.assignment.term is not None:
             sizes = (route.limits.batch_bytes for route in self.assignment.routes.values())
             self._batch_bytes = min(sizes, default=None)
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Replicate what Spark gives as one micro-batch."""
+        """Replicate what Spark gives as one micro-batch, and what the one before left.
+
+        A limited flow does so in turns of a few seconds. Behind each it ends where it is to stop, or where the source
+        has records that go first: they come with the next batch, as does what is left of this one.
+        """
         assert self.checkpoint is not None
         ends = batch_ends(self.checkpoint, batch_id)
+        self._turn(frame, ends)
+        while self._left and not self.is_stopping() and not self._guard.has_more(self._going_first(ends)):
+            self._turn(frame, ends)
+
+    def _turn(self, frame: DataFrame, ends: Mapping[TopicPartition, int]) -> None:
         ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end != self._positions[p]}
         maps = self.assignment.maps if self._maps is None else self._maps.maps
         checked = self._guard.before({p: r for p, r in ranges.items() if p not in self._holds}, maps)
         self._pass_over(checked)
-        self._replicate(frame, checked.ranges)
+        if self._left and checked.ranges:
+            frame = self._read(frame.sparkSession, checked.ranges)
+        self._left = self._replicate(frame, checked.ranges, _TURN_SECONDS)
+
+    def _going_first(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where the batch ends in the partitions that go before the last of those that are left."""
+        last = max(self._ranks.get(partition.topic, 0) for partition in self._left)
+        return {
+            partition: end
+            for partition, end in ends.items()
+            if self._ranks.get(partition.topic, 0) < last and partition not in self._holds
+        }
+
+    def take_in(self, reports: Iterable[PartitionReport]) -> None:
+        """Record what was written outside of a batch. Raises SourceChanged where the source is not what it was."""
+        found = {report.partition: (self._positions[report.partition], report) for report in reports}
+        ranges = {p: OffsetRange(start, max(start, report.next_offset)) for p, (start, report) in found.items()}
+        self._guard.unchanged(ranges)
+        self._judge(ranges, [report for _, report in found.values()])
 
     def copy(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """Replicate bounded ranges outside of the stream."""
@@ -152,32 +193,59 @@ class Replication:
         """First source offset that is not replicated, of each partition."""
         return self._positions
 
-    def _replicate(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
-        """Replicate `ranges`, which `frame` reads, in passes of about `batch.max.bytes`."""
+    def _replicate(
+        self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange], seconds: float = math.inf
+    ) -> Mapping[TopicPartition, OffsetRange]:
+        """Replicate `ranges`, which `frame` reads, in passes of about `batch.max.bytes`, or of what a limit allows.
+
+        Returns what a limit left when it was to stop, or when `seconds` were over.
+        """
+        pace, began = self._pace, time.monotonic()
         ends = {partition: offsets.end for partition, offsets in ranges.items()}
         while ranges:
-            part = self._sizes.affordable(ranges, self.settings.batch.max_bytes)
+            part = self._sizes.first(ranges, self._pass_bytes, self._ranks)
+            if not pace.admit(self._sizes.weigh(part), self.is_stopping):
+                return ranges
             source = frame if part == ranges else self._read(frame.sparkSession, part)
-            self._pass(source, part, ends)
+            pace.settle(self._pass(source, part, ends))
             ranges = {
                 partition: OffsetRange(self._positions[partition], ends[partition])
                 for partition in ranges
                 if self._positions[partition] < ends[partition] and partition not in self._holds
             }
+            if pace.pass_bytes is not None and time.monotonic() - began > seconds:
+                return ranges
             if ranges:
                 frame = self._read(frame.sparkSession, ranges)
+        return {}
+
+    @property
+    def _pace(self) -> Pace:
+        return pace_of(self.settings)  # of the process that this runs in, wherever it travelled
+
+    @property
+    def _pass_bytes(self) -> int:
+        return min(self.settings.batch.max_bytes, self._pace.pass_bytes or self.settings.batch.max_bytes)
 
     def _pass(
         self, frame: DataFrame, part: Mapping[TopicPartition, OffsetRange], ends: Mapping[TopicPartition, int]
-    ) -> None:
-        """Write `part`, which `frame` reads, and record what came of it; `ends` is how far refused records may go."""
-        outcome = judge(part, self._write(frame, part))
+    ) -> int:
+        """Write `part`, which `frame` reads, and record what came of it; `ends` is how far refused records may go.
+
+        Returns the bytes that were written.
+        """
+        outcome = self._judge(part, self._write(frame, part))
+        refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
+        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.reason) for p, hold in refused.items()})
+        return sum(done.bytes for done in outcome.done.values())
+
+    def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> Outcome:
+        outcome = judge(ranges, reports)
         self._record(outcome)
         self._sizes.learn(outcome.done)
         if outcome.failures:
             raise self._failure(outcome.failures)
-        refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
-        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.reason) for p, hold in refused.items()})
+        return outcome
 
     def _failure(self, failures: Mapping[TopicPartition, str]) -> FlowError:
         changed = next((p for p, reason in failures.items() if reason.startswith(TARGET_CHANGED)), None)
@@ -192,28 +260,42 @@ class Replication:
         options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
         return bounded(session, options, ranges)
 
-    def _write(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> list[PartitionReport]:
-        settings, tasks = self.settings, self.assignment.tasks
-        topics = {partition.topic for partition in ranges}
+    def write_task(self, ranges: Mapping[TopicPartition, OffsetRange]) -> WriteTask:
+        """What the tasks do that write `ranges`."""
+        settings = self.settings
         timeout = delivery_timeout(settings.producer)
         rendered = options(settings.target, settings.producer, f"{settings.flow}|producer")
-        task = WriteTask(
+        return WriteTask(
             options=record_options(rendered, timeout, self._batch_bytes),
-            routes={topic: self.assignment.routes[topic] for topic in topics},
+            routes={partition.topic: self.assignment.routes[partition.topic] for partition in ranges},
             held=frozenset(self._holds),
-            # A pass is cut to size before it starts; a task that ends early costs Spark memory, so it has some room.
-            max_bytes=max(1, 2 * settings.batch.max_bytes // tasks),
+            max_bytes=self._task_bytes(ranges),
             timeout=timeout,
             stamp=settings.stamp,
             target_ends={partition: self._target_ends[partition] for partition in ranges},
             recording=self._recording(ranges),
             in_loop=settings.batch.in_loop,
         )
-        batch = settings.batch
-        bounds = self._sizes.arrow_bounds(topics, batch.arrow_max_records, batch.arrow_max_bytes)
+
+    def _write(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> list[PartitionReport]:
+        batch, tasks, task = self.settings.batch, self.assignment.tasks, self.write_task(ranges)
+        arrow_bytes = min(batch.arrow_max_bytes, self._pass_bytes)
+        bounds = self._sizes.arrow_bounds({p.topic for p in ranges}, batch.arrow_max_records, arrow_bytes)
         reports = [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)), bounds)]
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         return reports
+
+    def _task_bytes(self, ranges: Mapping[TopicPartition, OffsetRange]) -> int:
+        """When a task ends early. That costs Spark memory, and a pass is cut to size before it starts: it has room.
+
+        Not where a limit is to be met and nobody knows yet what a record weighs.
+        """
+        tasks = self.assignment.tasks
+        if self._pace.pass_bytes is None:
+            return max(1, 2 * self.settings.batch.max_bytes // tasks)
+        if self._sizes.knows(partition.topic for partition in ranges):
+            return 2 * self._pass_bytes
+        return max(1, self._pass_bytes // min(tasks, len(ranges)))
 
     def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:
         settings, term = self.settings, self.assignment.term

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
@@ -21,8 +21,10 @@ from srm_spark.flow.generation import Generation, pass_unreadable, task_count
 from srm_spark.flow.holds import Holds
 from srm_spark.flow.identity import check_copies
 from srm_spark.flow.known_topics import KnownTopics
+from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.map_table import MapTable
 from srm_spark.flow.offset_map import OffsetMaps, map_spec
+from srm_spark.flow.pace import pace_of
 from srm_spark.flow.progress import Position, ProgressTopic, ensure_topic
 from srm_spark.flow.quarantine import Quarantine, quarantine_spec
 from srm_spark.flow.replicate import Assignment
@@ -87,6 +89,7 @@ class FlowRun:
         self._topics: dict[str, int] = {}
         self._unseen: str | None = None
         self._known = KnownTopics(self._ends)
+        self._lanes = Lanes(settings, session)
         self._next_look = self._next_lag = 0.0
 
     def __enter__(self) -> FlowRun:
@@ -161,11 +164,14 @@ class FlowRun:
             self._next_look = now + self._settings.topics.refresh_seconds
             self._look(now)
         elif now >= self._next_lag:
-            self._show_lag()
+            self._follow_lag()
 
     def _check_claim(self) -> None:
         if not self._claim.is_held():
             raise ClaimLost(f"flow {self._settings.flow}: the claim (group {self._claim.group}) is lost")
+
+    def _may_go_on(self) -> bool:
+        return self._claim.is_held() and not self._stop.is_set()
 
     def _look(self, now: float) -> None:
         """Look whether the set of partitions should be another one."""
@@ -177,19 +183,25 @@ class FlowRun:
         else:
             if self._generation is not None:
                 self._retention.look(self._generation.assignment.routes, now)
-            self._show_lag()
+            self._follow_lag()
 
     def _start_generation(self) -> None:
         self._stop_generation()
         assignment, blocked = self._assignment()
-        while passable := {
-            p: hold for p, hold in blocked.items() if assignment.routes[p.topic].policy is not RefusedPolicy.HOLD
-        }:
-            stand_still = pass_unreadable(self._session, self._ends, assignment, passable, self._claim.is_held)
+        while not self._stop.is_set() and (
+            passable := {
+                p: hold for p, hold in blocked.items() if assignment.routes[p.topic].policy is not RefusedPolicy.HOLD
+            }
+        ):
+            stand_still = pass_unreadable(self._session, self._ends, assignment, passable, self._may_go_on)
             self._check_claim()
             self._holds.partitions.update(stand_still)
             assignment, blocked = self._assignment()  # positions and map are others now
-        self._generation = Generation(self._session, self._ends, assignment, blocked)
+        lag = self._moving(self._lag()) if self._settings.is_realtime else 0  # nobody else asks for it yet
+        is_realtime = self._lanes.choose(len(assignment.starts.keys() - blocked.keys()), lag)
+        self._generation = Generation(
+            self._session, self._ends, assignment, blocked, self._may_go_on, is_realtime=is_realtime
+        )
         self._holds.partitions.update(blocked)
         self._show_lag()
 
@@ -243,6 +255,7 @@ class FlowRun:
                 log.warning("flow=%s the batch in progress was interrupted", self._settings.flow)
                 self._is_unclean = True
             self._generation = None
+        self._lanes.leave()
 
     def _recover(self, failure: str) -> None:
         """Go on after a failure that other partitions or start positions mend; anything else fails the run."""
@@ -291,7 +304,7 @@ class FlowRun:
             self._groups.moved()
             self._show(
                 FlowState.RUNNING,
-                self._unseen,
+                self._unseen or self._lanes.obstacle,
                 records=new.records,
                 bytes=new.bytes,
                 zero_timestamps=new.zero_timestamps,
@@ -304,19 +317,34 @@ class FlowRun:
             self._quarantine.refresh()
         return self._quarantine
 
-    def _show_lag(self) -> None:
-        self._next_lag = time.monotonic() + _LAG_SECONDS
+    def _lag(self) -> dict[TopicPartition, int]:
         positions = self._progress.positions
         ends = self._ends.source.end_offsets(
             p for p in positions if p.topic in self._topics and p.partition < self._topics[p.topic]
         )
+        return {p: max(0, end - positions[p].next_offset) for p, end in ends.items()}
+
+    def _moving(self, lag: Mapping[TopicPartition, int]) -> int:
+        """The lag of what does not stand still."""
+        return sum(offsets for partition, offsets in lag.items() if partition not in self._holds.partitions)
+
+    def _follow_lag(self) -> None:
+        if self._lanes.is_due(self._moving(self._show_lag())):
+            self._start_generation()
+
+    def _show_lag(self) -> dict[TopicPartition, int]:
+        self._next_lag = time.monotonic() + _LAG_SECONDS
+        lag = self._lag()
         self._show(
             FlowState.RUNNING,
-            self._unseen,
+            self._unseen or self._lanes.obstacle,
             topics=len(self._topics),
             partitions=sum(self._topics.values()),
-            lag_records=sum(max(0, end - positions[p].next_offset) for p, end in ends.items()),
+            lag_records=sum(lag.values()),
+            batch_ms={} if self._generation is None else self._generation.phases(),
+            limit=pace_of(self._settings).describe(),
             held=self._holds.describe(),
             parked=self._parked().describe(),
             consumers=self._groups.report,
         )
+        return lag

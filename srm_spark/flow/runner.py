@@ -108,7 +108,7 @@ class FlowRunner:
         if changes.get("latency_ms") is None:
             changes["latency_ms"] = old.latency_ms
         if state is not FlowState.RUNNING:
-            changes["lag_records"] = None
+            changes["lag_records"] = changes["limit"] = None
         self._status = replace(old, state=state, reason=reason, **changes)
         for what, why in self._status.held.items():
             if old.held.get(what) != why:

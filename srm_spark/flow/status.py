@@ -42,8 +42,13 @@ class FlowStatus:
     """Of these records, those with CreateTime 0, which were written with the time of the copy."""
     lag_records: int | None = None
     """Source offsets that are not replicated yet, held partitions included."""
+    limit: str | None = None
+    """By what bandwidth limit it is slowed down; None while it waits for none, or where that is not known."""
     latency_ms: int | None = None
     """Of the newest batch: acknowledgement on the target minus record timestamp."""
+    batch_ms: Mapping[str, int] = field(default_factory=dict)
+    """Where the newest micro-batch spent its time, by Spark's phases: `addBatch` is our part, `triggerExecution` all of
+    it. Empty before the first one, and in the real-time lane."""
     losses: Mapping[str, str] = field(default_factory=dict)
     """Partition → source offsets that are lost, because they were deleted before they were replicated."""
     consumers: ConsumersReport | None = field(default=None, repr=False)

@@ -166,6 +166,17 @@ class PartitionReport:
         if sent.last_timestamp > 0:
             self.latency_ms = int(at * 1000) - sent.last_timestamp
 
+    def join(self, later: PartitionReport) -> None:
+        """Take in what a later report says of the same partition."""
+        for interval in later.intervals:
+            self._extend((OffsetRange(interval.upstream, interval.upstream_end),), interval.downstream)
+        self.next_offset = later.next_offset
+        self.hold, self.is_parking, self.failure = later.hold, later.is_parking, later.failure
+        self.records += later.records
+        self.bytes += later.bytes
+        self.zero_timestamps += later.zero_timestamps
+        self.latency_ms = self.latency_ms if later.latency_ms is None else later.latency_ms
+
     def _extend(self, stretches: Sequence[OffsetRange], downstream: int) -> None:
         for start, end in stretches:
             last = self.intervals[-1] if self.intervals else None
@@ -179,7 +190,7 @@ class PartitionReport:
 def report_batch(reports: Iterable[PartitionReport], is_cut: bool) -> pa.RecordBatch:
     """The reports of one task as one Arrow batch; `is_cut` says that the task ended before its rows did."""
     found = list(reports)
-    rows = [_row(report, is_cut, is_last=report is found[-1]) for report in found]
+    rows = [report_row(report, is_complete=not (is_cut and report is found[-1]), is_cut=is_cut) for report in found]
     schema = pa.schema(
         [
             ("topic", pa.string()),
@@ -225,13 +236,14 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
     )
 
 
-def _row(report: PartitionReport, is_cut: bool, is_last: bool) -> dict[str, Any]:
+def report_row(report: PartitionReport, *, is_complete: bool, is_cut: bool) -> dict[str, Any]:
+    """A report as `read_report` takes it."""
     return {
         "topic": report.partition.topic,
         "partition": report.partition.partition,
         "intervals": [number for interval in report.intervals for number in interval],
         "next_offset": report.next_offset,
-        "is_complete": not (is_cut and is_last),
+        "is_complete": is_complete,
         "is_cut": is_cut,
         "hold_offset": report.hold.offset if report.hold else None,
         "hold_reason": report.hold.reason if report.hold else None,

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, repeat
 from typing import Any
 
@@ -63,7 +65,7 @@ class WriteTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows. `slot` is the number of the task within its batch."""
-        writing = _Writing(self, slot)
+        writing = Writing(self, slot)
         with _no_collection():
             for batch in batches:
                 for run in runs_of(batch):
@@ -85,6 +87,17 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+        _settle()
+
+
+@cache
+def _settle() -> None:
+    """Take what a process holds after its first task out of every later search for cycles.
+
+    pyspark's worker collects all garbage behind each task, before it takes the next one: a tenth of a second among the
+    objects of numpy and pyarrow, twice what a task of a few records takes otherwise.
+    """
+    gc.freeze()
 
 
 class _Acks:
@@ -97,6 +110,11 @@ class _Acks:
         self.last = -1
         self.at = 0.0
         self.error: KafkaError | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last record has its answer."""
+        return self.last >= 0 or self.error is not None
 
     def callbacks(self, count: int) -> Iterable[Callback | None]:
         """The callback of each of `count` records: only the two ends have one."""
@@ -148,15 +166,15 @@ class _EachAck(_Acks):
         self.at = time.time()
 
 
-class _Writing:
-    """The course of one task."""
+class Writing:
+    """The course of one task: `write` what comes, then `finish`; or take what is `acknowledged` now and then."""
 
     def __init__(self, task: WriteTask, slot: int) -> None:
         self.bytes = 0
         self.is_cut = False
         self._task = task
         self._reports: dict[TopicPartition, PartitionReport] = {}
-        self._sent: list[tuple[PartitionReport, Sent, _Acks]] = []
+        self._sent: deque[tuple[PartitionReport, Sent, _Acks]] = deque()
         self._last_error = LastError()
         self._producers: dict[int, Producer] = {}
         self._last_ack = time.monotonic()
@@ -196,16 +214,45 @@ class _Writing:
 
     def finish(self) -> list[PartitionReport]:
         """Wait for the acknowledgements and turn them into reports."""
-        self._drain()
+        self.drain()
+        is_failed = any(acks.error is not None for _, _, acks in self._sent)
         for report, sent, acks in self._sent:
             for part, first, last in acks.ends(sent):
                 report.add(part, first, last, acks.at, self._reason(report, acks))
         if self._transaction is not None:
             self._transaction.end(list(self._reports.values()), is_cut=self.is_cut)
             return list(self._reports.values())
-        for size in [size for size, producer in self._producers.items() if self._is_broken(producer)]:
-            discard_producer(self._options(size))
+        self.discard_broken(is_failed)
         return list(self._reports.values())
+
+    @property
+    def reports(self) -> Mapping[TopicPartition, PartitionReport]:
+        """What was taken in, acknowledged or not."""
+        return self._reports
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anything was written of which nothing is known yet."""
+        return bool(self._sent)
+
+    def acknowledged(self) -> Iterator[tuple[TopicPartition, Sent, int, int, float, str | None]]:
+        """Take what is known by now of what was written, in order: see `PartitionReport.add`."""
+        while self._sent and self._sent[0][2].is_over:
+            report, sent, acks = self._sent.popleft()
+            self._last_ack = time.monotonic()
+            for part, first, last in acks.ends(sent):
+                yield report.partition, part, first, last, acks.at, self._reason(report, acks)
+
+    def poll(self) -> None:
+        """Take acknowledgements; gives up where there was none for too long."""
+        for producer in self._producers.values():
+            self._poll(producer, 0)
+        self._watch(not self._sent)
+
+    def discard_broken(self, is_failed: bool) -> None:
+        """Forget producers that still wait for something, or all of them after a failure."""
+        for size in [size for size, producer in self._producers.items() if is_failed or len(producer) > 0]:
+            discard_producer(self._options(size))
 
     def _produce(self, route: Route, run: Run, report: PartitionReport) -> None:
         producer = self._producer(route.limits.batch_bytes)
@@ -286,7 +333,8 @@ class _Writing:
                 producer.purge(in_queue=True, in_flight=True)
             self._last_ack = now
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Wait until everything that was written is acknowledged, or given up."""
         self._last_ack = time.monotonic()
         for producer in self._producers.values():
             left = len(producer)
@@ -321,9 +369,6 @@ class _Writing:
     def _options(self, batch_bytes: int) -> dict[str, str | int | float | bool]:
         size = min(batch_bytes, int(self._task.options.get("batch.size", batch_bytes)))
         return {**self._task.options, "batch.size": size}
-
-    def _is_broken(self, producer: Producer) -> bool:
-        return len(producer) > 0 or any(acks.error is not None for _, _, acks in self._sent)
 
     def _reason(self, report: PartitionReport, acks: _Acks) -> str | None:
         if acks.error is None:

@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from srm_spark.spark.session import is_connect
 
 BatchFunction = Callable[[DataFrame, int], None]
 _POLL_SECONDS = 0.05
+_STOPPING = "stopping"
+"""A file in the checkpoint directory, which a batch function sees in whatever process it runs."""
 
 
 class Gate:
@@ -66,6 +69,11 @@ class _Gated:
             self.batch(frame, batch_id)
 
 
+def is_stopping(checkpoint: Path) -> bool:
+    """Whether the query is to stop; its batch function may end a batch early then, and no other one follows."""
+    return (checkpoint / _STOPPING).exists()
+
+
 class Query:
     """A running generation of a flow's query; its checkpoint directory lives as long as it does."""
 
@@ -84,18 +92,18 @@ class Query:
 
     def failure(self) -> str | None:
         """Why it ended by itself; None while it runs."""
-        if self._query.isActive:
-            return None
-        error = self._query.exception()
-        if error is None:
-            return "the query ended"
-        # The first line often says only which client could not be made; why is at the bottom of the stack.
-        trace: str = getattr(error, "_stackTrace", None) or ""
-        return "\n".join((str(error), *(line for line in trace.splitlines() if line.startswith("Caused by: "))))
+        return failure_of(self._query)
+
+    def phases(self) -> dict[str, int]:
+        """Milliseconds of the newest batch by Spark's phases; empty before the first one."""
+        progress = self._query.lastProgress
+        return {} if progress is None else dict(progress["durationMs"])
 
     def stop(self, timeout: float) -> bool:
         """Let the batch in progress end, then stop; False when it had to be interrupted after `timeout` seconds."""
         deadline = time.monotonic() + timeout
+        with suppress(OSError):  # the disk may be full: then the batch ends as it would without a limit
+            (self.checkpoint / _STOPPING).touch()
         clean = self._gate.close(timeout)
         try:
             while self._query.isActive and self._query.status["isTriggerActive"] and self._is_writing():
@@ -111,3 +119,15 @@ class Query:
 
     def _is_writing(self) -> bool:
         return "Processing" in str(self._query.status["message"])
+
+
+def failure_of(query: StreamingQuery) -> str | None:
+    """Why a query ended by itself; None while it runs."""
+    if query.isActive:
+        return None
+    error = query.exception()
+    if error is None:
+        return "the query ended"
+    # The first line often says only which client could not be made; why is at the bottom of the stack.
+    trace: str = getattr(error, "_stackTrace", None) or ""
+    return "\n".join((str(error), *(line for line in trace.splitlines() if line.startswith("Caused by: "))))

@@ -20,6 +20,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
@@ -39,6 +40,7 @@ _OWN: Mapping[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "2",  # the tables are small, and Delta would read each in 50 tasks
     "spark.log.level": "ERROR",
     **SPARK_SETTINGS,
+    **CHECKPOINT_SETTINGS,
     **DELTA_SETTINGS,
 }
 _SPARK_REDACTION = "(?i)secret|password|token|access[.]?key"

@@ -24,6 +24,13 @@ def stream(
     return _columns(reader.option("maxOffsetsPerTrigger", max_records).load())
 
 
+def endless(session: SparkSession, options: Mapping[str, str], positions: Mapping[TopicPartition, int]) -> DataFrame:
+    """All records of the partitions from `positions` on, for Real-Time Mode, which knows no bound."""
+    reader = session.readStream.format("kafka").options(**{**options, **_FIXED})
+    reader = reader.option("assign", _assignment(positions)).option("startingOffsets", _offsets(positions))
+    return _columns(reader.load())
+
+
 def bounded(
     session: SparkSession, options: Mapping[str, str], ranges: Mapping[TopicPartition, OffsetRange]
 ) -> DataFrame:
@@ -34,6 +41,8 @@ def bounded(
     return _columns(reader.option("endingOffsets", _offsets({p: r.end for p, r in ranges.items()})).load())
 
 
+UNBOUNDED = 2**62
+"""Records of a batch that are never too many; Spark adds offsets to it."""
 Row = tuple[str, int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 """Topic, partition, offset, timestamp in microseconds, key, value, headers."""
 

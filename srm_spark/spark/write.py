@@ -18,7 +18,7 @@ ArrowTask = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class _FirstAttempt:
+class FirstAttempt:
     """Lets a task run once: a second attempt cannot know what the first one wrote."""
 
     task: ArrowTask
@@ -43,7 +43,7 @@ def run(
     records, size = arrow_bounds
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
-    reports = frame.coalesce(tasks).mapInArrow(_FirstAttempt(task), schema)
+    reports = frame.coalesce(tasks).mapInArrow(FirstAttempt(task), schema)
     found = [row.asDict() for row in reports.collect()]
     if not is_alive(frame.sparkSession):
         # pyspark takes the end of a connection for the end of the rows, and a range without a row counts as empty.

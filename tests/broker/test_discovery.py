@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from srm_spark.flow.status import FlowState
+from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import assert_copied, await_count, await_lag_zero, await_state
+from tests.broker.mirror import SOON, assert_copied, await_count, await_lag_zero, await_state
 from tests.kafka_io import Kafka, Record, numbered, produce, records
 
 PROMISED = 10.0
@@ -58,6 +59,7 @@ def test_new_topics_and_partitions_flow_beside_one_under_load(pair: Pair) -> Non
     await_lag_zero(driver)
     assert driver.status()[0].topics == 3
     assert driver.status()[0].partitions == 9
+    await_until(lambda: driver.status()[0].batch_ms.get("addBatch", 0) > 0, SOON, "what the newest batch took")
 
 
 def test_a_deleted_topic_stops_nobody_and_a_new_one_of_its_name_starts_at_its_beginning(pair: Pair) -> None:

@@ -14,7 +14,7 @@ import pytest
 from srm_spark.config import keys, keys_connector, levels
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
 from srm_spark.config.load import load
-from srm_spark.config.schema import Dialect
+from srm_spark.config.schema import Dialect, Scope
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.model import Flow
 
@@ -26,7 +26,7 @@ RANDOM_FILES = 120
 FILLED_IN = {"name", "connector.class", "source.cluster.alias", "target.cluster.alias", "enabled"}
 """What MM2 writes into every connector config where the file says nothing."""
 ADDED = {"topics.blacklist", "groups.blacklist", "config.properties.blacklist"} | {
-    key.name for key in keys_connector.OWN
+    key.name for key in keys_connector.OWN if key.scope is Scope.CONNECTOR
 }
 """What we take at the top level beyond MM2 4.3: its former names, and ours."""
 OTHER_DEFAULTS = {

@@ -48,6 +48,36 @@ def test_no_pass_is_empty_and_a_pass_without_records_teaches_nothing() -> None:
     assert sizes.affordable({LARGE: OffsetRange(1, 9)}, 1) == {LARGE: OffsetRange(1, 2)}
 
 
+def test_under_a_limit_higher_classes_go_first_and_the_others_get_a_tenth_each() -> None:
+    high, usual, low = (TopicPartition(name, 0) for name in ("high", "usual", "low"))
+    ranks = {"high": 0, "usual": 1, "low": 2}
+    sizes = RecordSizes()
+    sizes.learn({p: Done(1000, [Interval(0, 0, 1000)], bytes=100_000) for p in (high, usual, low)})
+    backlog = {p: OffsetRange(1000, 1001 + 1000) for p in (low, usual, high)}
+    assert sizes.first(backlog, 10_000, ranks) == {
+        high: OffsetRange(1000, 1080),
+        usual: OffsetRange(1000, 1010),
+        low: OffsetRange(1000, 1010),
+    }
+    few = {**backlog, high: OffsetRange(1000, 1005)}
+    assert sizes.first(few, 10_000, ranks) == {
+        high: OffsetRange(1000, 1005),
+        usual: OffsetRange(1000, 1085),
+        low: OffsetRange(1000, 1010),
+    }
+    assert sizes.first({low: backlog[low]}, 10_000, ranks) == {low: OffsetRange(1000, 1100)}
+    assert sizes.first(backlog, 10_000, {}) == sizes.affordable(backlog, 10_000)
+
+
+def test_what_a_topic_weighs_is_known_when_a_record_of_it_was_seen() -> None:
+    sizes = RecordSizes()
+    assert not sizes.knows(["small"])
+    sizes.learn({SMALL: Done(10, [Interval(0, 0, 10)], bytes=100)})
+    assert sizes.knows(["small"])
+    assert not sizes.knows(["small", "large"])
+    assert sizes.weigh({SMALL: OffsetRange(10, 14), LARGE: OffsetRange(0, 9)}) == 40
+
+
 def test_arrow_batches_are_bound_by_bytes_until_it_is_known_what_a_record_weighs() -> None:
     sizes = RecordSizes()
     assert sizes.arrow_bounds(["small"], 10_000, 16_000_000) == (10_000, 16_000_000)

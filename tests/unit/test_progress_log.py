@@ -22,6 +22,11 @@ def test_what_stands_still_is_counted() -> None:
     assert describe(status, 2.0) == "flow=A->B state=running records=120 rate=2/s lag=3 latency_ms=40 held=1"
 
 
+def test_a_limit_is_told_while_it_slows_a_flow_down() -> None:
+    limit = "limited to 1 MB/s by B.bandwidth.limit.bytes"
+    assert describe(FlowStatus(FLOW, FlowState.RUNNING, limit=limit), 2.0).endswith(f" {limit}")
+
+
 def test_it_is_due_after_its_time_and_never_with_0() -> None:
     assert ProgressLog(1e-9).is_due()
     assert not ProgressLog(60).is_due()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -92,3 +93,13 @@ def test_what_the_promises_rest_on_cannot_be_set() -> None:
 @pytest.mark.parametrize(("given", "seconds"), [(None, 120.0), ("5000", 5.0), (str(2**31 - 1), 600.0)])
 def test_the_timeout_of_a_write_is_bounded(given: str | None, seconds: float) -> None:
     assert delivery_timeout({} if given is None else {"delivery.timeout.ms": given}) == seconds
+
+
+def test_what_a_process_holds_after_its_first_task_is_not_searched_for_cycles_again() -> None:
+    writer._settle.cache_clear()
+    gc.unfreeze()
+    write([[]])
+    frozen = gc.get_freeze_count()
+    write([[]])
+    assert gc.get_freeze_count() <= frozen
+    assert frozen > 10 * len(gc.get_objects())

@@ -1,0 +1,75 @@
+"""Which lane a generation of a flow takes: micro-batches, or Real-Time Mode where it is wanted, possible and caught up.
+
+A micro-batch carries many times as many records as the real-time lane, which is for the newest ones only.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.spark import SparkSession
+from srm_spark.spark.realtime import SLOTS, slots, why_not
+
+log = logging.getLogger(__name__)
+
+_CAUGHT_UP = 1_000
+"""Source offsets behind which the real-time lane begins."""
+_LEFT_BEHIND = 50_000
+"""From here on micro-batches take over."""
+_BATCH_SECONDS = 60.0
+"""And for at least so long."""
+
+
+class Lanes:
+    """The lane of one flow."""
+
+    def __init__(self, settings: FlowSettings, session: SparkSession) -> None:
+        self._settings = settings
+        self._session = session
+        self._is_realtime = False
+        self._not_before = 0.0
+        self.obstacle: str | None = None
+        """Why the flow runs in micro-batches though Real-Time Mode is wanted; None also where it only catches up."""
+
+    def choose(self, partitions: int, lag: int) -> bool:
+        """Whether the next generation, which reads so many partitions, runs in Real-Time Mode."""
+        self._is_realtime = False
+        if self._settings.is_realtime:
+            self._set_obstacle(self._find_obstacle(partitions))
+            self._is_realtime = self.obstacle is None and partitions > 0 and lag <= _CAUGHT_UP and self._may_try
+        if not self._is_realtime:
+            self.leave()
+        return self._is_realtime
+
+    def is_due(self, lag: int) -> bool:
+        """Whether a new generation should take the other lane."""
+        if not self._settings.is_realtime or self.obstacle is not None:
+            return False
+        if not self._is_realtime:
+            return lag <= _CAUGHT_UP and self._may_try
+        if lag <= _LEFT_BEHIND:
+            return False
+        log.info("flow=%s %s records behind: micro-batches catch up", self._settings.flow, lag)
+        self._not_before = time.monotonic() + _BATCH_SECONDS
+        return True
+
+    def leave(self) -> None:
+        """Give the task slots back."""
+        SLOTS.free(str(self._settings.flow))
+
+    @property
+    def _may_try(self) -> bool:
+        return time.monotonic() >= self._not_before
+
+    def _find_obstacle(self, partitions: int) -> str | None:
+        reason = why_not(self._session)
+        if reason is None:
+            reason = SLOTS.take(str(self._settings.flow), partitions, slots(self._session))
+        return reason and f"mode=realtime is not possible, micro-batches are used: {reason}"
+
+    def _set_obstacle(self, obstacle: str | None) -> None:
+        if obstacle is not None and obstacle != self.obstacle:
+            log.warning("flow=%s %s", self._settings.flow, obstacle)
+        self.obstacle = obstacle

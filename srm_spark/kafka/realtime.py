@@ -1,0 +1,289 @@
+"""The real-time lane, inside an executor: records are written as they come, and reports go through a topic.
+
+A task here lasts for minutes and ends with no row: what it has written it says some times a second, each time as a
+record of the reports topic. Reports of one task are numbered, and its last one says so: a report that is missing is
+noticed before anything behind it is recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import TargetUnavailable, TargetWriteFailed
+from srm_spark.kafka.clients import LastError, reader
+from srm_spark.kafka.failures import is_passing, named, remedy
+from srm_spark.kafka.producers import record_producer
+from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport, Sent, read_report, report_row
+from srm_spark.kafka.rows import runs_of
+from srm_spark.kafka.writer import WriteTask, Writing
+from srm_spark.model import TopicPartition
+
+_REPORT_SECONDS = 0.1
+"""How long what is acknowledged waits to be reported: it would have to be matched again after a crash."""
+
+
+@dataclass(frozen=True)
+class LaneReport:
+    """What a task has done since its report before; its first one and its last one are of no partition."""
+
+    task: str
+    number: int
+    """From 0 on, per task."""
+    report: PartitionReport | None
+    is_last: bool = False
+
+    def encode(self) -> bytes:
+        """JSON."""
+        row = None if self.report is None else report_row(self.report, is_complete=True, is_cut=False)
+        return json.dumps({"task": self.task, "number": self.number, "report": row, "is_last": self.is_last}).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> LaneReport:
+        """What `encode` made."""
+        found = json.loads(value)
+        report = None if found["report"] is None else read_report(found["report"])
+        return cls(found["task"], found["number"], report, found["is_last"])
+
+
+@dataclass(frozen=True)
+class LaneTask:
+    """What every task of one generation does; shipped to the executors, so it holds plain values only."""
+
+    write: WriteTask
+    topic: str
+    """The reports topic, on the target."""
+    generation: str
+    """The key of its reports."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
+        """Write all rows and report them; yields nothing. Raises TargetWriteFailed where the partition stands still."""
+        lane = _Lane(self, slot)
+        try:
+            for batch in batches:
+                lane.write(batch)
+        finally:
+            lane.end()
+        lane.check()
+        yield from ()
+
+
+@dataclass
+class Acknowledged:
+    """One partition within a task."""
+
+    report: PartitionReport
+    """What is acknowledged and not reported yet."""
+    is_stuck: bool = False
+    """Nothing behind this point is reported any more."""
+    target_end: int | None = None
+    is_new: bool = False
+    """Whether there is something to report."""
+
+    def take(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
+        """The next acknowledgements, as `PartitionReport.add` takes them."""
+        end = self.target_end
+        if error is None and end is not None and first > end:
+            error = f"{FOREIGN_WRITER}: a record of somebody else lies at target offset {end}"
+        self.report.add(sent, first, last, at, error)
+        self.is_new, self.is_stuck = True, self.report.failure is not None
+        if not self.is_stuck:
+            self.target_end, self.report.next_offset = last + 1, sent.stretches[-1].end
+
+    def reported(self) -> Acknowledged:
+        """Where the next report begins."""
+        report = PartitionReport(self.report.partition, next_offset=self.report.next_offset, target_end=self.target_end)
+        return replace(self, report=report, is_new=False)
+
+
+@dataclass
+class _Lane:
+    """The course of one task: its own thread writes, a second one reports."""
+
+    task: LaneTask
+    slot: int
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __post_init__(self) -> None:
+        self._writing = Writing(self.task.write, self.slot)
+        self._partitions: dict[TopicPartition, Acknowledged] = {}
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._reports = self._producer()
+        self._unsent = self._number = 0
+        self._failure: str | None = None
+        self._send(None)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Produce the rows of a batch; those without a topic only push others on their way (`spark.realtime`).
+
+        Raises TargetWriteFailed where reports cannot be written any more: the driver would not learn of it.
+        """
+        if self._failure is not None:
+            raise TargetWriteFailed(self._failure)
+        if batch.column(0).null_count:
+            batch = batch.filter(batch.column(0).is_valid())
+        with self._lock:
+            for run in runs_of(batch):
+                found = self._partitions.get(run.partition)
+                if found is None or not found.is_stuck:
+                    self._writing.write(run)
+
+    def end(self) -> None:
+        """Wait for the acknowledgements, and report them."""
+        self._over.set()
+        self._thread.join()
+        self._writing.drain()
+        self._report()
+        self._send(None, is_last=True)
+        deadline = time.monotonic() + self.task.write.timeout
+        while self._unsent and time.monotonic() < deadline:
+            self._reports.poll(0.1)
+        if self._unsent:
+            self._failure = self._failure or "reports were not acknowledged in time"
+        self._writing.discard_broken(self.is_stuck)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether this task must not be followed by another one."""
+        return self._failure is not None or any(found.is_stuck for found in self._partitions.values())
+
+    def check(self) -> None:
+        """Raises where the task must not be followed by another one."""
+        if self.is_stuck:
+            raise TargetWriteFailed(self._failure or "a record could not be written, see the report of its partition")
+
+    def _run(self) -> None:
+        try:
+            while not self._over.wait(_REPORT_SECONDS):
+                with self._lock:
+                    self._writing.poll()
+                    self._report()
+                self._reports.poll(0)
+        except Exception as error:  # nothing may be written of which nobody is told
+            self._failure = self._failure or f"what was written cannot be reported: {error!r}"
+
+    def _report(self) -> None:
+        self._collect()
+        for partition, found in self._partitions.items():
+            if found.is_new:
+                self._send(found.report)
+                self._partitions[partition] = found.reported()
+
+    def _collect(self) -> None:
+        """Take in what was acknowledged, and a record that would be refused once everything before it is."""
+        for partition, taken in self._writing.reports.items():
+            if partition not in self._partitions:
+                self._partitions[partition] = Acknowledged(PartitionReport(partition, target_end=taken.target_end))
+        for partition, sent, first, last, at, error in self._writing.acknowledged():
+            found = self._partitions[partition]
+            if not found.is_stuck:
+                found.take(sent, first, last, at, error)
+        for partition, taken in self._writing.reports.items():
+            found = self._partitions[partition]
+            if taken.hold is not None and not found.is_stuck and not self._writing.is_waiting:
+                found.report.hold, found.report.next_offset = taken.hold, taken.hold.offset
+                found.is_stuck = found.is_new = True
+
+    def _send(self, report: PartitionReport | None, *, is_last: bool = False) -> None:
+        if self._failure is not None:
+            return  # what comes behind a missing report is of no use
+        value = LaneReport(self.name, self._number, report, is_last).encode()
+        self._number += 1
+        try:
+            self._reports.produce(
+                self.task.topic, value, self.task.generation, partition=0, on_delivery=self._delivered
+            )
+            self._unsent += 1
+        except (KafkaException, BufferError) as error:
+            self._failure = f"a report could not be written to {self.task.topic}: {error}"
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        self._unsent -= 1
+        if error is not None:
+            self._failure = f"a report could not be written to {self.task.topic}: {named(error)}"
+
+    def _producer(self) -> Producer:
+        """Not the one of the records: what happens to them must be told in any case."""
+        name = f"{self.task.write.options.get('client.id', '')}|reports"
+        return record_producer({**self.task.write.options, "client.id": name}, LastError())
+
+
+class ReportReader:
+    """Follows the reports of one generation, from the moment at which it is made."""
+
+    def __init__(self, cluster: ClusterSettings, topic: str, generation: str, start: int, role: str) -> None:
+        """`start` is the end of the reports topic."""
+        self._last_error = LastError()
+        self._topic = topic
+        self._where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
+        self._generation = generation.encode()
+        self._consumer = reader(cluster, {}, role, self._last_error)
+        self._consumer.assign([KafkaTopicPartition(topic, 0, start)])
+
+    def read(self, seconds: float) -> list[LaneReport]:
+        """What comes within so many seconds. Raises TargetUnavailable where the topic cannot be read."""
+        found = []
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            for message in self._consumer.consume(1, left) + self._consumer.consume(1000, 0):
+                if (error := message.error()) is not None:
+                    if not is_passing(error):
+                        hint = remedy(error, f"READ on topic {self._topic}", "the next start tries again")
+                        raise TargetUnavailable(f"{self._where}: cannot read {self._topic}: {named(error)}; {hint}")
+                elif message.key() == self._generation and (value := message.value()) is not None:
+                    found.append(LaneReport.decode(value if isinstance(value, bytes) else value.encode()))
+        return found
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._consumer.close()
+
+
+class Chains:
+    """Whether the reports of one generation are complete."""
+
+    def __init__(self, tasks: int) -> None:
+        """`tasks` run at a time."""
+        self._tasks = tasks
+        self._begun = 0
+        self._open: dict[str, int] = {}
+        """Task → number of its next report."""
+        self._owners: dict[TopicPartition, str] = {}
+
+    @property
+    def have_begun(self) -> bool:
+        """Whether every partition has got its task."""
+        return self._begun >= self._tasks
+
+    @property
+    def are_over(self) -> bool:
+        """Whether all tasks have begun, and all have ended: then nobody writes any more."""
+        return self._begun > 0 and self._begun % self._tasks == 0 and not self._open
+
+    def take(self, found: LaneReport) -> None:
+        """The next report. Raises TargetWriteFailed where one in front of it is missing."""
+        if found.number == 0:
+            self._begun += 1
+            self._open[found.task] = 0
+        is_next = self._open.get(found.task) == found.number
+        if found.report is not None:
+            owner = self._owners.get(found.report.partition, found.task)
+            is_next = is_next and (owner == found.task or owner not in self._open)
+            self._owners[found.report.partition] = found.task
+        if not is_next:
+            raise TargetWriteFailed("reports of what was written are missing, so both sides are compared")
+        self._open[found.task] += 1
+        if found.is_last:
+            del self._open[found.task]
