@@ -58,7 +58,7 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
             if not is_cut:
                 done[partition] = Done(end)
             continue
-        done[partition] = _done(report, report.reached(start, end, is_open=not report.is_complete))
+        done[partition] = _done(report, report.reached(start, end))
         if report.failure is not None and done[partition].hold is None:
             failures[partition] = report.failure
     if any(found.hold is not None for found in done.values()):

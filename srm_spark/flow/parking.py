@@ -15,6 +15,7 @@ from contextlib import closing
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.quarantine import QuarantineWriter
+from srm_spark.flow.reading import is_direct
 from srm_spark.flow.unreadable import is_unreadable
 from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Route, refusal
@@ -80,7 +81,7 @@ class Parking:
                 yield Parked(place, why, record.timestamp, record.is_append_time, len(content), now_ms), content
 
     def _refusal(self, partition: TopicPartition, record: TailRecord) -> str | None:
-        if is_unreadable(record):
+        if is_unreadable(record) and not is_direct(self._settings):
             what = "is beyond what Spark's Kafka source reads (nanoseconds taken for milliseconds?)"
             return f"the timestamp {record.timestamp} {what}"
         if (stamp := self._settings.stamp) is not None:

@@ -2,9 +2,9 @@
 
 ```
 check     topics of the source  → ranges that are still there, what was deleted before us             flow.guard
-read      topics of the flow    → rows (topic, partition, offset, timestamp, key, value, headers)   spark.source
+read      ranges                → records (offset, timestamp, key, value, headers), on executors   flow.reading
 route     source topic          → remote topic, same partition                                     flow.topics
-write     rows, on executors    → target records + one report per partition                        kafka.writer
+write     records, on executors → target records + one report per partition                        kafka.writer
 judge     reports               → exact intervals (source range ↔ target range)                    flow.outcome
 map       intervals             → offset map                                                       flow.offset_map
 sync      intervals             → offset-syncs topic                                               flow.syncs
@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import FlowError, TargetChanged, TargetWriteFailed
 from srm_spark.flow.guard import Checked, SourceGuard
@@ -35,13 +34,14 @@ from srm_spark.flow.pace import Pace, pace_of
 from srm_spark.flow.parking import Parking
 from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter, state_writer
+from srm_spark.flow.reading import Reading, is_direct
 from srm_spark.flow.syncs import SyncWriter
 from srm_spark.flow.unreadable import fixed_rows
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.reports import REPORT_SCHEMA, TARGET_CHANGED, PartitionReport, read_report
+from srm_spark.kafka.reports import TARGET_CHANGED, PartitionReport
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import Recording
 from srm_spark.kafka.writer import WriteTask
@@ -57,8 +57,7 @@ from srm_spark.model import (
 )
 from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.offsets import batch_ends
-from srm_spark.spark.source import bounded, given
-from srm_spark.spark.write import run
+from srm_spark.spark.source import given
 
 log = logging.getLogger(__name__)
 
@@ -131,18 +130,17 @@ class Replication:
         """
         assert self.checkpoint is not None
         ends = batch_ends(self.checkpoint, batch_id)
-        self._turn(frame, ends)
+        session, rows = frame.sparkSession, None if is_direct(self.settings) else frame
+        self._turn(session, rows, ends)
         while self._left and not self.is_stopping() and not self._guard.has_more(self._going_first(ends)):
-            self._turn(frame, ends)
+            self._turn(session, rows, ends)
 
-    def _turn(self, frame: DataFrame, ends: Mapping[TopicPartition, int]) -> None:
+    def _turn(self, session: SparkSession, rows: DataFrame | None, ends: Mapping[TopicPartition, int]) -> None:
         ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end != self._positions[p]}
         maps = self.assignment.maps if self._maps is None else self._maps.maps
         checked = self._guard.before({p: r for p, r in ranges.items() if p not in self._holds}, maps)
         self._pass_over(checked)
-        if self._left and checked.ranges:
-            frame = self._read(frame.sparkSession, checked.ranges)
-        self._left = self._replicate(frame, checked.ranges, _TURN_SECONDS)
+        self._left = self._replicate(session, checked.ranges, None if self._left else rows, _TURN_SECONDS)
 
     def _going_first(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where the batch ends in the partitions that go before the last of those that are left."""
@@ -162,8 +160,7 @@ class Replication:
 
     def copy(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """Replicate bounded ranges outside of the stream."""
-        if ranges:
-            self._replicate(self._read(session, ranges), ranges)
+        self._replicate(session, ranges)
 
     def put_aside(
         self, session: SparkSession, found: Mapping[TopicPartition, Hold], ends: Mapping[TopicPartition, int]
@@ -194,9 +191,15 @@ class Replication:
         return self._positions
 
     def _replicate(
-        self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange], seconds: float = math.inf
+        self,
+        session: SparkSession,
+        ranges: Mapping[TopicPartition, OffsetRange],
+        rows: DataFrame | None = None,
+        seconds: float = math.inf,
     ) -> Mapping[TopicPartition, OffsetRange]:
-        """Replicate `ranges`, which `frame` reads, in passes of about `batch.max.bytes`, or of what a limit allows.
+        """Replicate `ranges` in passes of about `batch.max.bytes`, or of what a limit allows.
+
+        `rows` are all of theirs, where Spark has a plan of them already.
 
         Returns what a limit left when it was to stop, or when `seconds` were over.
         """
@@ -206,8 +209,8 @@ class Replication:
             part = self._sizes.first(ranges, self._pass_bytes, self._ranks)
             if not pace.admit(self._sizes.weigh(part), self.is_stopping):
                 return ranges
-            source = frame if part == ranges else self._read(frame.sparkSession, part)
-            pace.settle(self._pass(source, part, ends))
+            pace.settle(self._pass(session, part, ends, rows if part == ranges else None))
+            rows = None
             ranges = {
                 partition: OffsetRange(self._positions[partition], ends[partition])
                 for partition in ranges
@@ -215,8 +218,6 @@ class Replication:
             }
             if pace.pass_bytes is not None and time.monotonic() - began > seconds:
                 return ranges
-            if ranges:
-                frame = self._read(frame.sparkSession, ranges)
         return {}
 
     @property
@@ -228,13 +229,17 @@ class Replication:
         return min(self.settings.batch.max_bytes, self._pace.pass_bytes or self.settings.batch.max_bytes)
 
     def _pass(
-        self, frame: DataFrame, part: Mapping[TopicPartition, OffsetRange], ends: Mapping[TopicPartition, int]
+        self,
+        session: SparkSession,
+        part: Mapping[TopicPartition, OffsetRange],
+        ends: Mapping[TopicPartition, int],
+        rows: DataFrame | None,
     ) -> int:
-        """Write `part`, which `frame` reads, and record what came of it; `ends` is how far refused records may go.
+        """Write `part`, of which `rows` may be the rows, and record what came of it.
 
-        Returns the bytes that were written.
+        `ends` is how far refused records may go. Returns the bytes that were written.
         """
-        outcome = self._judge(part, self._write(frame, part))
+        outcome = self._judge(part, self._write(session, part, rows))
         refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
         self._park({p: (OffsetRange(hold.offset, ends[p]), hold.reason) for p, hold in refused.items()})
         return sum(done.bytes for done in outcome.done.values())
@@ -255,11 +260,6 @@ class Replication:
             f"{partition} at offset {self._positions[partition]}: {failures[partition]}"
         )
 
-    def _read(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> DataFrame:
-        settings = self.settings
-        options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
-        return bounded(session, options, ranges)
-
     def write_task(self, ranges: Mapping[TopicPartition, OffsetRange]) -> WriteTask:
         """What the tasks do that write `ranges`."""
         settings = self.settings
@@ -277,11 +277,11 @@ class Replication:
             in_loop=settings.batch.in_loop,
         )
 
-    def _write(self, frame: DataFrame, ranges: Mapping[TopicPartition, OffsetRange]) -> list[PartitionReport]:
-        batch, tasks, task = self.settings.batch, self.assignment.tasks, self.write_task(ranges)
-        arrow_bytes = min(batch.arrow_max_bytes, self._pass_bytes)
-        bounds = self._sizes.arrow_bounds({p.topic for p in ranges}, batch.arrow_max_records, arrow_bytes)
-        reports = [read_report(row) for row in run(frame, task, REPORT_SCHEMA, min(tasks, len(ranges)), bounds)]
+    def _write(
+        self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
+    ) -> list[PartitionReport]:
+        reading = Reading(self.settings, self.assignment.tasks, self._sizes)
+        reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         return reports
 
@@ -323,7 +323,7 @@ class Replication:
         rows = fixed_rows(self.settings, partition, offsets, self.assignment.routes[partition.topic].limits)
         if rows:
             end = rows[-1][2] + 1
-            self._pass(given(session, rows), {partition: OffsetRange(offsets.start, end)}, {partition: end})
+            self._pass(session, {partition: OffsetRange(offsets.start, end)}, {partition: end}, given(session, rows))
 
     def _park(self, found: Mapping[TopicPartition, tuple[OffsetRange, str | None]]) -> None:
         """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""

@@ -16,14 +16,14 @@ from importlib.metadata import version
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import KafkaError, Producer, cimpl
+from confluent_kafka import Consumer, KafkaError, Producer, cimpl
 
 from srm_spark.kafka.rows import Run, header_columns, list_begins
 
-_LOOP = "srm_spark.kafka.loop"
+_LOOP = "srm_spark.kafka.produce_loop"
 """Imported when it is needed, for it needs numba."""
 _MAJOR = 2
-"""Of confluent-kafka: its producers begin with the pointer to librdkafka's client (`Handle` in confluent_kafka.h)."""
+"""Of confluent-kafka: its clients begin with the pointer to librdkafka's client (`Handle` in confluent_kafka.h)."""
 _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADERS = 2, 3, 4, 5, 7, 8, 10
 """`rd_kafka_vtype_t`; the topic by its handle."""
 _COPY = 2
@@ -48,11 +48,16 @@ def why_not() -> str | None:
     return None
 
 
-class Rows:
+def client_of(client: Producer | Consumer) -> int | None:
+    """Address of librdkafka's client behind one of confluent-kafka."""
+    return ctypes.c_void_p.from_address(id(client) + object.__basicsize__).value
+
+
+class RowsInLoop:
     """The rows of one run, with the headers that they came with, on their way into one producer. A context manager."""
 
     def __init__(self, producer: Producer, remote_topic: str, run: Run) -> None:
-        self._client = ctypes.c_void_p.from_address(id(producer) + object.__basicsize__).value
+        self._client = client_of(producer)
         self._library = _library()
         self._topic = self._library.rd_kafka_topic_new(self._client, remote_topic.encode(), None)
         timestamps = np.where(run.timestamps == -1, 0, run.timestamps)
@@ -61,7 +66,7 @@ class Rows:
         self._arguments[:, 0] = (_TOPIC, _PARTITION, _FLAGS, _KEY, _VALUE, _TIMESTAMP, _HEADERS)
         self._arguments[:3, 1] = (self._topic, run.partition.partition, _COPY)
 
-    def __enter__(self) -> Rows:
+    def __enter__(self) -> RowsInLoop:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -57,7 +57,7 @@ def record_options(
 
 def record_producer(options: Mapping[str, str | int | float | bool], on_error: LastError) -> Producer:
     """The producer for these options; the same one for the whole life of the process unless it broke."""
-    key = _key(options)
+    key = options_key(options)
     with _lock:
         if key not in _producers:
             # The callback outlives the task that made it, so errors go to whichever task uses the producer now.
@@ -71,10 +71,11 @@ def record_producer(options: Mapping[str, str | int | float | bool], on_error: L
 def discard_producer(options: Mapping[str, str | int | float | bool]) -> None:
     """Forget a producer that failed: after a fatal error it never writes again."""
     with _lock:
-        found = _producers.pop(_key(options), None)
+        found = _producers.pop(options_key(options), None)
     if found is not None:
         found[0].purge(in_queue=True, in_flight=True)
 
 
-def _key(options: Mapping[str, str | int | float | bool]) -> tuple[tuple[str, str], ...]:
+def options_key(options: Mapping[str, str | int | float | bool]) -> tuple[tuple[str, str], ...]:
+    """What clients of the same options share."""
     return tuple(sorted((name, str(value)) for name, value in options.items()))

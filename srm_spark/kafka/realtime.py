@@ -44,7 +44,7 @@ class LaneReport:
 
     def encode(self) -> bytes:
         """JSON."""
-        row = None if self.report is None else report_row(self.report, is_complete=True, is_cut=False)
+        row = None if self.report is None else report_row(self.report)
         return json.dumps({"task": self.task, "number": self.number, "report": row, "is_last": self.is_last}).encode()
 
     @classmethod

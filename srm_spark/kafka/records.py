@@ -44,7 +44,7 @@ def read_range(
                     if not is_passing(failure):
                         raise _refused(cluster, partition, failure, error)
                     continue
-                record = _record(message)
+                record = record_of(message)
                 if record.offset >= offsets.end:
                     return
                 silent_since = time.monotonic()
@@ -98,7 +98,7 @@ def first_records(
                     if not is_passing(failure):
                         raise _refused(cluster, partition, failure, error)
                 elif partition in ranges and partition not in found:
-                    record = _record(message)
+                    record = record_of(message)
                     found[partition] = record if record.offset < ranges[partition].end else None
                     consumer.pause([KafkaTopicPartition(*partition)])  # the others are waited for
             for place in consumer.position(asked):  # markers and compacted offsets give no record
@@ -117,7 +117,8 @@ def _refused(
     return error(f"cluster {cluster.alias}: cannot read {partition}: {named(failure)}; {hint}")
 
 
-def _record(message: Message) -> TailRecord:
+def record_of(message: Message) -> TailRecord:
+    """A message that is no error."""
     kind, timestamp = message.timestamp()
     headers: list[Any] = list(message.headers() or ())
     offset = message.offset()

@@ -113,13 +113,13 @@ class PartitionReport:
     target_end: int | None = None
     """Where the remote partition ended before, if that is recorded."""
 
-    def reached(self, start: int, end: int, *, is_open: bool) -> int:
-        """First source offset of `start` to `end` that is not done; `is_open` where rows may follow."""
+    def reached(self, start: int, end: int) -> int:
+        """First source offset of `start` to `end` that is not done."""
         if self.failure is not None:
             return self.intervals[-1].upstream_end if self.intervals else start
         if self.hold is not None:
             return self.hold.offset
-        return self.next_offset if is_open else end
+        return end if self.is_complete else self.next_offset
 
     def detail(self, source: OffsetRange, target_end: int | None, logs: Logs) -> ProgressDetail:
         """What there is to record; `target_end` is where the remote partition ended before."""
@@ -187,10 +187,9 @@ class PartitionReport:
             downstream += end - start
 
 
-def report_batch(reports: Iterable[PartitionReport], is_cut: bool) -> pa.RecordBatch:
-    """The reports of one task as one Arrow batch; `is_cut` says that the task ended before its rows did."""
-    found = list(reports)
-    rows = [report_row(report, is_complete=not (is_cut and report is found[-1]), is_cut=is_cut) for report in found]
+def report_batch(reports: Iterable[PartitionReport]) -> pa.RecordBatch:
+    """The reports of one task as one Arrow batch."""
+    rows = [report_row(report) for report in reports]
     schema = pa.schema(
         [
             ("topic", pa.string()),
@@ -236,15 +235,15 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
     )
 
 
-def report_row(report: PartitionReport, *, is_complete: bool, is_cut: bool) -> dict[str, Any]:
+def report_row(report: PartitionReport) -> dict[str, Any]:
     """A report as `read_report` takes it."""
     return {
         "topic": report.partition.topic,
         "partition": report.partition.partition,
         "intervals": [number for interval in report.intervals for number in interval],
         "next_offset": report.next_offset,
-        "is_complete": is_complete,
-        "is_cut": is_cut,
+        "is_complete": report.is_complete,
+        "is_cut": report.is_cut,
         "hold_offset": report.hold.offset if report.hold else None,
         "hold_reason": report.hold.reason if report.hold else None,
         "is_parking": report.is_parking,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -144,6 +144,32 @@ class Run:
         pairs = list(zip(names, values, strict=True))
         begins = list_begins(self.headers).tolist()
         return [pairs[begin:end] or None for begin, end in itertools.pairwise(begins)]
+
+
+class Rows(Protocol):
+    """Where the rows of a task come from."""
+
+    @property
+    def open(self) -> Set[TopicPartition]:
+        """Partitions of which more may follow, as far as rows were taken."""
+
+    def __iter__(self) -> Generator[Run]:
+        """Runs, in offset order within each partition."""
+
+
+class ArrowRows:
+    """Rows that Spark has read: Arrow batches of `COLUMNS`, one partition behind the other."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self.open: set[TopicPartition] = set()
+        self._batches = batches
+
+    def __iter__(self) -> Generator[Run]:
+        for batch in self._batches:
+            for run in runs_of(batch):
+                self.open = {run.partition}
+                yield run
+        self.open = set()
 
 
 def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:

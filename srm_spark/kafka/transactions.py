@@ -98,7 +98,7 @@ class SlotTransaction:
             self._producer.begin_transaction()
         return self._producer
 
-    def end(self, reports: Sequence[PartitionReport], *, is_cut: bool) -> None:
+    def end(self, reports: Sequence[PartitionReport]) -> None:
         """Commit, with the progress of all reports; where one of them failed, abort and say so in all of them.
 
         Raises KafkaException where it is not known what became of the transaction: the next generation finds out.
@@ -108,7 +108,7 @@ class SlotTransaction:
         producer, seconds = self._producer, self._recording.term.timeout
         failed = next((report.failure for report in reports if report.failure is not None), None)
         if failed is None:
-            failed = self._commit(producer, reports, is_cut)
+            failed = self._commit(producer, reports)
         if failed is None:
             for report in reports:
                 report.slot, report.writer = self.slot, process_id()
@@ -119,7 +119,7 @@ class SlotTransaction:
         for report in reports:
             report.undo(failed)
 
-    def _commit(self, producer: Producer, reports: Sequence[PartitionReport], is_cut: bool) -> str | None:
+    def _commit(self, producer: Producer, reports: Sequence[PartitionReport]) -> str | None:
         refused: list[KafkaError] = []
 
         def acknowledged(error: KafkaError | None, _: Message) -> None:
@@ -128,8 +128,7 @@ class SlotTransaction:
 
         try:
             for report in reports:
-                is_open = is_cut and report is reports[-1]
-                for record in self._progress(report, is_open=is_open):
+                for record in self._progress(report):
                     produce_control(producer, record, acknowledged)
             persist(lambda: producer.commit_transaction(self._recording.term.timeout), self._recording.term.timeout)
         except KafkaException as error:
@@ -140,11 +139,11 @@ class SlotTransaction:
             return f"the transaction could not be committed: {named(failure)}; {hint}"
         return None
 
-    def _progress(self, report: PartitionReport, *, is_open: bool) -> Iterator[ControlRecord]:
+    def _progress(self, report: PartitionReport) -> Iterator[ControlRecord]:
         recording, partition = self._recording, report.partition
         start, end = recording.ranges[partition]
         detail = report.detail(
-            OffsetRange(start, report.reached(start, end, is_open=is_open)),
+            OffsetRange(start, report.reached(start, end)),
             recording.target_ends.get(partition),
             recording.logs[partition],
         )

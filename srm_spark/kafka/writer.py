@@ -12,8 +12,8 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, repeat
@@ -23,12 +23,12 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.kafka.clients import LastError
-from srm_spark.kafka.compiled import Rows, why_not
+from srm_spark.kafka.compiled import RowsInLoop, why_not
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.limits import Route, clamp, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
-from srm_spark.kafka.rows import Run, runs_of
+from srm_spark.kafka.rows import ArrowRows, Rows, Run
 from srm_spark.kafka.transactions import Recording, SlotTransaction
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.provenance import Stamp
@@ -65,16 +65,17 @@ class WriteTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows. `slot` is the number of the task within its batch."""
+        yield self.write_all(ArrowRows(batches), slot)
+
+    def write_all(self, rows: Rows, slot: int) -> pa.RecordBatch:
+        """Write `rows` until they end, or `max_bytes` are written; the report rows."""
         writing = Writing(self, slot)
-        with _no_collection():
-            for batch in batches:
-                for run in runs_of(batch):
-                    writing.write(run)
-                if writing.bytes >= self.max_bytes:
-                    writing.is_cut = True
-                    break
-            reports = writing.finish()
-        yield report_batch(reports, writing.is_cut)
+        with _no_collection(), closing(iter(rows)) as runs:
+            for run in runs:
+                writing.write(run)
+                if writing.bytes >= self.max_bytes and rows.open:
+                    return report_batch(writing.finish(rows.open))
+            return report_batch(writing.finish())
 
 
 @contextmanager
@@ -171,7 +172,6 @@ class Writing:
 
     def __init__(self, task: WriteTask, slot: int) -> None:
         self.bytes = 0
-        self.is_cut = False
         self._task = task
         self._reports: dict[TopicPartition, PartitionReport] = {}
         self._sent: deque[tuple[PartitionReport, Sent, _Acks]] = deque()
@@ -212,18 +212,21 @@ class Writing:
             self._produce(route, run, report)
         report.next_offset = report.hold.offset if report.hold else next_offset
 
-    def finish(self) -> list[PartitionReport]:
-        """Wait for the acknowledgements and turn them into reports."""
+    def finish(self, left: Set[TopicPartition] = frozenset()) -> list[PartitionReport]:
+        """Wait for the acknowledgements and turn them into reports; of the partitions `left` more may follow."""
         self.drain()
         is_failed = any(acks.error is not None for _, _, acks in self._sent)
         for report, sent, acks in self._sent:
             for part, first, last in acks.ends(sent):
                 report.add(part, first, last, acks.at, self._reason(report, acks))
+        reports = list(self._reports.values())
+        for report in reports:
+            report.is_cut, report.is_complete = bool(left), report.partition not in left
         if self._transaction is not None:
-            self._transaction.end(list(self._reports.values()), is_cut=self.is_cut)
-            return list(self._reports.values())
-        self.discard_broken(is_failed)
-        return list(self._reports.values())
+            self._transaction.end(reports)
+        else:
+            self.discard_broken(is_failed)
+        return reports
 
     @property
     def reports(self) -> Mapping[TopicPartition, PartitionReport]:
@@ -273,7 +276,7 @@ class Writing:
         if not self._one_by_one(producer, topic, run.head(1), acks, (acks.on_first,)):
             return False
         at = 1
-        with Rows(producer, topic, run) as rows:
+        with RowsInLoop(producer, topic, run) as rows:
             while at < last:
                 at, error = rows.produce(at, last)
                 if error is not None and error.code() == KafkaError._QUEUE_FULL:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from srm_spark.errors import SessionEnded, TargetWriteFailed
 from srm_spark.spark.session import is_alive
@@ -33,16 +33,23 @@ class FirstAttempt:
         return self.task(batches, 0 if context is None else context.partitionId())
 
 
+def bare_tasks(session: SparkSession, count: int) -> DataFrame:
+    """A row for each of `count` tasks, for those that find their work by themselves."""
+    rows: DataFrame = session.range(0, count, 1, count)
+    return rows
+
+
 def run(
-    frame: DataFrame, task: ArrowTask, schema: str, tasks: int, arrow_bounds: tuple[int, int]
+    frame: DataFrame, task: ArrowTask, schema: str, tasks: int, arrow_bounds: tuple[int, int] | None = None
 ) -> list[dict[str, Any]]:
     """Run `task` over the rows in at most `tasks` Spark tasks, each source partition whole in one of them.
 
     `arrow_bounds` are the most records and bytes of one Arrow batch. Raises SessionEnded where rows may be missing.
     """
-    records, size = arrow_bounds
-    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
-    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
+    if arrow_bounds is not None:
+        records, size = arrow_bounds
+        frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
+        frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
     reports = frame.coalesce(tasks).mapInArrow(FirstAttempt(task), schema)
     found = [row.asDict() for row in reports.collect()]
     if not is_alive(frame.sparkSession):

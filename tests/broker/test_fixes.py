@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.test_exactly_once import await_committed
-from tests.broker.test_holds import ANY_TIME, HOUR, NANOSECONDS
+from tests.broker.test_holds import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS
 from tests.broker.test_offset_map import assert_map_is_exact, read_map
 from tests.kafka_io import Record, numbered
 
@@ -51,9 +52,10 @@ def _assert_fixed(pair: Pair, written: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["disabled", "enabled"], ids=["default", "exactly-once"])
-def test_timestamps_are_moved_inside_the_limits(pair: Pair, mode: str) -> None:
+@pytest.mark.parametrize("reading", [{}, BY_SPARK], ids=["", "read by Spark"])
+def test_timestamps_are_moved_inside_the_limits(pair: Pair, mode: str, reading: Mapping[str, str]) -> None:
     written = _prepare(pair)
-    driver = pair.replicate({**FIX, f"{pair.target_alias}.exactly.once.source.support": mode})
+    driver = pair.replicate({**FIX, **reading, f"{pair.target_alias}.exactly.once.source.support": mode})
     await_lag_zero(driver)
     await_committed(pair, len(written))
     _assert_fixed(pair, written)
@@ -76,7 +78,7 @@ def test_fixed_records_of_a_batch_that_died_are_not_copied_again(pair: Pair, mon
     for _ in range(2):  # behind records of a stream, and behind those that Spark cannot read
         _die_before_recording(pair, monkeypatch)
     assert pair.target.count(pair.remote()) >= 6
-    driver = pair.replicate(FIX)
+    driver = pair.replicate({**FIX, **BY_SPARK})
     await_lag_zero(driver)
     _assert_fixed(pair, written)
 
@@ -87,6 +89,6 @@ def _die_before_recording(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patch:
         patch.setattr("srm_spark.flow.replicate.MapWriter", dies)
-        driver = pair.replicate(FIX)
+        driver = pair.replicate({**FIX, **BY_SPARK})
         await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the batch has died")
         driver.stop()

@@ -11,6 +11,8 @@ from tests.kafka_io import Record, records
 HOUR = 3_600_000
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 NANOSECONDS = 1_700_000_000_000_000_000
+BY_SPARK = {"compiled.loop.enabled": "false"}
+"""Records are read by Spark's own source."""
 
 
 def test_a_refused_record_holds_its_partition_at_its_offset_until_the_limit_is_raised(pair: Pair) -> None:
@@ -62,6 +64,14 @@ def test_a_refused_record_holds_its_partition_at_its_offset_until_the_limit_is_r
         assert_copied(pair.source, pair.topic(name), pair.target, pair.remote(name))
 
 
+def test_a_timestamp_that_spark_could_not_read_is_copied(pair: Pair) -> None:
+    pair.source.create(pair.topic(), 1, ANY_TIME)
+    pair.target.create(pair.remote(), 1, ANY_TIME)
+    pair.source.write(pair.topic(), [Record(b"k", b"0"), Record(b"k", b"!", timestamp=NANOSECONDS), Record(b"k", b"1")])
+    pair.replicate()
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+
+
 def test_a_timestamp_that_spark_cannot_read_holds_its_partition_only(pair: Pair) -> None:
     """Nanoseconds taken for milliseconds; it ends when the source no longer has the record."""
     pair.source.create(pair.topic(), 2, ANY_TIME)
@@ -69,7 +79,7 @@ def test_a_timestamp_that_spark_cannot_read_holds_its_partition_only(pair: Pair)
     before = [Record(b"k", b"0"), Record(b"k", b"1")]
     pair.source.write(pair.topic(), [*before, Record(b"k", b"!", timestamp=NANOSECONDS), Record(b"k", b"behind")])
     pair.source.write(pair.topic(), [Record(b"k", b"beside", 1)])
-    driver = pair.replicate()
+    driver = pair.replicate(BY_SPARK)
     reason = await_held(driver, [f"{pair.topic()}-0"])[f"{pair.topic()}-0"]
     assert reason.startswith("held at offset 2: its timestamp is ")
     await_count(pair.target, pair.remote(), 3)

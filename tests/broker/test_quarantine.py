@@ -19,7 +19,7 @@ from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero, write_config
 from tests.broker.quarantine_reader import read_quarantine
 from tests.broker.test_exactly_once import await_committed
-from tests.broker.test_holds import ANY_TIME, HOUR, NANOSECONDS
+from tests.broker.test_holds import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS
 from tests.broker.test_offset_map import assert_map_is_exact, read_map
 from tests.kafka_io import Record, numbered, records
 
@@ -123,7 +123,7 @@ def test_what_spark_cannot_read_is_parked(pair: Pair) -> None:
     fine = numbered(4)
     pair.source.write(pair.topic(), [*fine[:2], unreadable, unreadable, fine[2], unreadable, fine[3]])
     pair.source.write(pair.topic(), [Record(b"k", b"beside", 1)])
-    driver = pair.replicate(PARK)
+    driver = pair.replicate({**PARK, **BY_SPARK})
     _await_parked(driver, {pair.topic()})
     await_lag_zero(driver)
     reason = driver.status()[0].parked[pair.topic()]

@@ -106,7 +106,7 @@ def test_what_the_client_refuses_fails_the_partition_and_nothing_behind_it_is_wr
     report = write(task, rows, piece=100)[0]
     assert report.failure is not None
     assert "MSG_SIZE_TOO_LARGE" in report.failure
-    assert report.reached(0, 100, is_open=False) == 0
+    assert report.reached(0, 100) == 0
     assert kafka.count(topic) == 40
 
 

@@ -91,19 +91,13 @@ def test_reports_survive_the_way_through_spark() -> None:
         zero_timestamps=1, latency_ms=-3,
     )  # fmt: skip
     bare = PartitionReport(TopicPartition("ü", 7), next_offset=3)
-    batch = report_batch([full, bare], is_cut=False)
+    batch = report_batch([full, bare])
     assert [read_report(row) for row in batch.to_pylist()] == [full, bare]
     assert batch.schema.names == [column.split()[0] for column in REPORT_SCHEMA.split(", ")]
 
 
-def test_only_the_last_report_of_a_cut_task_is_incomplete() -> None:
-    rows = report_batch([PartitionReport(T0), PartitionReport(TopicPartition("t", 1))], is_cut=True).to_pylist()
-    assert [read_report(row).is_complete for row in rows] == [True, False]
-    assert all(read_report(row).is_cut for row in rows)
-
-
 def test_no_report_is_an_empty_batch() -> None:
-    assert report_batch([], is_cut=False).num_rows == 0
+    assert report_batch([]).num_rows == 0
 
 
 def test_intervals_of_many_gaps_are_plain_numbers() -> None:

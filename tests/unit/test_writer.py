@@ -11,6 +11,7 @@ from srm_spark.kafka import writer
 from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import delivery_timeout, record_options
 from srm_spark.kafka.reports import PartitionReport, read_report
+from srm_spark.kafka.rows import ArrowRows
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from tests.unit.arrow_rows import Row, arrow_batch
@@ -64,6 +65,13 @@ def test_a_record_to_be_parked_says_so() -> None:
         Hold(3, "the record has no key and the target topic is compacted"),
         True,
     )
+
+
+def test_a_task_that_ends_early_says_of_which_partition_more_may_follow() -> None:
+    route = Route("A.t", Limits(needs_key=True))
+    rows = ArrowRows(iter([arrow_batch([keyless(0, 3)]), arrow_batch([keyless(1, 4)])]))
+    (row,) = WriteTask({}, {"t": route}, frozenset(), 0, 1.0).write_all(rows, 0).to_pylist()
+    assert (row["partition"], row["is_complete"], row["is_cut"]) == (0, False, True)
 
 
 def test_a_task_does_not_show_its_options() -> None:

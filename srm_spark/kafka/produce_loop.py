@@ -5,6 +5,7 @@ The machine code is kept beside this file from one process to the next, where th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -81,11 +82,16 @@ def _loop(  # noqa: PLR0917 - compiled code is called by position
     return end, 0
 
 
-def _compile() -> Any:
-    try:
-        return njit(_SIGNATURE, nogil=True, cache=True)(_loop)
-    except RuntimeError:  # there is no folder to keep it in
-        return njit(_SIGNATURE, nogil=True)(_loop)
+def compiled(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Machine code that runs without the interpreter's lock, kept on disk where there is a folder to keep it in."""
+
+    def compile_(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(signature, nogil=True, cache=True)(function)
+        except RuntimeError:  # there is no folder to keep it in
+            return njit(signature, nogil=True)(function)
+
+    return compile_
 
 
-produce_rows = _compile()
+produce_rows = compiled(_SIGNATURE)(_loop)

@@ -1,0 +1,83 @@
+"""How the records of a pass come to the tasks that write them.
+
+Directly, where compiled loops are there: each task fetches its share of the ranges by itself (`kafka.fetch`). Else by
+Spark's source, as rows: through the JVM and Arrow, which costs most of what a small record costs. The real-time lane
+and what it copies in micro-batches is read by Spark's source in any case.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from srm_spark.config.render import spark_kafka_options
+from srm_spark.config.settings import FlowSettings
+from srm_spark.flow.passes import RecordSizes
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.compiled import why_not
+from srm_spark.kafka.fetch import Fetch, FetchTask, fetch_options
+from srm_spark.kafka.reports import REPORT_SCHEMA, PartitionReport, read_report
+from srm_spark.kafka.writer import WriteTask
+from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.spark import DataFrame, SparkSession
+from srm_spark.spark.source import bounded
+from srm_spark.spark.write import bare_tasks, run
+
+Ranges = Mapping[TopicPartition, OffsetRange]
+
+
+def is_direct(settings: FlowSettings) -> bool:
+    """Whether the tasks of this flow fetch records by themselves."""
+    return settings.batch.in_loop and not settings.is_realtime and why_not() is None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How one generation reads."""
+
+    settings: FlowSettings
+    tasks: int
+    """Most Spark tasks of a pass."""
+    sizes: RecordSizes
+    """What records weigh."""
+
+    def write(
+        self, session: SparkSession, write: WriteTask, ranges: Ranges, rows: DataFrame | None, pass_bytes: int
+    ) -> list[PartitionReport]:
+        """Read `ranges`, or take their `rows`, and write them: what the tasks say of it."""
+        if rows is None and is_direct(self.settings):
+            return self._directly(session, write, ranges)
+        return self._as_rows(self._by_spark(session, ranges) if rows is None else rows, write, ranges, pass_bytes)
+
+    def _directly(self, session: SparkSession, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
+        settings = self.settings
+        rendered = options(settings.source, settings.consumer, f"{settings.flow}|consumer")
+        fetch = Fetch(fetch_options(rendered), settings.flow.source, settings.admin_timeout_seconds)
+        shares = even_shares(ranges, {p: self.sizes.weigh({p: found}) for p, found in ranges.items()}, self.tasks)
+        task = FetchTask(fetch, write, shares)
+        return [read_report(row) for row in run(bare_tasks(session, len(shares)), task, REPORT_SCHEMA, len(shares))]
+
+    def _by_spark(self, session: SparkSession, ranges: Ranges) -> DataFrame:
+        settings = self.settings
+        rendered = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
+        return bounded(session, rendered, ranges)
+
+    def _as_rows(self, rows: DataFrame, write: WriteTask, ranges: Ranges, pass_bytes: int) -> list[PartitionReport]:
+        batch, topics = self.settings.batch, {partition.topic for partition in ranges}
+        bounds = self.sizes.arrow_bounds(topics, batch.arrow_max_records, min(batch.arrow_max_bytes, pass_bytes))
+        return [read_report(row) for row in run(rows, write, REPORT_SCHEMA, min(self.tasks, len(ranges)), bounds)]
+
+
+def even_shares(
+    ranges: Ranges, weights: Mapping[TopicPartition, float], tasks: int
+) -> Sequence[Mapping[TopicPartition, OffsetRange]]:
+    """The ranges in at most `tasks` shares of about the same weight, the heaviest first to the lightest share."""
+    shares: list[dict[TopicPartition, OffsetRange]] = [{} for _ in range(min(tasks, len(ranges)))]
+    loads = [(0.0, number) for number in range(len(shares))]
+    for partition in sorted(ranges, key=lambda p: (-weights[p], p)):
+        load, number = heapq.heappop(loads)
+        shares[number][partition] = ranges[partition]
+        # Each range costs something by itself; without that, ranges of no known weight would all go to one task.
+        heapq.heappush(loads, (load + max(1.0, weights[partition]), number))
+    return shares

@@ -1,0 +1,238 @@
+"""Reads ranges of source partitions inside an executor, by librdkafka, and writes them: no record passes through a JVM.
+
+Which ranges, Spark's Kafka source has decided: they come with the task. Consumers are kept from task to task.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from srm_spark.errors import SourceUnavailable
+from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
+from srm_spark.kafka.compiled import why_not
+from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
+from srm_spark.kafka.fetched import Consumed, Event, Fetched
+from srm_spark.kafka.producers import options_key
+from srm_spark.kafka.rows import Run
+from srm_spark.kafka.writer import WriteTask
+from srm_spark.model import OffsetRange, TopicPartition
+
+_WAIT_SECONDS = 0.2
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_MORE_SECONDS = 0.5
+"""How long topics that may not be read are gathered: each of them would end a generation of its own."""
+_ASK_SECONDS = 5.0
+
+
+def fetch_options(rendered: Mapping[str, str | int | float | bool]) -> ClientOptions:
+    """Options of the consumer of ranges: what the user set, over defaults that were measured.
+
+    Fixed is what the promises rest on: what is read is what the flow's isolation level lets it read, from the first
+    offset that is still there, and the end of a partition is told.
+    """
+    return {
+        "isolation.level": "read_uncommitted",  # as Java's consumers, and so Spark's
+        "check.crcs": True,
+        **rendered,
+        "group.id": "srm-ranges",  # librdkafka insists on one; it is never joined
+        # A fetch that waits for more than there is would keep the next range waiting behind it.
+        "fetch.wait.max.ms": 1,
+        # What is fetched ahead of a range's end is fetched again: little ahead, and asked for as soon as there is room.
+        "queued.max.messages.kbytes": 8192,
+        "fetch.queue.backoff.ms": 1,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "allow.auto.create.topics": False,
+        # So long a topic that a broker does not know is taken for a new one; the driver has seen it already.
+        "topic.metadata.propagation.max.ms": 5000,
+    }
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """How a source is read; shipped to the executors, so it holds plain values only."""
+
+    options: ClientOptions = field(repr=False)
+    cluster: str
+    """Alias of the source."""
+    timeout: float
+    """Seconds without a record after which the task gives up."""
+    in_loop: bool = True
+    """Whether compiled loops take the records over, where they can."""
+
+
+@dataclass(frozen=True)
+class FetchTask:
+    """What every task of one pass does: read its share of the ranges and write it."""
+
+    fetch: Fetch
+    write: WriteTask
+    shares: Sequence[Mapping[TopicPartition, OffsetRange]]
+    """By the number of the task."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
+        """Yields one batch of report rows; what comes from Spark says nothing. Raises SourceUnavailable."""
+        for _ in batches:
+            pass
+        yield self.write.write_all(RangeReader(self.fetch, self.shares[slot]), slot)
+
+
+class RangeReader:
+    """The records of some ranges as runs, in offset order within each partition."""
+
+    def __init__(self, fetch: Fetch, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        self.open = {partition for partition, (start, end) in ranges.items() if start < end}
+        """Partitions that are not read to the end of their range yet."""
+        self._fetch = fetch
+        self._ranges = ranges
+
+    def __iter__(self) -> Generator[Run]:
+        """Raises SourceUnavailable where the source refuses, or gives nothing for too long."""
+        if not self.open:
+            return
+        source = _take_kept(self._fetch)
+        try:
+            yield from self._runs(source)
+        except GeneratorExit:  # enough was read
+            _keep(self._fetch, source)
+            raise
+        except BaseException:
+            source.discard()
+            raise
+        _keep(self._fetch, source)
+
+    def _runs(self, source: _Source) -> Generator[Run]:
+        source.last_error.error = None  # what an earlier task met is over
+        source.fetched.assign({partition: self._ranges[partition].start for partition in sorted(self.open)})
+        silent_since = time.monotonic()
+        while self.open:
+            before = frozenset(self.open)
+            is_moving = False
+            for piece in source.fetched.take(_WAIT_SECONDS):
+                if isinstance(piece, Event):
+                    self._take_in(piece, source)
+                elif (run := self._within(piece)).count:
+                    is_moving = True
+                    yield run
+            if over := before - self.open:
+                source.consumer.pause([KafkaTopicPartition(*partition) for partition in over])
+            if is_moving or over:
+                silent_since = time.monotonic()
+            elif source.is_gone or time.monotonic() - silent_since > self._fetch.timeout:
+                raise SourceUnavailable(self._silence(source, time.monotonic() - silent_since))
+
+    def _within(self, run: Run) -> Run:
+        """The part of a run that belongs to its range; behind the range the partition is done."""
+        if run.partition not in self.open:
+            return run.head(0)
+        start, end = np.searchsorted(run.offsets, self._ranges[run.partition]).tolist()
+        if run.offsets[-1] >= self._ranges[run.partition].end - 1:
+            self.open.discard(run.partition)
+        return run if end - start == run.count else run.slice(start, end)
+
+    def _take_in(self, event: Event, source: _Source) -> None:
+        """What a consumer says beside records. An end before the range's is none: the leader may lag behind."""
+        partition, error = event.partition, event.error
+        if error.code() == KafkaError._PARTITION_EOF:
+            if partition in self.open and event.offset >= self._ranges[partition].end:
+                self.open.discard(partition)
+        elif is_denied(error) and partition.topic:
+            topics = ", ".join(sorted({partition.topic, *source.denied()}))
+            hint = remedy(error, f"READ on topics {topics}", "")
+            raise SourceUnavailable(
+                f"cluster {self._fetch.cluster}: Not authorized to access topics: [{topics}]; {hint}"
+            )
+        elif not is_passing(error) and partition in self.open:
+            raise SourceUnavailable(
+                f"cluster {self._fetch.cluster}: cannot read {partition}: {named(error)}; the next start tries again"
+            )
+
+    def _silence(self, source: _Source, seconds: float) -> str:
+        partition = min(self.open)
+        asked = KafkaTopicPartition(*partition)
+        offset = max(source.consumer.position([asked])[0].offset, self._ranges[partition].start)
+        seen = str(source.last_error)
+        with suppress(KafkaException):
+            low, high = source.consumer.get_watermark_offsets(asked, timeout=_ASK_SECONDS)
+            seen = f"{seen}; the partition holds offsets {low} to {high}"
+        return (
+            f"cluster {self._fetch.cluster}: {partition} gave nothing for {seconds:.0f} s at offset {offset} "
+            f"of {self._ranges[partition].end}; last seen: {seen}"
+        )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A consumer and what it fetches."""
+
+    consumer: Consumer
+    last_error: LastError
+    fetched: Fetched | Consumed
+
+    @classmethod
+    def of(cls, options: ClientOptions, *, is_compiled: bool) -> _Source:
+        last_error = LastError()
+        consumer = Consumer({**options, "error_cb": last_error}, logger=QUIET)
+        return cls(consumer, last_error, Fetched(consumer, last_error) if is_compiled else Consumed(consumer))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether a topic or partition was said not to exist since the task began."""
+        newest = self.last_error.newest
+        return newest is not None and newest.code() in _GONE
+
+    def denied(self) -> set[str]:
+        """Further topics that may not be read."""
+        found: set[str] = set()
+        deadline = time.monotonic() + _MORE_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            pieces = self.fetched.take(left)
+            found |= {piece.partition.topic for piece in pieces if isinstance(piece, Event) and is_denied(piece.error)}
+        return found
+
+    def rest(self) -> None:
+        """Fetch nothing until it is used again."""
+        self.consumer.resume(self.consumer.assignment())  # or the next task's would be paused
+        self.consumer.unassign()
+
+    def discard(self) -> None:
+        """Not in the way of the error: closing waits for brokers that may be gone."""
+        threading.Thread(target=self.fetched.close, daemon=True).start()
+
+
+_lock = threading.Lock()
+_idle: dict[tuple[tuple[tuple[str, str], ...], bool], list[_Source]] = {}
+"""What no task of this process uses now, by options, and whether it is compiled."""
+
+
+def _take_kept(fetch: Fetch) -> _Source:
+    with _lock:
+        idle = _idle.get(_key(fetch))
+        if idle:
+            return idle.pop()
+    return _Source.of(fetch.options, is_compiled=_is_compiled(fetch))
+
+
+def _keep(fetch: Fetch, source: _Source) -> None:
+    source.rest()
+    with _lock:
+        _idle.setdefault(_key(fetch), []).append(source)
+
+
+def _key(fetch: Fetch) -> tuple[tuple[tuple[str, str], ...], bool]:
+    return options_key(fetch.options), _is_compiled(fetch)
+
+
+def _is_compiled(fetch: Fetch) -> bool:
+    return fetch.in_loop and why_not() is None

@@ -1,0 +1,149 @@
+"""Ranges of a source, read without Spark: both ways to take over what librdkafka fetched give the same rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from srm_spark.errors import SourceUnavailable
+from srm_spark.kafka.fetch import Fetch, FetchTask, RangeReader, fetch_options
+from srm_spark.kafka.limits import Limits, Route
+from srm_spark.kafka.producers import record_options
+from srm_spark.kafka.reports import PartitionReport, read_report
+from srm_spark.kafka.writer import WriteTask
+from srm_spark.model import Interval, OffsetRange, TopicPartition
+from srm_spark.testing import KafkaCluster
+from tests.kafka_io import Kafka, Record, numbered, produce, records
+
+WAYS = pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
+FIELDS = (None, b"", b"x", b"some bytes", bytes(range(256)), b"y" * 5000)
+HEADERS: tuple[tuple[tuple[str, bytes | None], ...], ...] = (
+    (),
+    (("h", b"1"),),
+    (("h", None), ("", b""), ("h", b"z" * 300), ("ü", b"\0")),
+)
+NANOSECONDS = 1_700_000_000_123_456_789
+TIMESTAMPS = (1, 1_700_000_000_123, NANOSECONDS)
+
+
+def fetch_of(cluster: KafkaCluster, *, in_loop: bool, timeout: float = 30.0, isolation: str = "") -> Fetch:
+    options = {"bootstrap.servers": cluster.bootstrap_servers}
+    if isolation:
+        options["isolation.level"] = isolation
+    return Fetch(fetch_options(options), "a", timeout, in_loop)
+
+
+def random_records(seed: int, count: int, *, headers: bool) -> list[Record]:
+    chance = random.Random(seed)
+    return [
+        Record(
+            chance.choice(FIELDS),
+            chance.choice(FIELDS),
+            chance.randrange(3),
+            chance.choice(TIMESTAMPS),
+            chance.choice(HEADERS) if headers else (),
+        )
+        for _ in range(count)
+    ]
+
+
+def read(fetch: Fetch, topic: str, ranges: Mapping[int, tuple[int, int]]) -> dict[int, list[tuple[int, Record]]]:
+    """Partition → offsets and records, as the rows of the runs have them."""
+    found: dict[int, list[tuple[int, Record]]] = {number: [] for number in ranges}
+    reader = RangeReader(fetch, {TopicPartition(topic, n): OffsetRange(*offsets) for n, offsets in ranges.items()})
+    for run in reader:
+        number = run.partition.partition
+        rows = zip(run.offsets.tolist(), run.records(), strict=True)
+        for offset, (key, value, timestamp, headers) in rows:
+            pairs = tuple((name, content if content is None else bytes(content)) for name, content in headers or ())  # type: ignore[arg-type]
+            found[number].append((offset, Record(key, value, number, timestamp, pairs)))
+    assert not reader.open
+    return found
+
+
+@WAYS
+@pytest.mark.parametrize("headers", [False, True], ids=["", "headers"])
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_every_record_of_a_range_is_read_as_it_is(
+    primary: KafkaCluster, unique: str, in_loop: bool, headers: bool, codec: str
+) -> None:
+    kafka, topic = Kafka(primary), f"t{unique}"
+    kafka.create(topic, 3, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    written = random_records(7, 3000, headers=headers)
+    kafka.write(topic, written, compression_type=codec)
+    expected = {number: list(enumerate(r for r in written if r.partition == number)) for number in range(3)}
+    ends = {number: len(found) for number, found in expected.items()}
+    fetch = fetch_of(primary, in_loop=in_loop)
+    assert read(fetch, topic, {number: (0, end) for number, end in ends.items()}) == expected
+    part = {number: (5 + number, end - 3) for number, end in ends.items()}
+    assert read(fetch, topic, part) == {number: expected[number][start:end] for number, (start, end) in part.items()}
+    assert read(fetch, topic, {1: (4, 4), 2: (0, 1)}) == {1: [], 2: expected[2][:1]}
+
+
+@WAYS
+def test_a_range_ends_where_no_record_is_any_more(primary: KafkaCluster, unique: str, in_loop: bool) -> None:
+    """Aborted records and markers stand at its end, and a part of its start was deleted."""
+    kafka, topic = Kafka(primary), f"t{unique}"
+    kafka.create(topic)
+    kafka.write(topic, numbered(10))
+    producer = kafka.producer(transactional_id=unique)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    produce(producer, topic, numbered(5, prefix="gone"))
+    assert producer.flush(30) == 0
+    producer.abort_transaction(30)
+    kafka.delete_records(topic, 0, 4)
+    end = kafka.ends(topic)[0]
+    fetch = fetch_of(primary, in_loop=in_loop, isolation="read_committed")
+    found = read(fetch, topic, {0: (0, end)})
+    assert [offset for offset, _ in found[0]] == list(range(4, 10))
+    assert read(fetch, topic, {0: (10, end)}) == {0: []}
+    assert [offset for offset, _ in read(fetch_of(primary, in_loop=in_loop), topic, {0: (8, end)})[0]] == [
+        *range(8, 15)
+    ]
+
+
+@WAYS
+def test_a_range_that_the_source_does_not_hold_is_an_error_and_no_gap(
+    primary: KafkaCluster, unique: str, in_loop: bool
+) -> None:
+    kafka, topic = Kafka(primary), f"t{unique}"
+    kafka.create(topic)
+    kafka.write(topic, numbered(10))
+    with pytest.raises(SourceUnavailable, match=rf"a: {topic}-0 gave nothing for 1 s at offset 10 of 20; .*0 to 10"):
+        read(fetch_of(primary, in_loop=in_loop, timeout=1.0), topic, {0: (0, 20)})
+    with pytest.raises(SourceUnavailable, match=rf"missing{unique}-0 gave nothing .*topic does not exist"):
+        read(fetch_of(primary, in_loop=in_loop), f"missing{unique}", {0: (0, 20)})
+
+
+@WAYS
+def test_a_task_writes_its_share_and_says_what_it_left(
+    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_loop: bool
+) -> None:
+    source, target, topic = Kafka(primary), Kafka(secondary), f"t{unique}"
+    source.create(topic, 3)
+    target.create(topic, 3)
+    source.write(topic, numbered(30_000, 3))
+    ranges = {TopicPartition(topic, number): OffsetRange(0, 10_000) for number in range(3)}
+    options = record_options({"bootstrap.servers": secondary.bootstrap_servers}, timeout=30.0)
+    routes = {topic: Route(topic, Limits())}
+
+    def run(max_bytes: int, share: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, PartitionReport]:
+        write = WriteTask(options, routes, frozenset(), max_bytes, timeout=30.0, in_loop=in_loop)
+        task = FetchTask(fetch_of(primary, in_loop=in_loop), write, [{}, share])
+        (found,) = task(iter(()), 1)
+        return {report.partition: report for report in map(read_report, found.to_pylist())}
+
+    first = run(1, ranges)
+    assert all(report.is_cut for report in first.values())
+    reached = {p: first[p].reached(0, 10_000) if p in first else 0 for p in ranges}
+    left = {p: OffsetRange(start, 10_000) for p, start in reached.items() if start < 10_000}
+    assert left
+    second = run(10**9, left)
+    assert second.keys() == left.keys()
+    assert all(report.is_complete and not report.is_cut for report in second.values())
+    partition, (start, _) = next(iter(left.items()))
+    assert second[partition].intervals == [Interval(start, start, 10_000 - start)]
+    assert records(target.read(topic)) == records(source.read(topic))

@@ -1,0 +1,57 @@
+"""How a pass is divided among the tasks that fetch its records by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from srm_spark.config import load_settings
+from srm_spark.flow import reading
+from srm_spark.flow.reading import even_shares, is_direct
+from srm_spark.kafka.fetch import fetch_options
+from srm_spark.model import OffsetRange, TopicPartition
+
+
+def ranges_of(counts: list[int]) -> dict[TopicPartition, OffsetRange]:
+    return {TopicPartition("t", number): OffsetRange(10, 10 + count) for number, count in enumerate(counts)}
+
+
+def test_shares_weigh_about_the_same_whatever_the_partitions_are() -> None:
+    ranges = ranges_of([900, 100, 200, 300, 100, 200])
+    weights = {partition: float(end - start) for partition, (start, end) in ranges.items()}
+    shares = even_shares(ranges, weights, 2)
+    assert sorted(sum(weights[p] for p in share) for share in shares) == [900, 900]
+    assert {p: found for share in shares for p, found in share.items()} == ranges
+    assert sum(len(share) for share in shares) == len(ranges)
+
+
+def test_partitions_of_no_known_weight_are_spread() -> None:
+    ranges = ranges_of([5] * 6)
+    assert [len(share) for share in even_shares(ranges, dict.fromkeys(ranges, 0.0), 4)] == [2, 2, 1, 1]
+
+
+def test_there_is_no_share_without_a_partition() -> None:
+    ranges = ranges_of([5])
+    assert even_shares(ranges, dict.fromkeys(ranges, 5.0), 4) == [ranges]
+
+
+def test_records_are_fetched_directly_only_where_that_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "srm.properties"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    (flow,) = load_settings([path]).flows
+    assert is_direct(flow)
+    assert not is_direct(replace(flow, batch=replace(flow.batch, in_loop=False)))
+    assert not is_direct(replace(flow, is_realtime=True))
+    monkeypatch.setattr(reading, "why_not", lambda: "there is no numba")
+    assert not is_direct(flow)
+
+
+def test_what_the_reading_rests_on_cannot_be_set() -> None:
+    wanted: dict[str, str | int | float | bool] = {"enable.partition.eof": False, "auto.offset.reset": "latest"}
+    found = fetch_options({**wanted, "isolation.level": "read_committed", "fetch.message.max.bytes": 7})
+    assert found["enable.partition.eof"] is True
+    assert found["auto.offset.reset"] == "earliest"
+    assert (found["isolation.level"], found["fetch.message.max.bytes"]) == ("read_committed", 7)
+    assert fetch_options({})["isolation.level"] == "read_uncommitted"
