@@ -243,7 +243,19 @@ OWN = (
         Kind.REGEXES,
     ),
     _text("priority.low.topics", "", "Source topics whose records go last under a limit.", _H, Kind.REGEXES),
-    _flag("compiled.loop.enabled", "true", "Records are produced by a compiled loop, where numba is installed."),
+    _flag(
+        "compiled.loop.enabled",
+        "true",
+        "Executors fetch and produce records by compiled loops, where numba is installed; else Spark's own source "
+        "reads them, and each is produced by a call of its own. (The real-time lane is read by Spark's source.)",
+    ),
+    _number(
+        "driver.pass.max.bytes",
+        "1048576",
+        0,
+        "What is new is copied by the driver itself while it is no more than so many bytes and 10,000 records: a Spark "
+        "job would take longer. With 0 the executors copy everything.",
+    ),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
     # 1 GB for all of its tasks.

@@ -257,6 +257,7 @@ def _batch(values: Values) -> BatchSettings:
         arrow_max_records=values.number("arrow.max.records"),
         arrow_max_bytes=values.number("arrow.max.bytes"),
         in_loop=values.flag("compiled.loop.enabled"),
+        driver_max_bytes=values.number("driver.pass.max.bytes"),
         trigger_interval_ms=values.number("trigger.interval.ms"),
         tasks_max=values.optional_number("tasks.max"),
     )

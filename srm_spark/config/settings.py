@@ -93,7 +93,9 @@ class BatchSettings:
     arrow_max_records: int
     arrow_max_bytes: int
     in_loop: bool
-    """Whether a compiled loop may produce the records."""
+    """Whether compiled loops may fetch and produce the records."""
+    driver_max_bytes: int
+    """What is so small is copied without a Spark job."""
     trigger_interval_ms: int
     tasks_max: int | None
     """Most tasks of one batch; None takes the parallelism of the session."""

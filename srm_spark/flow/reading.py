@@ -1,8 +1,9 @@
 """How the records of a pass come to the tasks that write them.
 
-Directly, where compiled loops are there: each task fetches its share of the ranges by itself (`kafka.fetch`). Else by
-Spark's source, as rows: through the JVM and Arrow, which costs most of what a small record costs. The real-time lane
-and what it copies in micro-batches is read by Spark's source in any case.
+Directly, where compiled loops are there: each task fetches its share of the ranges by itself (`kafka.fetch`), and what
+is not worth a Spark job is copied by the batch function. Else by Spark's source, as rows: through the JVM and Arrow,
+which costs most of what a small record costs. The real-time lane, and what its flow copies in micro-batches, is read by
+Spark's source in any case.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.flow.passes import RecordSizes
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import why_not
-from srm_spark.kafka.fetch import Fetch, FetchTask, fetch_options
+from srm_spark.kafka.fetch import Fetch, FetchTask, copy_ranges, fetch_options
 from srm_spark.kafka.reports import REPORT_SCHEMA, PartitionReport, read_report
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.model import OffsetRange, TopicPartition
@@ -24,6 +25,7 @@ from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.source import bounded
 from srm_spark.spark.write import bare_tasks, run
 
+_SMALL_RECORDS = 10_000
 Ranges = Mapping[TopicPartition, OffsetRange]
 
 
@@ -54,9 +56,18 @@ class Reading:
         settings = self.settings
         rendered = options(settings.source, settings.consumer, f"{settings.flow}|consumer")
         fetch = Fetch(fetch_options(rendered), settings.flow.source, settings.admin_timeout_seconds)
+        if self._is_small(ranges):
+            return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
         shares = even_shares(ranges, {p: self.sizes.weigh({p: found}) for p, found in ranges.items()}, self.tasks)
         task = FetchTask(fetch, write, shares)
         return [read_report(row) for row in run(bare_tasks(session, len(shares)), task, REPORT_SCHEMA, len(shares))]
+
+    def _is_small(self, ranges: Ranges) -> bool:
+        """Whether a Spark job would take longer than copying right here, as far as one knows what records weigh."""
+        most = self.settings.batch.driver_max_bytes
+        count = sum(end - start for start, end in ranges.values())
+        is_known = self.sizes.knows({partition.topic for partition in ranges})
+        return is_known and most > 0 and count <= _SMALL_RECORDS and self.sizes.weigh(ranges) <= most
 
     def _by_spark(self, session: SparkSession, ranges: Ranges) -> DataFrame:
         settings = self.settings

@@ -208,7 +208,7 @@ class FlowRun:
     def _assignment(self) -> tuple[Assignment, dict[TopicPartition, Hold]]:
         """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
-        term = begin_term(self._ends, self._claim, tasks)
+        term = begin_term(self._ends, self._claim, tasks + 1)  # the last slot is the driver's own
         self._progress.refresh()
         self._maps.refresh()
         if complete_map(self._ends, self._maps.maps, self._progress.newest, term):

@@ -23,7 +23,7 @@ from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.fetched import Consumed, Event, Fetched
 from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.rows import Run
-from srm_spark.kafka.writer import WriteTask
+from srm_spark.kafka.writer import WriteTask, settle
 from srm_spark.model import OffsetRange, TopicPartition
 
 _WAIT_SECONDS = 0.2
@@ -85,7 +85,15 @@ class FetchTask:
         """Yields one batch of report rows; what comes from Spark says nothing. Raises SourceUnavailable."""
         for _ in batches:
             pass
-        yield self.write.write_all(RangeReader(self.fetch, self.shares[slot]), slot)
+        yield copy_ranges(self.fetch, self.write, self.shares[slot], slot)
+        settle()
+
+
+def copy_ranges(
+    fetch: Fetch, write: WriteTask, ranges: Mapping[TopicPartition, OffsetRange], slot: int
+) -> pa.RecordBatch:
+    """Read `ranges` and write them: report rows. Raises SourceUnavailable."""
+    return write.write_all(RangeReader(fetch, ranges), slot)
 
 
 class RangeReader:

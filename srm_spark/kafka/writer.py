@@ -66,6 +66,7 @@ class WriteTask:
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows. `slot` is the number of the task within its batch."""
         yield self.write_all(ArrowRows(batches), slot)
+        settle()
 
     def write_all(self, rows: Rows, slot: int) -> pa.RecordBatch:
         """Write `rows` until they end, or `max_bytes` are written; the report rows."""
@@ -88,12 +89,11 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-        _settle()
 
 
 @cache
-def _settle() -> None:
-    """Take what a process holds after its first task out of every later search for cycles.
+def settle() -> None:
+    """Take what a worker process holds after its first task out of every later search for cycles.
 
     pyspark's worker collects all garbage behind each task, before it takes the next one: a tenth of a second among the
     objects of numpy and pyarrow, twice what a task of a few records takes otherwise.

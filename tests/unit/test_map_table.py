@@ -76,7 +76,7 @@ def settings(state: StateSettings) -> FlowSettings:
         target=ClusterSettings("B", "h:2"),
         topics=topics,
         syncs=SyncSettings(True, False, 100, 1),
-        batch=BatchSettings(1, 1, 1, 1, True, 0, None),
+        batch=BatchSettings(1, 1, 1, 1, True, 0, 0, None),
         state=state,
     )
 

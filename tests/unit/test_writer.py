@@ -104,7 +104,7 @@ def test_the_timeout_of_a_write_is_bounded(given: str | None, seconds: float) ->
 
 
 def test_what_a_process_holds_after_its_first_task_is_not_searched_for_cycles_again() -> None:
-    writer._settle.cache_clear()
+    writer.settle.cache_clear()
     gc.unfreeze()
     write([[]])
     frozen = gc.get_freeze_count()
