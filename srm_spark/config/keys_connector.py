@@ -247,7 +247,7 @@ OWN = (
         "compiled.loop.enabled",
         "true",
         "Executors fetch and produce records by compiled loops, where numba is installed; else Spark's own source "
-        "reads them, and each is produced by a call of its own. (The real-time lane is read by Spark's source.)",
+        "reads them, and each is produced by a call of its own.",
     ),
     _number(
         "driver.pass.max.bytes",

@@ -1,4 +1,4 @@
-"""Which lane a generation of a flow takes: micro-batches, or Real-Time Mode where it is wanted, possible and caught up.
+"""Which lane a generation of a flow takes: micro-batches, or real time where that is wanted, possible and caught up.
 
 A micro-batch carries many times as many records as the real-time lane, which is for the newest ones only.
 """
@@ -31,14 +31,14 @@ class Lanes:
         self._is_realtime = False
         self._not_before = 0.0
         self.obstacle: str | None = None
-        """Why the flow runs in micro-batches though Real-Time Mode is wanted; None also where it only catches up."""
+        """Why the flow runs in micro-batches though real time is wanted; None also where it only catches up."""
 
-    def choose(self, partitions: int, lag: int) -> bool:
-        """Whether the next generation, which reads so many partitions, runs in Real-Time Mode."""
+    def choose(self, tasks: int, lag: int) -> bool:
+        """Whether the next generation, which takes so many lasting tasks, runs in real time."""
         self._is_realtime = False
         if self._settings.is_realtime:
-            self._set_obstacle(self._find_obstacle(partitions))
-            self._is_realtime = self.obstacle is None and partitions > 0 and lag <= _CAUGHT_UP and self._may_try
+            self._set_obstacle(self._find_obstacle(tasks))
+            self._is_realtime = self.obstacle is None and tasks > 0 and lag <= _CAUGHT_UP and self._may_try
         if not self._is_realtime:
             self.leave()
         return self._is_realtime
@@ -63,10 +63,10 @@ class Lanes:
     def _may_try(self) -> bool:
         return time.monotonic() >= self._not_before
 
-    def _find_obstacle(self, partitions: int) -> str | None:
+    def _find_obstacle(self, tasks: int) -> str | None:
         reason = why_not(self._session)
         if reason is None:
-            reason = SLOTS.take(str(self._settings.flow), partitions, slots(self._session))
+            reason = SLOTS.take(str(self._settings.flow), tasks, slots(self._session))
         return reason and f"mode=realtime is not possible, micro-batches are used: {reason}"
 
     def _set_obstacle(self, obstacle: str | None) -> None:

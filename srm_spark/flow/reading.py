@@ -2,8 +2,7 @@
 
 Directly, where compiled loops are there: each task fetches its share of the ranges by itself (`kafka.fetch`), and what
 is not worth a Spark job is copied by the batch function. Else by Spark's source, as rows: through the JVM and Arrow,
-which costs most of what a small record costs. The real-time lane, and what its flow copies in micro-batches, is read by
-Spark's source in any case.
+which costs most of what a small record costs.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
@@ -31,7 +31,18 @@ Ranges = Mapping[TopicPartition, OffsetRange]
 
 def is_direct(settings: FlowSettings) -> bool:
     """Whether the tasks of this flow fetch records by themselves."""
-    return settings.batch.in_loop and not settings.is_realtime and why_not() is None
+    return settings.batch.in_loop and why_not() is None
+
+
+def fetch_of(settings: FlowSettings, more: Mapping[str, str | int] = MappingProxyType({})) -> Fetch:
+    """How tasks read the source of a flow; `more` options win."""
+    rendered = options(settings.source, settings.consumer, f"{settings.flow}|consumer")
+    return Fetch(
+        {**fetch_options(rendered), **more},
+        settings.flow.source,
+        settings.admin_timeout_seconds,
+        settings.batch.in_loop,
+    )
 
 
 @dataclass(frozen=True)
@@ -53,9 +64,7 @@ class Reading:
         return self._as_rows(self._by_spark(session, ranges) if rows is None else rows, write, ranges, pass_bytes)
 
     def _directly(self, session: SparkSession, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
-        settings = self.settings
-        rendered = options(settings.source, settings.consumer, f"{settings.flow}|consumer")
-        fetch = Fetch(fetch_options(rendered), settings.flow.source, settings.admin_timeout_seconds)
+        fetch = fetch_of(self.settings)
         if self._is_small(ranges):
             return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
         shares = even_shares(ranges, {p: self.sizes.weigh({p: found}) for p, found in ranges.items()}, self.tasks)

@@ -1,8 +1,8 @@
 """The real-time lane of a flow: Spark's executors write records as they come, and the driver records what they report.
 
 ```
-read      topics of the flow    → rows, one by one                         spark.realtime, spark.source
-write     rows, on executors    → target records                           kafka.realtime
+read      topics of the flow    → records as they come, on executors       kafka.fetch
+write     records               → target records                           kafka.realtime
 report    acknowledgements      → reports topic, ten times a second        kafka.realtime
 check     topics of the source  → the same, under the same leaders         flow.guard
 judge … commit                  → as for a micro-batch, twice a second      flow.replicate
@@ -19,22 +19,21 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
-from srm_spark.config.render import spark_kafka_options
 from srm_spark.errors import FlowError, SourceUnavailable
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.progress import ensure_topic
+from srm_spark.flow.reading import fetch_of
 from srm_spark.flow.replicate import Replication
 from srm_spark.kafka.cluster import TopicSpec
-from srm_spark.kafka.realtime import Chains, LaneReport, LaneTask, ReportReader
+from srm_spark.kafka.realtime import Chains, LaneReport, LaneTask, ReportReader, ReportsPlace, end_tasks
 from srm_spark.kafka.records import first_records
 from srm_spark.kafka.reports import PartitionReport
 from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.spark import SparkSession
-from srm_spark.spark.realtime import REALTIME_SETTINGS, RealtimeQuery
-from srm_spark.spark.session import configure
-from srm_spark.spark.source import endless
+from srm_spark.spark.realtime import LastingJob
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +46,10 @@ _LAST_SECONDS = 20.0
 _BEGIN_SECONDS = 120.0
 """How long tasks may take to begin, with a Python process of each."""
 _KEPT_MS = 3_600_000
+_LIVE = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 65_536}
+"""A fetch waits for the next record, and nobody else waits behind it."""
 _NO_SLOTS = (
-    "flow {flow}: not every partition has got a task in {seconds:g} s: something else in this Spark application takes "
+    "flow {flow}: not every task has begun in {seconds:g} s: something else in this Spark application takes "
     "the task slots; give it more cores, or set {flow}.mode=micro-batch"
 )
 
@@ -60,6 +61,13 @@ def reports_spec(ends: Ends) -> TopicSpec:
     return TopicSpec(settings.reports_topic, 1, settings.progress_replication_factor, configs)
 
 
+def _shares(positions: Mapping[TopicPartition, int], tasks: int) -> list[dict[TopicPartition, int]]:
+    """The partitions of each task, in turn."""
+    ordered = sorted(positions)
+    count = min(tasks, len(ordered))
+    return [{p: positions[p] for p in ordered[number::count]} for number in range(count)]
+
+
 class RealtimeLane:
     """A running query of one generation, and the thread that records what it writes."""
 
@@ -69,11 +77,13 @@ class RealtimeLane:
         """`positions` are where the source partitions are read from; `session` is the flow's own."""
         settings = ends.settings
         ensure_topic(ends.target, reports_spec(ends))
-        place = TopicPartition(settings.reports_topic, 0)
-        generation, start = uuid.uuid4().hex, ends.target.end_offsets([place])[place]
+        reports = TopicPartition(settings.reports_topic, 0)
+        start = ends.target.end_offsets([reports])[reports]
+        self._place = ReportsPlace(settings.reports_topic, uuid.uuid4().hex, start)
         self._ends = ends
         self._replication = replication
-        self._chains = Chains(len(positions))
+        shares = _shares(positions, replication.assignment.tasks)
+        self._chains = Chains(len(shares))
         self._failure: str | None = None
         self._ending: float | None = None
         """When, by the clock of `time.monotonic`, the last reports must have come."""
@@ -81,25 +91,24 @@ class RealtimeLane:
         self._next_look = time.monotonic() + _EMPTY_SECONDS
         self._begin_until = time.monotonic() + _BEGIN_SECONDS
         write = replication.write_task({p: OffsetRange(at, at) for p, at in positions.items()})
-        # Runs of one record are nothing for the compiled loop, and loading it costs each of the tasks a second.
-        write = replace(write, options={**write.options, "linger.ms": 0}, in_loop=False)
-        task = LaneTask(write, settings.reports_topic, generation)
-        configure(session, REALTIME_SETTINGS)
-        options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
-        self._query = RealtimeQuery(endless(session, options, positions), f"srm {settings.flow} records", task)
-        role = f"{settings.flow}|reports"
-        self._reports = ReportReader(settings.target, settings.reports_topic, generation, start, role)
+        write = replace(write, options={**write.options, "linger.ms": 0})
+        task = LaneTask(fetch_of(settings, _LIVE), write, shares, settings.target, self._place)
+        self._job = LastingJob(session, f"srm {settings.flow} records", task, len(shares))
+        self._role = f"{settings.flow}|reports"
+        self._reports = ReportReader(settings.target, self._place, self._place.generation, self._role)
         self._thread = threading.Thread(target=self._follow, name=f"srm {settings.flow} reports", daemon=True)
         self._thread.start()
 
     def failure(self) -> str | None:
         """Why it ended by itself; None while it runs."""
-        return self._failure or self._query.failure()
+        return self._failure or self._job.failure()
 
     def stop(self, timeout: float) -> bool:
         """Stop writing, and record what was written; False where something may lie on the target unrecorded."""
-        self._query.stop()
-        self._ending = time.monotonic() + min(timeout, _LAST_SECONDS)
+        target, until = self._ends.settings.target, min(timeout, _LAST_SECONDS)
+        with suppress(FlowError):  # then they are interrupted
+            self._job.stop(lambda: end_tasks(target, self._place, self._role, until), until)
+        self._ending = time.monotonic() + until
         self._thread.join(timeout)
         return self._failure is None and self._chains.are_over and not self._thread.is_alive()
 

@@ -198,7 +198,7 @@ class FlowRun:
             self._holds.partitions.update(stand_still)
             assignment, blocked = self._assignment()  # positions and map are others now
         lag = self._moving(self._lag()) if self._settings.is_realtime else 0  # nobody else asks for it yet
-        is_realtime = self._lanes.choose(len(assignment.starts.keys() - blocked.keys()), lag)
+        is_realtime = self._lanes.choose(min(assignment.tasks, len(assignment.starts.keys() - blocked.keys())), lag)
         self._generation = Generation(
             self._session, self._ends, assignment, blocked, self._may_go_on, is_realtime=is_realtime
         )

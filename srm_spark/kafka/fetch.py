@@ -56,6 +56,7 @@ def fetch_options(rendered: Mapping[str, str | int | float | bool]) -> ClientOpt
         "allow.auto.create.topics": False,
         # So long a topic that a broker does not know is taken for a new one; the driver has seen it already.
         "topic.metadata.propagation.max.ms": 5000,
+        "log_level": 0,  # where no logger can be set, see `Fetched`
     }
 
 
@@ -120,7 +121,7 @@ class RangeReader:
             raise
         _keep(self._fetch, source)
 
-    def _runs(self, source: _Source) -> Generator[Run]:
+    def _runs(self, source: Source) -> Generator[Run]:
         source.last_error.error = None  # what an earlier task met is over
         source.fetched.assign({partition: self._ranges[partition].start for partition in sorted(self.open)})
         silent_since = time.monotonic()
@@ -149,24 +150,15 @@ class RangeReader:
             self.open.discard(run.partition)
         return run if end - start == run.count else run.slice(start, end)
 
-    def _take_in(self, event: Event, source: _Source) -> None:
+    def _take_in(self, event: Event, source: Source) -> None:
         """What a consumer says beside records. An end before the range's is none: the leader may lag behind."""
-        partition, error = event.partition, event.error
-        if error.code() == KafkaError._PARTITION_EOF:
-            if partition in self.open and event.offset >= self._ranges[partition].end:
-                self.open.discard(partition)
-        elif is_denied(error) and partition.topic:
-            topics = ", ".join(sorted({partition.topic, *source.denied()}))
-            hint = remedy(error, f"READ on topics {topics}", "")
-            raise SourceUnavailable(
-                f"cluster {self._fetch.cluster}: Not authorized to access topics: [{topics}]; {hint}"
-            )
-        elif not is_passing(error) and partition in self.open:
-            raise SourceUnavailable(
-                f"cluster {self._fetch.cluster}: cannot read {partition}: {named(error)}; the next start tries again"
-            )
+        partition = event.partition
+        if event.error.code() != KafkaError._PARTITION_EOF:
+            source.check(event, self._fetch.cluster)
+        elif partition in self.open and event.offset >= self._ranges[partition].end:
+            self.open.discard(partition)
 
-    def _silence(self, source: _Source, seconds: float) -> str:
+    def _silence(self, source: Source, seconds: float) -> str:
         partition = min(self.open)
         asked = KafkaTopicPartition(*partition)
         offset = max(source.consumer.position([asked])[0].offset, self._ranges[partition].start)
@@ -180,8 +172,31 @@ class RangeReader:
         )
 
 
+class Follower:
+    """Records as they come, without an end."""
+
+    def __init__(self, fetch: Fetch, starts: Mapping[TopicPartition, int]) -> None:
+        self._source = Source.of(fetch.options, is_compiled=_is_compiled(fetch))
+        self._cluster = fetch.cluster
+        self._source.fetched.assign(starts)
+
+    def take(self, seconds: float) -> Iterator[Run]:
+        """What has come, once something has; nothing after `seconds`. Raises SourceUnavailable where it refuses."""
+        for piece in self._source.fetched.take(seconds):
+            if isinstance(piece, Run):
+                yield piece
+            elif piece.error.code() != KafkaError._PARTITION_EOF:
+                self._source.check(piece, self._cluster)
+        if self._source.is_gone:
+            raise SourceUnavailable(f"cluster {self._cluster}: {self._source.last_error}")
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._source.discard()
+
+
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """A consumer and what it fetches."""
 
     consumer: Consumer
@@ -189,10 +204,13 @@ class _Source:
     fetched: Fetched | Consumed
 
     @classmethod
-    def of(cls, options: ClientOptions, *, is_compiled: bool) -> _Source:
+    def of(cls, options: ClientOptions, *, is_compiled: bool) -> Source:
         last_error = LastError()
+        if is_compiled:
+            consumer = Consumer(options)
+            return cls(consumer, last_error, Fetched(consumer, last_error))
         consumer = Consumer({**options, "error_cb": last_error}, logger=QUIET)
-        return cls(consumer, last_error, Fetched(consumer, last_error) if is_compiled else Consumed(consumer))
+        return cls(consumer, last_error, Consumed(consumer))
 
     @property
     def is_gone(self) -> bool:
@@ -200,7 +218,18 @@ class _Source:
         newest = self.last_error.newest
         return newest is not None and newest.code() in _GONE
 
-    def denied(self) -> set[str]:
+    def check(self, event: Event, cluster: str) -> None:
+        """Raises SourceUnavailable unless an error passes by itself."""
+        topic, error = event.partition.topic, event.error
+        if is_denied(error) and topic:
+            topics = ", ".join(sorted({topic, *self._denied()}))
+            hint = remedy(error, f"READ on topics {topics}", "")
+            raise SourceUnavailable(f"cluster {cluster}: Not authorized to access topics: [{topics}]; {hint}")
+        if not is_passing(error):
+            what = f"cannot read {event.partition}: {named(error)}"
+            raise SourceUnavailable(f"cluster {cluster}: {what}; the next start tries again")
+
+    def _denied(self) -> set[str]:
         """Further topics that may not be read."""
         found: set[str] = set()
         deadline = time.monotonic() + _MORE_SECONDS
@@ -220,19 +249,19 @@ class _Source:
 
 
 _lock = threading.Lock()
-_idle: dict[tuple[tuple[tuple[str, str], ...], bool], list[_Source]] = {}
+_idle: dict[tuple[tuple[tuple[str, str], ...], bool], list[Source]] = {}
 """What no task of this process uses now, by options, and whether it is compiled."""
 
 
-def _take_kept(fetch: Fetch) -> _Source:
+def _take_kept(fetch: Fetch) -> Source:
     with _lock:
         idle = _idle.get(_key(fetch))
         if idle:
             return idle.pop()
-    return _Source.of(fetch.options, is_compiled=_is_compiled(fetch))
+    return Source.of(fetch.options, is_compiled=_is_compiled(fetch))
 
 
-def _keep(fetch: Fetch, source: _Source) -> None:
+def _keep(fetch: Fetch, source: Source) -> None:
     source.rest()
     with _lock:
         _idle.setdefault(_key(fetch), []).append(source)

@@ -44,19 +44,18 @@ class Event:
 
 
 class Fetched:
-    """A queue of the partitions of one consumer.
+    """The queue of one consumer, which must have neither a callback nor a logger: their calls lie among the records.
 
-    Not the consumer's own: what lies there besides records are calls back into Python, which only `poll` can make.
-    Errors lie among the records, too, so the callback for them becomes one that may be called from anywhere.
+    For errors it gets a callback that may be called from anywhere.
     """
 
     def __init__(self, consumer: Consumer, on_error: Callable[[KafkaError], None]) -> None:
         self._consumer = consumer
-        self._client = client_of(consumer)
         self._library = _library()
+        client = client_of(consumer)
         self._on_error = _ERROR_CALLBACK(lambda _, code, text, __: on_error(KafkaError(code, text.decode())))
-        self._library.rd_kafka_conf_set_error_cb(self._library.rd_kafka_conf(self._client), self._on_error)
-        self._queue = self._library.rd_kafka_queue_new(self._client)
+        self._library.rd_kafka_conf_set_error_cb(self._library.rd_kafka_conf(client), self._on_error)
+        self._queue = self._library.rd_kafka_queue_get_consumer(client)
         self._records = np.zeros(_AT_ONCE, np.int64)
         self._words = np.zeros((_AT_ONCE + 1, _WORDS), np.int64)  # the last row is scratch
         self._timestamps = np.zeros(_AT_ONCE, np.int64)
@@ -70,15 +69,10 @@ class Fetched:
 
     def assign(self, starts: Mapping[TopicPartition, int]) -> None:
         """Fetch these partitions from these offsets on."""
-        for topic, partition in starts:
-            queue = self._library.rd_kafka_queue_get_partition(self._client, topic.encode(), partition)
-            self._library.rd_kafka_queue_forward(queue, self._queue)
-            self._library.rd_kafka_queue_destroy(queue)
         self._consumer.assign([KafkaTopicPartition(*partition, start) for partition, start in starts.items()])
 
     def take(self, seconds: float) -> list[Run | Event]:
         """What is there, once something is; nothing after `seconds`."""
-        self._consumer.poll(0)
         places = self._records, self._words, self._timestamps, self._headers
         count = self._loops.take(self._queue, int(seconds * 1000), *places)
         try:
@@ -177,12 +171,8 @@ def _library() -> ctypes.CDLL:
     library.rd_kafka_conf.argtypes = [ctypes.c_void_p]
     library.rd_kafka_conf_set_error_cb.restype = None
     library.rd_kafka_conf_set_error_cb.argtypes = [ctypes.c_void_p, _ERROR_CALLBACK]
-    library.rd_kafka_queue_new.restype = ctypes.c_void_p
-    library.rd_kafka_queue_new.argtypes = [ctypes.c_void_p]
-    library.rd_kafka_queue_get_partition.restype = ctypes.c_void_p
-    library.rd_kafka_queue_get_partition.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32]
-    library.rd_kafka_queue_forward.restype = None
-    library.rd_kafka_queue_forward.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.rd_kafka_queue_get_consumer.restype = ctypes.c_void_p
+    library.rd_kafka_queue_get_consumer.argtypes = [ctypes.c_void_p]
     library.rd_kafka_queue_destroy.restype = None
     library.rd_kafka_queue_destroy.argtypes = [ctypes.c_void_p]
     library.rd_kafka_topic_name.restype = ctypes.c_char_p

@@ -1,8 +1,9 @@
 """The real-time lane, inside an executor: records are written as they come, and reports go through a topic.
 
-A task here lasts for minutes and ends with no row: what it has written it says some times a second, each time as a
-record of the reports topic. Reports of one task are numbered, and its last one says so: a report that is missing is
-noticed before anything behind it is recorded.
+A task here lasts as long as its generation and ends with no row: it fetches its partitions by itself, and what it has
+written it says some times a second, each time as a record of the reports topic; there it is told to end, too. Reports
+of one task are numbered, and its last one says so: a report that is missing is noticed before anything behind it is
+recorded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -20,16 +22,19 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import TargetUnavailable, TargetWriteFailed
-from srm_spark.kafka.clients import LastError, reader
+from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
+from srm_spark.kafka.fetch import Fetch, Follower
 from srm_spark.kafka.producers import record_producer
 from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport, Sent, read_report, report_row
-from srm_spark.kafka.rows import runs_of
+from srm_spark.kafka.rows import Run
 from srm_spark.kafka.writer import WriteTask, Writing
 from srm_spark.model import TopicPartition
 
 _REPORT_SECONDS = 0.1
 """How long what is acknowledged waits to be reported: it would have to be matched again after a crash."""
+_TAKE_SECONDS = 0.1
+_GLANCE_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -56,23 +61,56 @@ class LaneReport:
 
 
 @dataclass(frozen=True)
+class ReportsPlace:
+    """Where the tasks of one generation report, and are told to end."""
+
+    topic: str
+    """On the target."""
+    generation: str
+    """The key of its reports."""
+    start: int
+    """Where the topic ended before."""
+
+    @property
+    def ending(self) -> str:
+        """The key of the record that ends the tasks."""
+        return f"{self.generation} ends"
+
+
+def end_tasks(cluster: ClusterSettings, place: ReportsPlace, role: str, seconds: float) -> None:
+    """Tell all tasks to end. Raises TargetUnavailable where that cannot be written in so many seconds."""
+    last_error = LastError()
+    producer = control_producer(cluster, {}, role, last_error)
+    producer.produce(place.topic, LaneReport("", 0, None, is_last=True).encode(), place.ending, partition=0)
+    if producer.flush(seconds):
+        raise TargetUnavailable(f"cluster {cluster.alias}: cannot write to {place.topic}; last seen: {last_error}")
+
+
+@dataclass(frozen=True)
 class LaneTask:
     """What every task of one generation does; shipped to the executors, so it holds plain values only."""
 
+    fetch: Fetch
     write: WriteTask
-    topic: str
-    """The reports topic, on the target."""
-    generation: str
-    """The key of its reports."""
+    shares: Sequence[Mapping[TopicPartition, int]]
+    """Partitions and where they are read from, by the number of the task."""
+    target: ClusterSettings
+    place: ReportsPlace
 
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
-        """Write all rows and report them; yields nothing. Raises TargetWriteFailed where the partition stands still."""
+        """Write what comes and report it, until told to end; yields nothing, and what comes from Spark says nothing.
+
+        Raises TargetWriteFailed where a partition stands still, SourceUnavailable where the source refuses.
+        """
+        for _ in batches:
+            pass
         lane = _Lane(self, slot)
-        try:
-            for batch in batches:
-                lane.write(batch)
-        finally:
-            lane.end()
+        with closing(Follower(self.fetch, self.shares[slot])) as follower:
+            try:
+                while not lane.is_over:
+                    lane.write(follower.take(_TAKE_SECONDS))
+            finally:
+                lane.end()
         lane.check()
         yield from ()
 
@@ -119,31 +157,38 @@ class _Lane:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._reports = self._producer()
+        role = str(self.task.write.options.get("client.id", ""))
+        self._told = ReportReader(self.task.target, self.task.place, self.task.place.ending, f"{role}|end")
         self._unsent = self._number = 0
         self._failure: str | None = None
         self._send(None)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Produce the rows of a batch; those without a topic only push others on their way (`spark.realtime`).
+    @property
+    def is_over(self) -> bool:
+        """Whether it was told to end."""
+        return self._over.is_set()
 
-        Raises TargetWriteFailed where reports cannot be written any more: the driver would not learn of it.
+    def write(self, runs: Iterable[Run]) -> None:
+        """Produce what has come.
+
+        Raises TargetWriteFailed where reports cannot be written any more, the driver would not learn of it, and where
+        nothing that comes may be written any more.
         """
-        if self._failure is not None:
-            raise TargetWriteFailed(self._failure)
-        if batch.column(0).null_count:
-            batch = batch.filter(batch.column(0).is_valid())
+        self.check_reports()
         with self._lock:
-            for run in runs_of(batch):
+            for run in runs:
                 found = self._partitions.get(run.partition)
                 if found is None or not found.is_stuck:
                     self._writing.write(run)
+            self._writing.poll()
 
     def end(self) -> None:
         """Wait for the acknowledgements, and report them."""
         self._over.set()
         self._thread.join()
+        self._told.close()
         self._writing.drain()
         self._report()
         self._send(None, is_last=True)
@@ -153,6 +198,11 @@ class _Lane:
         if self._unsent:
             self._failure = self._failure or "reports were not acknowledged in time"
         self._writing.discard_broken(self.is_stuck)
+
+    def check_reports(self) -> None:
+        """Raises where the driver does not learn any more what is written."""
+        if self._failure is not None:
+            raise TargetWriteFailed(self._failure)
 
     @property
     def is_stuck(self) -> bool:
@@ -171,6 +221,8 @@ class _Lane:
                     self._writing.poll()
                     self._report()
                 self._reports.poll(0)
+                if self._told.read(_GLANCE_SECONDS):
+                    self._over.set()
         except Exception as error:  # nothing may be written of which nobody is told
             self._failure = self._failure or f"what was written cannot be reported: {error!r}"
 
@@ -203,16 +255,16 @@ class _Lane:
         self._number += 1
         try:
             self._reports.produce(
-                self.task.topic, value, self.task.generation, partition=0, on_delivery=self._delivered
+                self.task.place.topic, value, self.task.place.generation, partition=0, on_delivery=self._delivered
             )
             self._unsent += 1
         except (KafkaException, BufferError) as error:
-            self._failure = f"a report could not be written to {self.task.topic}: {error}"
+            self._failure = f"a report could not be written to {self.task.place.topic}: {error}"
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         self._unsent -= 1
         if error is not None:
-            self._failure = f"a report could not be written to {self.task.topic}: {named(error)}"
+            self._failure = f"a report could not be written to {self.task.place.topic}: {named(error)}"
 
     def _producer(self) -> Producer:
         """Not the one of the records: what happens to them must be told in any case."""
@@ -221,16 +273,15 @@ class _Lane:
 
 
 class ReportReader:
-    """Follows the reports of one generation, from the moment at which it is made."""
+    """Follows the records of one key, the reports of a generation or what ends it."""
 
-    def __init__(self, cluster: ClusterSettings, topic: str, generation: str, start: int, role: str) -> None:
-        """`start` is the end of the reports topic."""
+    def __init__(self, cluster: ClusterSettings, place: ReportsPlace, key: str, role: str) -> None:
         self._last_error = LastError()
-        self._topic = topic
+        self._topic = place.topic
         self._where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
-        self._generation = generation.encode()
+        self._key = key.encode()
         self._consumer = reader(cluster, {}, role, self._last_error)
-        self._consumer.assign([KafkaTopicPartition(topic, 0, start)])
+        self._consumer.assign([KafkaTopicPartition(place.topic, 0, place.start)])
 
     def read(self, seconds: float) -> list[LaneReport]:
         """What comes within so many seconds. Raises TargetUnavailable where the topic cannot be read."""
@@ -242,7 +293,7 @@ class ReportReader:
                     if not is_passing(error):
                         hint = remedy(error, f"READ on topic {self._topic}", "the next start tries again")
                         raise TargetUnavailable(f"{self._where}: cannot read {self._topic}: {named(error)}; {hint}")
-                elif message.key() == self._generation and (value := message.value()) is not None:
+                elif message.key() == self._key and (value := message.value()) is not None:
                     found.append(LaneReport.decode(value if isinstance(value, bytes) else value.encode()))
         return found
 

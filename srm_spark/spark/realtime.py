@@ -1,57 +1,41 @@
-"""Spark's Real-Time Mode (4.2 and newer): one task per source partition, each of which lasts for minutes.
+"""A Spark job whose tasks last as long as a generation does, and the task slots that such jobs take.
 
-What Spark's documentation does not say (tried with 4.2.0): its way into Python sends a row only when it has seen the
-next one, so a record would wait for the one after it, however long that takes. Behind each record goes an empty row
-that pushes it out and waits in its place.
+Spark's own Real-Time Mode (4.2) keeps tasks as well, one for each source partition. Its way into Python takes a row at
+a time, about a millisecond of CPU each: a thousand records per second kept two cores busy. So tasks fetch for
+themselves.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shutil
-import tempfile
 import threading
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import uuid
+from collections.abc import Callable, Mapping
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
-from srm_spark.spark.query import failure_of
 from srm_spark.spark.session import is_connect, parallelism
-from srm_spark.spark.write import ArrowTask, FirstAttempt
+from srm_spark.spark.write import ArrowTask, FirstAttempt, bare_tasks
 
-_BATCH = "15 minutes"
-"""At its end all tasks stop and new ones start, and records wait for 0.6 s: one in 1500 of them."""
-_OLDEST = (4, 2)
-REALTIME_SETTINGS: Mapping[str, str] = {
-    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # mapInArrow works, and is not on the list
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    # Spark fills this buffer before it sends anything; `spark.buffer.size` is only its default.
-    "spark.sql.execution.pandas.udf.buffer.size": "64",
-}
+_IN_CONNECT = "Spark Connect keeps its slots to itself; run the driver in the Spark application"
 WIDE_SESSION: Mapping[str, str] = {
     "spark.master": "local[64]",
     "spark.default.parallelism": str(os.cpu_count() or 1),
     # When the lane ends, Spark interrupts its tasks and soon kills their Python processes, which have to report first.
     "spark.python.task.killTimeout": "30s",
 }
-"""For an embedded session: a task slot for each of 63 partitions, which mostly wait; micro-batches still take as many
+"""For an embedded session: task slots for the lanes of many flows, which mostly wait; micro-batches still take as many
 tasks as there are cores."""
 
 
 def why_not(session: SparkSession) -> str | None:
-    """Why this session has no Real-Time Mode; None where it has."""
-    if is_connect(session):
-        return "Spark Connect keeps its slots to itself; run the driver in the Spark application"
-    version = tuple(int(part) for part in re.findall(r"\d+", session.version)[:2])
-    return None if version >= _OLDEST else f"Spark is {session.version}, and Real-Time Mode came with 4.2"
+    """Why this session cannot run such a job; None where it can."""
+    return (
+        "Spark Connect keeps its slots to itself; run the driver in the Spark application"
+        if is_connect(session)
+        else None
+    )
 
 
 def slots(session: SparkSession) -> int:
@@ -79,7 +63,7 @@ class Slots:
             if count + others + 1 > there:
                 self._taken.pop(name, None)
                 rest = f", {others} of them taken by other flows" if others else ""
-                return f"{count} partitions need a task slot each and one must be left over, there are {there}{rest}"
+                return f"{count} tasks need a slot each and one must be left over, there are {there}{rest}"
             self._taken[name] = count
             return None
 
@@ -92,25 +76,40 @@ class Slots:
 SLOTS = Slots()
 
 
-class RealtimeQuery:
-    """A running query in Real-Time Mode; its checkpoint is scratch."""
+class LastingJob:
+    """A Spark job whose tasks last; in a thread of its own, for a job keeps whoever runs it waiting."""
 
-    def __init__(self, frame: DataFrame, name: str, task: ArrowTask) -> None:
-        """`task` gets the rows of `frame`, and rows that are null in every column; it writes them itself."""
-        self._checkpoint = Path(tempfile.mkdtemp(prefix="srm-spark-"))
-        frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        pushed = frame.select(F.explode(F.array(F.struct(*frame.columns), F.lit(None))).alias("row")).select("row.*")
-        writer = pushed.mapInArrow(FirstAttempt(task), "nothing string").writeStream.queryName(name).format("noop")
-        writer = writer.outputMode("update").option("checkpointLocation", self._checkpoint.as_uri())
-        trigger: Any = writer.trigger  # pyspark's hints do not know the new one
-        self._query: StreamingQuery = trigger(realTime=_BATCH).start()
+    def __init__(self, session: SparkSession, name: str, task: ArrowTask, tasks: int) -> None:
+        self._session = session
+        self._name = name
+        self._tag = f"srm-{uuid.uuid4().hex}"
+        self._failure: str | None = None
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run, args=(task, tasks), name=name, daemon=True)
+        self._thread.start()
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None while it runs."""
-        return failure_of(self._query)
+        """Why it ended by itself; None while it runs, and once it was told to end."""
+        if self._is_ending or self._thread.is_alive():
+            return None
+        return self._failure or "the tasks ended"
 
-    def stop(self) -> None:
-        """Interrupt the tasks; they still report what they have written."""
-        with contextlib.suppress(PySparkException):
-            self._query.stop()
-        shutil.rmtree(self._checkpoint, ignore_errors=True)
+    def stop(self, tell: Callable[[], None], timeout: float) -> bool:
+        """`tell` the tasks to end and wait for it; False where they had to be interrupted after `timeout` seconds."""
+        self._is_ending = True
+        if self._thread.is_alive():
+            tell()
+        self._thread.join(timeout)
+        if not self._thread.is_alive():
+            return True
+        self._session.sparkContext.cancelJobsWithTag(self._tag)
+        return False
+
+    def _run(self, task: ArrowTask, tasks: int) -> None:
+        context = self._session.sparkContext
+        try:
+            context.setLocalProperty("spark.scheduler.pool", self._name)
+            context.addJobTag(self._tag)
+            bare_tasks(self._session, tasks).mapInArrow(FirstAttempt(task), "nothing string").collect()
+        except Exception as error:  # its reader decides what it means
+            self._failure = str(error)

@@ -24,13 +24,6 @@ def stream(
     return _columns(reader.option("maxOffsetsPerTrigger", max_records).load())
 
 
-def endless(session: SparkSession, options: Mapping[str, str], positions: Mapping[TopicPartition, int]) -> DataFrame:
-    """All records of the partitions from `positions` on, for Real-Time Mode, which knows no bound."""
-    reader = session.readStream.format("kafka").options(**{**options, **_FIXED})
-    reader = reader.option("assign", _assignment(positions)).option("startingOffsets", _offsets(positions))
-    return _columns(reader.load())
-
-
 def bounded(
     session: SparkSession, options: Mapping[str, str], ranges: Mapping[TopicPartition, OffsetRange]
 ) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -73,13 +74,30 @@ def test_every_record_of_a_range_is_read_as_it_is(
     kafka.create(topic, 3, {"message.timestamp.after.max.ms": str(2**63 - 1)})
     written = random_records(7, 3000, headers=headers)
     kafka.write(topic, written, compression_type=codec)
-    expected = {number: list(enumerate(r for r in written if r.partition == number)) for number in range(3)}
+    log = kafka.read(topic)
+    expected = {number: [(stored.offset, stored.record) for stored in log[number]] for number in range(3)}
     ends = {number: len(found) for number, found in expected.items()}
     fetch = fetch_of(primary, in_loop=in_loop)
     assert read(fetch, topic, {number: (0, end) for number, end in ends.items()}) == expected
     part = {number: (5 + number, end - 3) for number, end in ends.items()}
     assert read(fetch, topic, part) == {number: expected[number][start:end] for number, (start, end) in part.items()}
     assert read(fetch, topic, {1: (4, 4), 2: (0, 1)}) == {1: [], 2: expected[2][:1]}
+
+
+@WAYS
+def test_ranges_behind_each_other_miss_and_double_nothing(primary: KafkaCluster, unique: str, in_loop: bool) -> None:
+    """Read by one consumer, which has fetched more each time than the range had."""
+    kafka, topic = Kafka(primary), f"t{unique}"
+    kafka.create(topic, 3)
+    kafka.write(topic, numbered(9000, 3))
+    fetch, chance = fetch_of(primary, in_loop=in_loop), random.Random(3)
+    found: dict[int, list[int]] = {number: [] for number in range(3)}
+    while any(len(offsets) < 3000 for offsets in found.values()):
+        chosen = chance.sample(range(3), chance.choice((1, 2, 3)))
+        ranges = {n: (len(found[n]), min(3000, len(found[n]) + chance.choice((1, 2, 40, 150)))) for n in chosen}
+        for number, several in read(fetch, topic, ranges).items():
+            found[number] += [offset for offset, _ in several]
+    assert found == {number: list(range(3000)) for number in range(3)}
 
 
 @WAYS
@@ -103,6 +121,29 @@ def test_a_range_ends_where_no_record_is_any_more(primary: KafkaCluster, unique:
     assert [offset for offset, _ in read(fetch_of(primary, in_loop=in_loop), topic, {0: (8, end)})[0]] == [
         *range(8, 15)
     ]
+
+
+@WAYS
+def test_what_is_deleted_while_it_is_read_is_a_gap(primary: KafkaCluster, unique: str, in_loop: bool) -> None:
+    kafka, topic = Kafka(primary), f"t{unique}"
+    kafka.create(topic)
+    kafka.write(topic, [Record(None, bytes(1000)) for _ in range(20_000)])
+    fetch = fetch_of(primary, in_loop=in_loop)
+    small = replace(
+        fetch, options={**fetch.options, "queued.max.messages.kbytes": 100, "fetch.message.max.bytes": 9999}
+    )
+    partition = TopicPartition(topic, 0)
+    reader = RangeReader(small, {partition: OffsetRange(0, 19_000)})
+    runs = iter(reader)
+    offsets = next(runs).offsets.tolist()
+    assert reader.open == {partition}
+    kafka.delete_records(topic, 0, 15_000)
+    for run in runs:
+        offsets += run.offsets.tolist()
+    assert offsets == sorted(set(offsets))
+    assert offsets[-4000:] == list(range(15_000, 19_000))
+    assert len(offsets) < 19_000, "it was too fast to be caught"
+    assert not reader.open
 
 
 @WAYS

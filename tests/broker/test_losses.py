@@ -72,7 +72,10 @@ def test_records_deleted_under_a_running_flow_are_told(pair: Pair) -> None:
 def test_records_deleted_while_they_are_read_are_told_exactly(
     secondary: KafkaCluster, start: Start, unique: str
 ) -> None:
-    """The source deletes amid a batch that it has given in part: Spark goes on behind that without a word."""
+    """The source deletes amid a batch that it has given in part: readers go on behind that without a word.
+
+    Read by Spark's source, which is slow enough to be caught; `test_fetch.py` has the same for the other way to read.
+    """
     count, small, topic, remote = 40_000, "65536", f"t-{unique}", f"a{unique}.t-{unique}"
     keys = {f"a{unique}.consumer.{name}": small for name in ("max.partition.fetch.bytes", "fetch.max.bytes")}
     with behind_door("deletes") as source:
@@ -80,7 +83,9 @@ def test_records_deleted_while_they_are_read_are_told_exactly(
         here.create(topic)
         here.write(topic, [Record(None, b"%d " % n + bytes(1000)) for n in range(count)])
         driver = start(
-            {f"a{unique}": source, f"b{unique}": secondary}, [f"a{unique}->b{unique}"], {**keys, "topics": topic}
+            {f"a{unique}": source, f"b{unique}": secondary},
+            [f"a{unique}->b{unique}"],
+            {**keys, "topics": topic, "compiled.loop.enabled": "false"},
         )
         await_count(there, remote, 1)
         source.door.hang()

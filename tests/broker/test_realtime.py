@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
-
-import pytest
 
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -59,15 +56,7 @@ def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) 
     _assert_exact(pair)
 
 
-def _tasks_begun(pair: Pair) -> int:
-    (log,) = pair.target.read(_reports_topic(pair)).values()
-    return sum(json.loads(stored.record.value or b"")["number"] == 0 for stored in log)
-
-
-def test_markers_and_batch_ends_are_passed_a_refused_record_holds_and_a_stop_is_clean(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("srm_spark.spark.realtime._BATCH", "5 seconds")  # the shortest that Spark allows
+def test_markers_are_passed_a_refused_record_holds_and_a_stop_is_clean(pair: Pair) -> None:
     pair.source.create(pair.topic())
     pair.target.create(pair.remote(), configs={"max.message.bytes": "2000"})
     driver = pair.replicate({"mode": "realtime"})
@@ -78,7 +67,6 @@ def test_markers_and_batch_ends_are_passed_a_refused_record_holds_and_a_stop_is_
     producer.produce(pair.topic(), b"committed")
     producer.commit_transaction(30)
     _await_recorded(pair, 2)
-    await_until(lambda: _tasks_begun(pair) > 1, SOON, "the next batch")
     pair.source.write(pair.topic(), [Record(b"k", b"x"), Record(b"k", b"x" * 5000), *numbered(3)])
     held = await_held(driver, [f"{pair.topic()}-0"])
     assert "held at offset 3" in held[f"{pair.topic()}-0"]
@@ -86,8 +74,6 @@ def test_markers_and_batch_ends_are_passed_a_refused_record_holds_and_a_stop_is_
     pair.target.configure(pair.remote(), max_message_bytes="10000")
     await_lag_zero(driver)
     assert driver.status()[0].reason is None
-    begun = _tasks_begun(pair)
-    await_until(lambda: _tasks_begun(pair) > begun, SOON, "the next batch")
     pair.source.write(pair.topic(), numbered(600))
     await_count(pair.target, pair.remote(), 100)
     driver.stop()
@@ -100,8 +86,8 @@ def test_markers_and_batch_ends_are_passed_a_refused_record_holds_and_a_stop_is_
 def test_without_enough_slots_the_flow_runs_in_micro_batches_and_says_why(pair: Pair) -> None:
     pair.source.create(pair.topic(), 100)
     pair.source.write(pair.topic(), numbered(10, 100))
-    driver = pair.replicate({"mode": "realtime"})
+    driver = pair.replicate({"mode": "realtime", "tasks.max": "100"})
     await_count(pair.target, pair.remote(), 10)
     await_lag_zero(driver)
-    assert "100 partitions need a task slot each" in str(driver.status()[0].reason)
+    assert "100 tasks need a slot each" in str(driver.status()[0].reason)
     assert _reports_topic(pair) not in pair.target.topics()

@@ -43,7 +43,6 @@ def test_records_are_fetched_directly_only_where_that_can_be(tmp_path: Path, mon
     (flow,) = load_settings([path]).flows
     assert is_direct(flow)
     assert not is_direct(replace(flow, batch=replace(flow.batch, in_loop=False)))
-    assert not is_direct(replace(flow, is_realtime=True))
     monkeypatch.setattr(reading, "why_not", lambda: "there is no numba")
     assert not is_direct(flow)
 

@@ -17,7 +17,7 @@ from srm_spark.kafka.cluster import LogEnd
 from srm_spark.kafka.realtime import Acknowledged, Chains, LaneReport
 from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport, Sent
 from srm_spark.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
-from srm_spark.spark.realtime import Slots, why_not
+from srm_spark.spark.realtime import Slots
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -105,17 +105,11 @@ def test_slots_are_shared_by_flows_and_one_is_left_over() -> None:
     assert slots.take("a", 4, 8) is None, "in place of what it had"
     assert slots.take("b", 3, 8) is None
     assert slots.take("b", 4, 8) == (
-        "4 partitions need a task slot each and one must be left over, there are 8, 4 of them taken by other flows"
+        "4 tasks need a slot each and one must be left over, there are 8, 4 of them taken by other flows"
     )
     slots.free("a")
     assert slots.take("b", 7, 8) is None
     assert slots.take("b", 8, 8) is not None
-
-
-@pytest.mark.parametrize(("version", "is_there"), [("4.1.2", False), ("4.2.0", True), ("4.10.0-SNAPSHOT", True)])
-def test_it_needs_a_spark_that_has_it(version: str, is_there: bool) -> None:
-    session: Any = SimpleNamespace(version=version)
-    assert (why_not(session) is None) is is_there
 
 
 @pytest.fixture
@@ -127,7 +121,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lanes]:
         monkeypatch.setattr(lanes, "SLOTS", Slots())
         settings: Any = SimpleNamespace(flow=Flow("A", "B"), is_realtime=is_realtime)
         found: FlowSettings = settings
-        session: Any = SimpleNamespace(version="4.2.0", **attributes)
+        session: Any = SimpleNamespace(**attributes)
         return Lanes(found, session)
 
     return make
@@ -151,7 +145,7 @@ def test_what_is_in_its_way_is_said_and_nothing_is_tried(made: Callable[..., Lan
     assert not lane.choose(3, 0)
     assert "mode=realtime is not possible" in str(lane.obstacle)
     assert not lane.is_due(0)
-    assert lane.choose(2, 0), "fewer partitions"
+    assert lane.choose(2, 0), "fewer tasks"
     assert lane.obstacle is None
 
 
