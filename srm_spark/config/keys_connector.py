@@ -298,7 +298,7 @@ OWN = (
         "micro-batch",
         _CON,
         _H,
-        "`realtime` copies records one by one as they come, in Spark's Real-Time Mode (docs/realtime.md).",
+        "`realtime` copies records as they come, by tasks that last (docs/realtime.md).",
         allowed=("micro-batch", "realtime"),
     ),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),

@@ -31,6 +31,7 @@ _AT_ONCE = 20_000
 _TOPIC, _PARTITION, _VALUE, _KEY, _OFFSET, _WORDS = 1, 2, 3, 5, 7, 8
 """Words of a `rd_kafka_message_t`; a field's length is behind its address."""
 _ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _Words = npt.NDArray[np.int64]
 
 
@@ -110,7 +111,7 @@ class Fetched:
         begins = _begins(self._headers[start:end])
         count = int(begins[-1])
         if not count:
-            return pa.nulls(end - start, pa.string())
+            return pa.nulls(end - start, _HEADERS)
         fields = np.zeros((count + 1, 4), np.int64)  # the last row is scratch
         self._loops.measure_headers(self._records[start:end], fields)
         names, values = self._column(fields, 0, 0, count, pa.string()), self._column(fields, 2, 0, count, pa.binary())

@@ -56,6 +56,7 @@ def read(fetch: Fetch, topic: str, ranges: Mapping[int, tuple[int, int]]) -> dic
     reader = RangeReader(fetch, {TopicPartition(topic, n): OffsetRange(*offsets) for n, offsets in ranges.items()})
     for run in reader:
         number = run.partition.partition
+        assert len(run.header_lists()) == run.count
         rows = zip(run.offsets.tolist(), run.records(), strict=True)
         for offset, (key, value, timestamp, headers) in rows:
             pairs = tuple((name, content if content is None else bytes(content)) for name, content in headers or ())  # type: ignore[arg-type]
