@@ -24,7 +24,9 @@ _STOPPING = "stopping"
 
 
 class Gate:
-    """Open while batches may run. Closing it waits for the batch in progress; none starts afterwards.
+    """Open while batches may run. Closing it waits for the batch in progress; those that come later do nothing.
+
+    They are not refused: Spark would print that as a failure of the query, with its trace.
 
     It works inside one process. Pickled (Spark Connect runs the batch function elsewhere) it arrives open.
     """
@@ -33,12 +35,10 @@ class Gate:
         self._running = threading.Lock()
         self._closed = False
 
-    def __enter__(self) -> Gate:
+    def __enter__(self) -> bool:
+        """Whether it is open."""
         self._running.acquire()
-        if self._closed:
-            self._running.release()
-            raise GateClosed
-        return self
+        return not self._closed
 
     def __exit__(self, *_: object) -> None:
         self._running.release()
@@ -55,18 +55,17 @@ class Gate:
         return Gate, ()
 
 
-class GateClosed(Exception):
-    """A batch came after the stop; it must not write anything."""
-
-
 @dataclass(frozen=True)
-class _Gated:
+class Gated:
+    """A batch function behind a gate."""
+
     gate: Gate
     batch: BatchFunction
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        with self.gate:
-            self.batch(frame, batch_id)
+        with self.gate as is_open:
+            if is_open:
+                self.batch(frame, batch_id)
 
 
 def is_stopping(checkpoint: Path) -> bool:
@@ -86,7 +85,7 @@ class Query:
             # A pool for each flow, inherited by the thread of the query: jobs of one pool run one after the other.
             frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", name)
         self._gate = Gate()
-        writer = frame.writeStream.queryName(name).foreachBatch(_Gated(self._gate, make_batch(self.checkpoint)))
+        writer = frame.writeStream.queryName(name).foreachBatch(Gated(self._gate, make_batch(self.checkpoint)))
         writer = writer.option("checkpointLocation", self.checkpoint.as_uri())
         self._query: StreamingQuery = writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()
 
