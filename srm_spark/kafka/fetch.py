@@ -223,7 +223,7 @@ class Source:
         topic, error = event.partition.topic, event.error
         if is_denied(error) and topic:
             topics = ", ".join(sorted({topic, *self._denied()}))
-            hint = remedy(error, f"READ on topics {topics}", "")
+            hint = remedy(error, f"READ on topic {topics}", "")
             raise SourceUnavailable(f"cluster {cluster}: Not authorized to access topics: [{topics}]; {hint}")
         if not is_passing(error):
             what = f"cannot read {event.partition}: {named(error)}"

@@ -90,6 +90,12 @@ class Run:
         """The first `count` rows."""
         return self.slice(0, count)
 
+    def upto(self, size: int) -> Run:
+        """The first rows, as many as it takes to reach `size` bytes; all of them where they are less."""
+        if self.bytes <= size:
+            return self
+        return self.head(int(np.searchsorted(np.cumsum(self._contents), size)) + 1)
+
     def stamp(self, stamp: Stamp) -> Run:
         """The rows that `stamp` lets a flow copy, with the headers of their copies."""
         if self.headers.null_count == self.count:

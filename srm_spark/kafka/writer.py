@@ -72,10 +72,15 @@ class WriteTask:
         """Write `rows` until they end, or `max_bytes` are written; the report rows."""
         writing = Writing(self, slot)
         with _no_collection(), closing(iter(rows)) as runs:
-            for run in runs:
-                writing.write(run)
-                if writing.bytes >= self.max_bytes and rows.open:
-                    return report_batch(writing.finish(rows.open))
+            for whole in runs:
+                run = whole
+                while run.count:
+                    part = run.upto(self.max_bytes - writing.bytes)
+                    writing.write(part)
+                    run = run.slice(part.count, run.count)
+                    left = {*rows.open, run.partition} if run.count else rows.open
+                    if left and writing.bytes >= self.max_bytes:
+                        return report_batch(writing.finish(left))
             return report_batch(writing.finish())
 
 

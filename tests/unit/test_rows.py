@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,12 @@ def test_runs_together_are_the_batch(places: list[tuple[str, int]]) -> None:
     found = [(*run.partition, offset) for run in runs for offset in run.offsets.tolist()]
     assert found == [(topic, partition, offset) for topic, partition, offset, *_ in rows]
     assert all(one.partition != two.partition for one, two in itertools.pairwise(runs))
+
+
+@pytest.mark.parametrize(("size", "count"), [(0, 1), (1, 1), (3, 1), (4, 2), (5, 2), (11, 3), (12, 4), (99, 4)])
+def test_a_part_takes_as_many_rows_as_reach_its_size(size: int, count: int) -> None:
+    run = run_of([1, 2, 3, 4], keys=[b"k"] * 4, values=[b"vv", b"v", b"12345", b""])
+    assert run.upto(size).offsets.tolist() == [1, 2, 3, 4][:count]
 
 
 def test_milliseconds_are_rounded_down_before_the_epoch_too() -> None:

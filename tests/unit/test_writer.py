@@ -74,6 +74,14 @@ def test_a_task_that_ends_early_says_of_which_partition_more_may_follow() -> Non
     assert (row["partition"], row["is_complete"], row["is_cut"]) == (0, False, True)
 
 
+def test_rows_that_are_not_written_do_not_end_a_task() -> None:
+    """What is passed over takes nothing of the bytes that a task may write."""
+    rows = ArrowRows(iter([arrow_batch([keyless(0, at) for at in range(3, 9)]), arrow_batch([keyless(1, 4)])]))
+    task = WriteTask({}, {"t": Route("A.t", Limits(needs_key=True))}, frozenset({T0}), 2, 1.0)
+    (row,) = task.write_all(rows, 0).to_pylist()
+    assert (row["partition"], row["is_complete"], row["is_cut"]) == (1, True, False)
+
+
 def test_a_task_does_not_show_its_options() -> None:
     task = WriteTask({"sasl.password": "secret"}, {}, frozenset(), 1, 1.0)
     assert "secret" not in repr(task)
