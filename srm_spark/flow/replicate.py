@@ -39,7 +39,7 @@ from srm_spark.flow.syncs import SyncWriter
 from srm_spark.flow.unreadable import fixed_rows
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import Writer
-from srm_spark.kafka.limits import Route
+from srm_spark.kafka.limits import Limits, Route, of_all
 from srm_spark.kafka.producers import delivery_timeout, record_options
 from srm_spark.kafka.reports import TARGET_CHANGED, PartitionReport
 from srm_spark.kafka.terms import Term
@@ -108,8 +108,8 @@ class Replication:
     """What the newest batch did not come to, which Spark takes for done."""
     _writers: dict[int, str] = field(default_factory=dict)
     """Slot → the process that wrote it last."""
-    _batch_bytes: int | None = None
-    """In the exactly-once mode, where one producer writes all topics: the largest batch that all of them take."""
+    _shared: Limits | None = None
+    """In the exactly-once mode, where one producer writes all topics: what all of them take."""
 
     def __post_init__(self) -> None:
         starts = self.assignment.starts
@@ -119,8 +119,7 @@ class Replication:
         if self.settings.limits.has_classes:
             self._ranks = self.settings.limits.ranks(self.assignment.routes)
         if self.assignment.term is not None:
-            sizes = (route.limits.batch_bytes for route in self.assignment.routes.values())
-            self._batch_bytes = min(sizes, default=None)
+            self._shared = of_all(route.limits for route in self.assignment.routes.values())
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Replicate what Spark gives as one micro-batch, and what the one before left.
@@ -266,7 +265,7 @@ class Replication:
         timeout = delivery_timeout(settings.producer)
         rendered = options(settings.target, settings.producer, f"{settings.flow}|producer")
         return WriteTask(
-            options=record_options(rendered, timeout, self._batch_bytes),
+            options=record_options(rendered, timeout, self._shared),
             routes={partition.topic: self.assignment.routes[partition.topic] for partition in ranges},
             held=frozenset(self._holds),
             max_bytes=self._task_bytes(ranges),

@@ -20,6 +20,7 @@ from srm_spark.kafka.cluster import TopicConfig, TopicSpec
 from srm_spark.kafka.limits import Limits, Route
 
 _VISIBLE_SECONDS = 30.0
+_CODECS = ("gzip", "snappy", "lz4", "zstd")
 _POLL_SECONDS = 0.1
 
 
@@ -199,4 +200,5 @@ def limits_of(configs: Mapping[str, TopicConfig]) -> Limits:
         after_ms=number("message.timestamp.after.max.ms") if is_checked else None,
         keeps_timestamps=is_checked,
         needs_key="compact" in text("cleanup.policy").split(","),
+        codec=codec if (codec := text("compression.type")) in _CODECS else "",
     )

@@ -16,7 +16,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from srm_spark.errors import SourceUnavailable
+from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
 from srm_spark.kafka.compiled import why_not
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
@@ -105,9 +105,12 @@ class RangeReader:
         """Partitions that are not read to the end of their range yet."""
         self._fetch = fetch
         self._ranges = ranges
+        self._next = {partition: start for partition, (start, _) in ranges.items()}
 
     def __iter__(self) -> Generator[Run]:
-        """Raises SourceUnavailable where the source refuses, or gives nothing for too long."""
+        """Raises SourceUnavailable where the source refuses or gives nothing for too long, SourceChanged where a log
+        went back.
+        """
         if not self.open:
             return
         source = _take_kept(self._fetch)
@@ -145,6 +148,7 @@ class RangeReader:
         """The part of a run that belongs to its range; behind the range the partition is done."""
         if run.partition not in self.open:
             return run.head(0)
+        _check_order(run, self._next, self._fetch.cluster)
         start, end = np.searchsorted(run.offsets, self._ranges[run.partition]).tolist()
         if run.offsets[-1] >= self._ranges[run.partition].end - 1:
             self.open.discard(run.partition)
@@ -178,12 +182,17 @@ class Follower:
     def __init__(self, fetch: Fetch, starts: Mapping[TopicPartition, int]) -> None:
         self._source = Source.of(fetch.options, is_compiled=_is_compiled(fetch))
         self._cluster = fetch.cluster
+        self._next = dict(starts)
         self._source.fetched.assign(starts)
 
     def take(self, seconds: float) -> Iterator[Run]:
-        """What has come, once something has; nothing after `seconds`. Raises SourceUnavailable where it refuses."""
+        """What has come, once something has; nothing after `seconds`.
+
+        Raises SourceUnavailable where the source refuses, SourceChanged where a log went back.
+        """
         for piece in self._source.fetched.take(seconds):
             if isinstance(piece, Run):
+                _check_order(piece, self._next, self._cluster)
                 yield piece
             elif piece.error.code() != KafkaError._PARTITION_EOF:
                 self._source.check(piece, self._cluster)
@@ -193,6 +202,17 @@ class Follower:
     def close(self) -> None:
         """Let go of the connections."""
         self._source.discard()
+
+
+def _check_order(run: Run, expected: dict[TopicPartition, int], cluster: str) -> None:
+    """Where a log is shorter than it was, a consumer begins it anew: what it then gives is not what was asked for."""
+    first = int(run.offsets[0])
+    if first < expected[run.partition]:
+        raise SourceChanged(
+            f"cluster {cluster}: {run.partition} gave offset {first} where {expected[run.partition]} was next: its log "
+            "went back, or another topic has its name now; the next generation finds out"
+        )
+    expected[run.partition] = int(run.offsets[-1]) + 1
 
 
 @dataclass(frozen=True)

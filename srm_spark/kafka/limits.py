@@ -3,6 +3,7 @@ record and still writes what comes behind it (engine.md section 6)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,6 +39,8 @@ class Limits:
 
     keeps_timestamps: bool = True
     """False with LogAppendTime: the broker writes its own."""
+    codec: str = ""
+    """`compression.type`, where it is a codec; the broker would compress anew what comes in another one."""
 
     @property
     def batch_bytes(self) -> int:
@@ -46,6 +49,14 @@ class Limits:
             if size + _BATCH_OVERHEAD <= self.max_bytes:
                 return size
         return 1
+
+
+def of_all(limits: Iterable[Limits]) -> Limits | None:
+    """What a producer has to keep to that writes all of these topics; None where there is none."""
+    found = list(limits)
+    codecs = {one.codec for one in found}
+    codec = codecs.pop() if len(codecs) == 1 else ""
+    return Limits(max_bytes=min(one.max_bytes for one in found), codec=codec) if found else None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from confluent_kafka import Producer
 
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
+from srm_spark.kafka.limits import Limits
 
 _lock = threading.Lock()
 _producers: dict[tuple[tuple[str, str], ...], tuple[Producer, LastError]] = {}
@@ -25,11 +26,11 @@ def delivery_timeout(properties: Mapping[str, str]) -> float:
 
 
 def record_options(
-    rendered: Mapping[str, str | int | float | bool], timeout: float, most: int | None = None
+    rendered: Mapping[str, str | int | float | bool], timeout: float, shared: Limits | None = None
 ) -> ClientOptions:
     """Options of the record producer: what the user set, over defaults that were measured (engine.md section 1).
 
-    `most` bounds the bytes of a batch.
+    `shared` is for a producer that writes all topics.
 
     Fixed, because the promises rest on them: idempotence, all acks, no gap behind a refused record, no topic made by
     asking for it, the record's own timestamp kept.
@@ -41,7 +42,6 @@ def record_options(
         "queue.buffering.max.messages": 1_000_000,
         # A record's size is checked against the target topic before it is produced; the client must not be stricter.
         "message.max.bytes": 1_000_000_000,
-        "compression.type": "none",
         **{name: value for name, value in rendered.items() if name != "delivery.timeout.ms"},
         # A stopped process that goes on later must find its queue expired; the task itself gives up before that.
         "message.timeout.ms": int(timeout * 1500),
@@ -50,8 +50,14 @@ def record_options(
         "acks": "all",
         "allow.auto.create.topics": False,
     }
-    if most is not None:
-        found["batch.size"] = min(most, int(found["batch.size"]))
+    return found if shared is None else suited(found, shared)
+
+
+def suited(options: Mapping[str, str | int | float | bool], limits: Limits) -> ClientOptions:
+    """Options of a producer whose batches a topic takes, in the topic's codec unless the user has chosen one."""
+    found: ClientOptions = {**options, "batch.size": min(limits.batch_bytes, int(options["batch.size"]))}
+    if limits.codec:
+        found.setdefault("compression.type", limits.codec)
     return found
 
 

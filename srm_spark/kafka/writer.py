@@ -22,11 +22,11 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from srm_spark.kafka.clients import LastError
+from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.compiled import RowsInLoop, why_not
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.limits import Route, clamp, first_refused
-from srm_spark.kafka.producers import discard_producer, record_producer
+from srm_spark.kafka.limits import Limits, Route, clamp, first_refused
+from srm_spark.kafka.producers import discard_producer, record_producer, suited
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
 from srm_spark.kafka.rows import ArrowRows, Rows, Run
 from srm_spark.kafka.transactions import Recording, SlotTransaction
@@ -36,6 +36,8 @@ from srm_spark.provenance import Stamp
 _FULL_QUEUE_SECONDS = 0.05
 _WORTH_A_LOOP = 16
 """Records of a run from which on the compiled loop is faster than it takes to start it."""
+
+_SHARED = (0, "")
 
 Callback = Callable[[KafkaError | None, Message], None]
 
@@ -181,7 +183,9 @@ class Writing:
         self._reports: dict[TopicPartition, PartitionReport] = {}
         self._sent: deque[tuple[PartitionReport, Sent, _Acks]] = deque()
         self._last_error = LastError()
-        self._producers: dict[int, Producer] = {}
+        self._producers: dict[tuple[int, str], Producer] = {}
+        """By the size and codec of their batches."""
+        self._options: dict[tuple[int, str], ClientOptions] = {}
         self._last_ack = time.monotonic()
         self._in_loop = task.in_loop and why_not() is None
         recording = task.recording
@@ -259,11 +263,11 @@ class Writing:
 
     def discard_broken(self, is_failed: bool) -> None:
         """Forget producers that still wait for something, or all of them after a failure."""
-        for size in [size for size, producer in self._producers.items() if is_failed or len(producer) > 0]:
-            discard_producer(self._options(size))
+        for kind in [kind for kind, producer in self._producers.items() if is_failed or len(producer) > 0]:
+            discard_producer(self._options[kind])
 
     def _produce(self, route: Route, run: Run, report: PartitionReport) -> None:
-        producer = self._producer(route.limits.batch_bytes)
+        producer = self._producer(route.limits)
         acks = _Acks() if self._task.stamp is None else _EachAck()
         sent = Sent.of(run)
         self._sent.append((report, sent, acks))
@@ -361,22 +365,19 @@ class Writing:
             # What was refused says so itself; what waits behind it never goes out.
             producer.purge(in_queue=True, in_flight=False)
 
-    def _producer(self, batch_bytes: int) -> Producer:
+    def _producer(self, limits: Limits) -> Producer:
         # A transaction has one producer, whose batches fit into every topic of the flow.
-        size = batch_bytes if self._transaction is None else 0
-        producer = self._producers.get(size)
+        kind = (limits.batch_bytes, limits.codec) if self._transaction is None else _SHARED
+        producer = self._producers.get(kind)
         if producer is None:
             if self._transaction is not None:
                 producer = self._transaction.producer()
             else:
-                producer = record_producer(self._options(size), self._last_error)
-            self._producers[size] = producer
+                self._options[kind] = suited(self._task.options, limits)
+                producer = record_producer(self._options[kind], self._last_error)
+            self._producers[kind] = producer
             self._last_ack = time.monotonic()
         return producer
-
-    def _options(self, batch_bytes: int) -> dict[str, str | int | float | bool]:
-        size = min(batch_bytes, int(self._task.options.get("batch.size", batch_bytes)))
-        return {**self._task.options, "batch.size": size}
 
     def _reason(self, report: PartitionReport, acks: _Acks) -> str | None:
         if acks.error is None:
