@@ -31,11 +31,7 @@ tasks as there are cores."""
 
 def why_not(session: SparkSession) -> str | None:
     """Why this session cannot run such a job; None where it can."""
-    return (
-        "Spark Connect keeps its slots to itself; run the driver in the Spark application"
-        if is_connect(session)
-        else None
-    )
+    return _IN_CONNECT if is_connect(session) else None
 
 
 def slots(session: SparkSession) -> int:
@@ -97,13 +93,14 @@ class LastingJob:
     def stop(self, tell: Callable[[], None], timeout: float) -> bool:
         """`tell` the tasks to end and wait for it; False where they had to be interrupted after `timeout` seconds."""
         self._is_ending = True
-        if self._thread.is_alive():
-            tell()
-        self._thread.join(timeout)
-        if not self._thread.is_alive():
-            return True
-        self._session.sparkContext.cancelJobsWithTag(self._tag)
-        return False
+        try:
+            if self._thread.is_alive():
+                tell()
+            self._thread.join(timeout)
+            return not self._thread.is_alive()
+        finally:
+            if self._thread.is_alive():
+                self._session.sparkContext.cancelJobsWithTag(self._tag)
 
     def _run(self, task: ArrowTask, tasks: int) -> None:
         context = self._session.sparkContext
