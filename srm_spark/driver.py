@@ -17,12 +17,13 @@ from srm_spark.config.reload import Changes, compare
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
 from srm_spark.errors import FlowError, SessionEnded
 from srm_spark.flow.heartbeat import Heartbeats
+from srm_spark.flow.reading import is_direct
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.model import Flow
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import WIDE_SESSION
-from srm_spark.spark.session import check_session, is_alive, open_session
+from srm_spark.spark.session import LIGHT_SESSION, check_session, is_alive, open_session
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,13 @@ _JOIN_SECONDS = 150.0
 _DEAD_JOIN_SECONDS = 15.0
 """Where Spark has died there is no batch to wait for, and a call to it may never return; the claims must get free."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)
+
+
+def _session_for(settings: Settings) -> dict[str, str]:
+    """What an embedded session has beside its own settings, for these flows."""
+    light = LIGHT_SESSION if all(is_direct(flow) for flow in settings.flows) else {}
+    wide = WIDE_SESSION if any(flow.is_realtime for flow in settings.flows) else {}
+    return {**light, **wide}
 
 
 class Driver:
@@ -51,8 +59,7 @@ class Driver:
         self.settings = settings
         self._owns_session = False
         if session is None:
-            wide = WIDE_SESSION if any(flow.is_realtime for flow in settings.flows) else {}
-            session, self._owns_session = open_session(jars, {**wide, **(spark_settings or {})})
+            session, self._owns_session = open_session(jars, {**_session_for(settings), **(spark_settings or {})})
         else:
             check_session(session)
         self._session = session

@@ -14,9 +14,9 @@ from srm_spark.spark.realtime import SLOTS, slots, why_not
 
 log = logging.getLogger(__name__)
 
-_CAUGHT_UP = 1_000
-"""Source offsets behind which the real-time lane begins."""
-_LEFT_BEHIND = 50_000
+_CAUGHT_UP = 50_000
+"""The lane begins once no more source offsets than these are ahead: with 10,000 records per second 5 s of them."""
+_LEFT_BEHIND = 500_000
 """From here on micro-batches take over."""
 _BATCH_SECONDS = 60.0
 """And for at least so long."""

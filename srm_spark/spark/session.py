@@ -43,6 +43,11 @@ _OWN: Mapping[str, str] = {
     **CHECKPOINT_SETTINGS,
     **DELTA_SETTINGS,
 }
+LIGHT_SESSION: Mapping[str, str] = {
+    # Where no record passes through the JVM its second compiler takes more of the cores than it can gain.
+    "spark.driver.extraJavaOptions": f"{_OWN['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1",
+}
+"""For an embedded session whose tasks fetch records by themselves."""
 _SPARK_REDACTION = "(?i)secret|password|token|access[.]?key"
 """Spark's default for `spark.redaction.regex`."""
 _LOGIN = "kafka.sasl.jaas.config"
