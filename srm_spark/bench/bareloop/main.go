@@ -37,6 +37,7 @@ func main() {
 		kgo.DefaultProduceTopic(*remote),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[*codec]),
+		kgo.ProducerBatchMaxBytes(1_048_588), // what a topic takes by default
 		kgo.MaxBufferedBytes(256<<20),
 		kgo.MaxBufferedRecords(1_000_000),
 	)
