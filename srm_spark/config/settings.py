@@ -213,7 +213,7 @@ class FlowSettings:
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
     is_realtime: bool = False
-    """Records are copied in Spark's Real-Time Mode where that is possible, else in micro-batches."""
+    """Records are copied by tasks that last where that is possible, else in micro-batches."""
     is_exactly_once: bool = False
     """Records and progress are committed in one transaction (KIP-618)."""
     topic_configs_synced: bool = True
