@@ -91,7 +91,14 @@ class Query:
 
     def failure(self) -> str | None:
         """Why it ended by itself; None while it runs."""
-        return failure_of(self._query)
+        if self._query.isActive:
+            return None
+        error = self._query.exception()
+        if error is None:
+            return "the query ended"
+        # The first line often says only which client could not be made; why is at the bottom of the stack.
+        trace: str = getattr(error, "_stackTrace", None) or ""
+        return "\n".join((str(error), *(line for line in trace.splitlines() if line.startswith("Caused by: "))))
 
     def phases(self) -> dict[str, int]:
         """Milliseconds of the newest batch by Spark's phases; empty before the first one."""
@@ -118,15 +125,3 @@ class Query:
 
     def _is_writing(self) -> bool:
         return "Processing" in str(self._query.status["message"])
-
-
-def failure_of(query: StreamingQuery) -> str | None:
-    """Why a query ended by itself; None while it runs."""
-    if query.isActive:
-        return None
-    error = query.exception()
-    if error is None:
-        return "the query ended"
-    # The first line often says only which client could not be made; why is at the bottom of the stack.
-    trace: str = getattr(error, "_stackTrace", None) or ""
-    return "\n".join((str(error), *(line for line in trace.splitlines() if line.startswith("Caused by: "))))
