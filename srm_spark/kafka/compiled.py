@@ -16,8 +16,9 @@ from importlib.metadata import version
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Producer, cimpl
+from confluent_kafka import KafkaError, Producer
 
+from srm_spark.kafka.librdkafka import client_of, library
 from srm_spark.kafka.rows import Run, header_columns, list_begins
 
 _LOOP = "srm_spark.kafka.produce_loop"
@@ -48,17 +49,12 @@ def why_not() -> str | None:
     return None
 
 
-def client_of(client: Producer | Consumer) -> int | None:
-    """Address of librdkafka's client behind one of confluent-kafka."""
-    return ctypes.c_void_p.from_address(id(client) + object.__basicsize__).value
-
-
 class RowsInLoop:
     """The rows of one run, with the headers that they came with, on their way into one producer. A context manager."""
 
     def __init__(self, producer: Producer, remote_topic: str, run: Run) -> None:
         self._client = client_of(producer)
-        self._library = _library()
+        self._library = library()
         self._topic = self._library.rd_kafka_topic_new(self._client, remote_topic.encode(), None)
         timestamps = np.where(run.timestamps == -1, 0, run.timestamps)
         self._columns = _column(run.keys), _column(run.values), timestamps, _headers(run)
@@ -104,13 +100,3 @@ def _frozen(begins: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Read-only, as most of Arrow's buffers are: the compiled code knows no other kind."""
     begins.flags.writeable = False
     return begins
-
-
-@lru_cache(maxsize=1)
-def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(cimpl.__file__)  # its symbols are those of the librdkafka that it is linked with
-    library.rd_kafka_topic_new.restype = ctypes.c_void_p
-    library.rd_kafka_topic_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    library.rd_kafka_topic_destroy.restype = None
-    library.rd_kafka_topic_destroy.argtypes = [ctypes.c_void_p]
-    return library

@@ -6,20 +6,18 @@ the same by confluent-kafka's calls.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from itertools import groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Message, cimpl
+from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from srm_spark.kafka.compiled import client_of
+from srm_spark.kafka.librdkafka import ERROR_CALLBACK, client_of, library
 from srm_spark.kafka.records import record_of
 from srm_spark.kafka.rows import Run
 from srm_spark.model import TopicPartition
@@ -30,7 +28,6 @@ _AT_ONCE = 20_000
 """Records of one look into the queue; its bytes are bounded by what the consumer fetches ahead."""
 _TOPIC, _PARTITION, _VALUE, _KEY, _OFFSET, _WORDS = 1, 2, 3, 5, 7, 8
 """Words of a `rd_kafka_message_t`; a field's length is behind its address."""
-_ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _Words = npt.NDArray[np.int64]
 
@@ -52,9 +49,9 @@ class Fetched:
 
     def __init__(self, consumer: Consumer, on_error: Callable[[KafkaError], None]) -> None:
         self._consumer = consumer
-        self._library = _library()
+        self._library = library()
         client = client_of(consumer)
-        self._on_error = _ERROR_CALLBACK(lambda _, code, text, __: on_error(KafkaError(code, text.decode())))
+        self._on_error = ERROR_CALLBACK(lambda _, code, text, __: on_error(KafkaError(code, text.decode())))
         self._library.rd_kafka_conf_set_error_cb(self._library.rd_kafka_conf(client), self._on_error)
         self._queue = self._library.rd_kafka_queue_get_consumer(client)
         self._records = np.zeros(_AT_ONCE, np.int64)
@@ -163,19 +160,3 @@ def _begins(lengths: _Words) -> npt.NDArray[np.int32]:
     begins = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=begins[1:])
     return begins
-
-
-@lru_cache(maxsize=1)
-def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(cimpl.__file__)  # its symbols are those of the librdkafka that it is linked with
-    library.rd_kafka_conf.restype = ctypes.c_void_p
-    library.rd_kafka_conf.argtypes = [ctypes.c_void_p]
-    library.rd_kafka_conf_set_error_cb.restype = None
-    library.rd_kafka_conf_set_error_cb.argtypes = [ctypes.c_void_p, _ERROR_CALLBACK]
-    library.rd_kafka_queue_get_consumer.restype = ctypes.c_void_p
-    library.rd_kafka_queue_get_consumer.argtypes = [ctypes.c_void_p]
-    library.rd_kafka_queue_destroy.restype = None
-    library.rd_kafka_queue_destroy.argtypes = [ctypes.c_void_p]
-    library.rd_kafka_topic_name.restype = ctypes.c_char_p
-    library.rd_kafka_topic_name.argtypes = [ctypes.c_void_p]
-    return library
