@@ -46,7 +46,7 @@ class Load:
     """Of each of them."""
     others: int = 0
     """More topics of the source, which the filter leaves out."""
-    settle: float = 60.0
+    settle: float = 90.0
     """Seconds for the JVM to compile what it has just run."""
     seconds: float = 30.0
     """How long CPU is measured."""
@@ -111,7 +111,7 @@ def measure_idle(load: Load) -> dict[str, object]:
 @click.option("--partitions", default=500, show_default=True, help="Partitions of each of them.")
 @click.option("--others", default=0, show_default=True, help="More topics of the source, which the filter leaves out.")
 @click.option("--heartbeats", is_flag=True, help="With heartbeats, as by default: a record every second is copied.")
-@click.option("--settle", default=60.0, show_default=True, help="Seconds for the JVM to compile what it has just run.")
+@click.option("--settle", default=90.0, show_default=True, help="Seconds before it: the first tables are written.")
 @click.option("--seconds", default=30.0, show_default=True, help="How long is measured.")
 def idle(*, heartbeats: bool, **numbers: Any) -> None:
     """Copy one record of each partition, then measure a driver that has nothing left to do."""

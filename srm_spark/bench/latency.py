@@ -1,6 +1,7 @@
 """How long a record takes from its source to a consumer of its copy.
 
-A producer writes at an even rate, each value the moment of its writing; a plain consumer of the copy takes the time.
+A producer writes at an even rate, each value the moment of its writing; a consumer of the copy takes the time. Both are
+compiled loops, since they share the cores with what they measure.
 """
 
 from __future__ import annotations
@@ -10,18 +11,26 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from confluent_kafka import Consumer, Producer, TopicPartition
+import numpy.typing as npt
+import pyarrow as pa
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from srm_spark.bench.bed import Bed
 from srm_spark.bench.contenders import CONTENDERS, IN_TIME, OURS, THEIRS, Contender, Job
 from srm_spark.bench.figures import Spread, spreads
 from srm_spark.bench.records import check_copy
 from srm_spark.errors import SrmError
+from srm_spark.kafka.compiled import RowsInLoop
+from srm_spark.kafka.fetch import Fetch, Follower, fetch_options
+from srm_spark.kafka.rows import Run
+from srm_spark.model import TopicPartition
 from srm_spark.testing import LocalKafka
 
 TOPIC, PARTITIONS = "latency", 6
@@ -36,6 +45,9 @@ _WARM_SECONDS = 90.0
 """Before it is measured: a JVM compiles for so long, the real-time lane begins after a first micro-batch, and after a
 minute the offset map becomes a table for the first time, which keeps two cores busy for some seconds."""
 _CAUGHT_UP_MS, _CATCH_UP_SECONDS = 1000.0, 60.0
+_TICK_SECONDS = 0.001
+_DIGITS = 19
+"""Of a moment."""
 _SLOWEST = 0.98
 """Share of a rate that has to be written for the rate to be true."""
 
@@ -91,15 +103,15 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
     with contender(job):
         writer.start()
         try:
-            consumer = _consumer(job)
-            _catch_up(consumer)
-            _take(consumer, _WARM_SECONDS)
-            found = np.array(_take(consumer, seconds))
+            reader = _reader(job)
+            _catch_up(reader)
+            _take(reader, _WARM_SECONDS)
+            found = _take(reader, seconds)
         finally:
             stop.set()
             writer.join()
-        _take(consumer, None)
-        consumer.close()
+        _take(reader, None)
+        reader.close()
     if wrote[0] < rate * _SLOWEST:
         raise SrmError(f"only {wrote[0]:,.0f} records per second were written, not {rate:,}; choose a lower rate")
     if not len(found):
@@ -111,48 +123,73 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
 def write_evenly(servers: str, rate: int, stop: threading.Event, wrote: list[float]) -> None:
     """Write at `rate` until `stop`, then put into `wrote` how many records per second it was."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0, "queue.buffering.max.messages": 1_000_000})
-    began, written = time.monotonic(), 0
+    began, written, partitions = time.monotonic(), 0, cycle(range(PARTITIONS))
     while not stop.is_set():
-        for number in range(written, int((time.monotonic() - began) * rate)):
-            producer.produce(TOPIC, str(time.time_ns()).encode().ljust(SIZE), partition=number % PARTITIONS)
-            written += 1
-        producer.poll(0.001)
+        due = int((time.monotonic() - began) * rate) - written
+        if due > 0:
+            written += _write(producer, next(partitions), due)
+        producer.poll(0)
+        time.sleep(_TICK_SECONDS)
     wrote.append(written / (time.monotonic() - began))
     producer.flush(10)
 
 
-def _consumer(job: Job) -> Consumer:
-    consumer = Consumer({"bootstrap.servers": job.target, "group.id": job.alias, "fetch.wait.max.ms": 10})
+def _write(producer: Producer, partition: int, count: int) -> int:
+    """Write so many records of this moment: how many were taken."""
+    value, unset = str(time.time_ns()).encode().ljust(SIZE), np.full(count, -1)
+    nothing = pa.nulls(count, pa.binary())
+    run = Run(TopicPartition(TOPIC, partition), unset, unset, nothing, pa.array([value] * count, pa.binary()), nothing)
+    with RowsInLoop(producer, TOPIC, run) as rows:
+        return rows.produce(0, count)[0]
+
+
+def _reader(job: Job) -> Follower:
+    """Reads the copy from its beginning, once it is there."""
+    admin = AdminClient({"bootstrap.servers": job.target})
     deadline = time.monotonic() + _LONGEST_SECONDS
-    while job.remote_topic not in consumer.list_topics(timeout=30).topics:
+    while job.remote_topic not in admin.list_topics(timeout=30).topics:
         if time.monotonic() > deadline:
             raise SrmError(f"{job.alias}: {job.remote_topic} was not created in {_LONGEST_SECONDS:g} s; see its log")
         time.sleep(0.2)
-    consumer.assign([TopicPartition(job.remote_topic, number, 0) for number in range(PARTITIONS)])
-    while (first := consumer.poll(1.0)) is None or first.error() is not None:
-        if time.monotonic() > deadline:
-            raise SrmError(f"{job.alias}: no record arrived in {_LONGEST_SECONDS:g} s; see its log")
-    return consumer
+    options = fetch_options({"bootstrap.servers": job.target})
+    live = {**options, "fetch.wait.max.ms": 10, "queued.max.messages.kbytes": 65_536, "enable.partition.eof": False}
+    starts = {TopicPartition(job.remote_topic, number): 0 for number in range(PARTITIONS)}
+    return Follower(Fetch(live, job.alias, _LONGEST_SECONDS), starts)
 
 
-def _catch_up(consumer: Consumer) -> None:
-    """Read what was written before the contender had started; one that never catches up is measured as it is."""
-    deadline = time.monotonic() + _CATCH_UP_SECONDS
-    while min(_take(consumer, 0.2), default=np.inf) > _CAUGHT_UP_MS and time.monotonic() < deadline:
-        pass
+def _catch_up(reader: Follower) -> None:
+    """Read what was written before the contender had started; one that never catches up is measured as it is.
+
+    Raises SrmError where nothing is copied at all.
+    """
+    deadline, has_come = time.monotonic() + _LONGEST_SECONDS, False
+    while time.monotonic() < deadline:
+        found = _take(reader, 0.2)
+        if found.size and not has_come:
+            deadline, has_come = time.monotonic() + _CATCH_UP_SECONDS, True
+        if found.size and found.min() <= _CAUGHT_UP_MS:
+            return
+    if not has_come:
+        raise SrmError(f"no record arrived in {_LONGEST_SECONDS:g} s; see the log of the contender")
 
 
-def _take(consumer: Consumer, seconds: float | None) -> list[float]:
-    """What arrives in that time; with None what arrives until a second brings nothing."""
-    found: list[float] = []
+def _take(reader: Follower, seconds: float | None) -> npt.NDArray[np.float64]:
+    """Milliseconds of what arrives in that time; with None of what arrives until a second brings nothing."""
+    found = [np.zeros(0)]
     end = None if seconds is None else time.monotonic() + seconds
     while end is None or time.monotonic() < end:
-        first = consumer.poll(0.1 if seconds is not None else 1.0)
-        if first is None and seconds is None:
+        began = time.thread_time()
+        arrived = [_ages(run) for run in reader.take(0.1 if seconds is not None else 1.0)]
+        if not arrived and seconds is None:
             break
-        # A timeout here would be waited for until the list is full, and count as latency.
-        for message in [] if first is None else [first, *consumer.consume(1000, 0)]:
-            value = message.value()
-            if message.error() is None and value is not None:
-                found.append((time.time_ns() - int(value)) / 1e6)
-    return found
+        found.extend(arrived)
+        time.sleep(min(_TICK_SECONDS, time.thread_time() - began))  # or a reader alone would keep a core busy
+    return np.concatenate(found)
+
+
+def _ages(run: Run) -> npt.NDArray[np.float64]:
+    """How many milliseconds ago each value was written."""
+    now = time.time_ns()
+    letters = np.frombuffer(run.values.buffers()[2], np.uint8, run.count * SIZE).reshape(run.count, SIZE)
+    written = (letters[:, :_DIGITS].astype(np.int64) - ord("0")) @ 10 ** np.arange(_DIGITS - 1, -1, -1)
+    return (now - written) / 1e6

@@ -121,7 +121,7 @@ def _timed(action: Callable[[], None]) -> float:
 @click.command()
 @click.option("--partitions", "sizes", type=int, multiple=True, default=(100, 1000, 10_000), show_default=True)
 @click.option("--flows", "counts", type=int, multiple=True, default=(1, 10), show_default=True, help="In one driver.")
-@click.option("--settle", default=30.0, show_default=True, help="Seconds for the JVM to compile what it has just run.")
+@click.option("--settle", default=90.0, show_default=True, help="Seconds before it: the first tables are written.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long CPU is measured.")
 @click.option("--page", type=click.Path(path_type=Path), help="Bring this page, and the JSON beside it, up to date.")
 def main(*, sizes: tuple[int, ...], counts: tuple[int, ...], settle: float, seconds: float, page: Path | None) -> None:
