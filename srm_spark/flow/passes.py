@@ -9,7 +9,7 @@ from srm_spark.bandwidth import budget
 from srm_spark.flow.outcome import Done
 from srm_spark.model import OffsetRange, TopicPartition
 
-PROBE = 10_000
+PROBE = 1_000
 """So many source offsets are enough to tell what a topic's records weigh."""
 UNBOUNDED = 2**31 - 1
 """The value with which Spark does not look at the bytes of an Arrow batch."""

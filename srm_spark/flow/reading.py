@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
-from srm_spark.flow.passes import RecordSizes
+from srm_spark.flow.passes import PROBE, RecordSizes
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import why_not
 from srm_spark.kafka.fetch import Fetch, FetchTask, copy_ranges, fetch_options
@@ -65,18 +65,19 @@ class Reading:
 
     def _directly(self, session: SparkSession, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
         fetch = fetch_of(self.settings)
-        if self._is_small(ranges):
+        if self.is_small(ranges):
             return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
         shares = even_shares(ranges, {p: self.sizes.weigh({p: found}) for p, found in ranges.items()}, self.tasks)
         task = FetchTask(fetch, write, shares)
         return [read_report(row) for row in run(bare_tasks(session, len(shares)), task, REPORT_SCHEMA, len(shares))]
 
-    def _is_small(self, ranges: Ranges) -> bool:
+    def is_small(self, ranges: Ranges) -> bool:
         """Whether a Spark job would take longer than copying right here, as far as one knows what records weigh."""
         most = self.settings.batch.driver_max_bytes
         count = sum(end - start for start, end in ranges.values())
-        is_known = self.sizes.knows({partition.topic for partition in ranges})
-        return is_known and most > 0 and count <= _SMALL_RECORDS and self.sizes.weigh(ranges) <= most
+        # The first records of a topic tell what they weigh. Also, they need not wait for Python on the executors.
+        most_records = _SMALL_RECORDS if self.sizes.knows({partition.topic for partition in ranges}) else 2 * PROBE
+        return most > 0 and count <= most_records and self.sizes.weigh(ranges) <= most
 
     def _by_spark(self, session: SparkSession, ranges: Ranges) -> DataFrame:
         settings = self.settings

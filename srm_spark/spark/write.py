@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from srm_spark.errors import SessionEnded, TargetWriteFailed
-from srm_spark.spark.session import is_alive
+from srm_spark.spark.session import is_alive, is_connect
+
+log = logging.getLogger(__name__)
 
 ArrowTask = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
 """Takes the rows of one task and the task's number within its batch."""
@@ -37,6 +41,24 @@ def bare_tasks(session: SparkSession, count: int) -> DataFrame:
     """A row for each of `count` tasks, for those that find their work by themselves."""
     rows: DataFrame = session.range(0, count, 1, count)
     return rows
+
+
+def prepare_workers(session: SparkSession, task: ArrowTask, count: int) -> None:
+    """Let the executors start their Python processes and import what `task` needs, beside everything else.
+
+    Takes seconds the first time, and then almost nothing. Where it fails, the first pass does the same and says why.
+    """
+    if is_connect(session):
+        return
+    frame = bare_tasks(session, count)
+
+    def prepare() -> None:
+        try:
+            frame.mapInArrow(FirstAttempt(task), "nothing string").collect()
+        except Exception:
+            log.debug("workers could not be prepared", exc_info=True)
+
+    threading.Thread(target=prepare, name="srm workers", daemon=True).start()
 
 
 def run(

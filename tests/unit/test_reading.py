@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from srm_spark.config import load_settings
+from srm_spark.config.settings import FlowSettings
 from srm_spark.flow import reading
-from srm_spark.flow.reading import even_shares, is_direct
+from srm_spark.flow.outcome import Done
+from srm_spark.flow.passes import PROBE, RecordSizes
+from srm_spark.flow.reading import Reading, even_shares, is_direct
 from srm_spark.kafka.fetch import fetch_options
-from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.model import Interval, OffsetRange, TopicPartition
 
 
 def ranges_of(counts: list[int]) -> dict[TopicPartition, OffsetRange]:
@@ -37,14 +40,37 @@ def test_there_is_no_share_without_a_partition() -> None:
     assert even_shares(ranges, dict.fromkeys(ranges, 5.0), 4) == [ranges]
 
 
-def test_records_are_fetched_directly_only_where_that_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def flow(tmp_path: Path) -> FlowSettings:
+    """With its defaults."""
     path = tmp_path / "srm.properties"
     path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
-    (flow,) = load_settings([path]).flows
+    (found,) = load_settings([path]).flows
+    return found
+
+
+def test_records_are_fetched_directly_only_where_that_can_be(
+    flow: FlowSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert is_direct(flow)
     assert not is_direct(replace(flow, batch=replace(flow.batch, in_loop=False)))
     monkeypatch.setattr(reading, "why_not", lambda: "there is no numba")
     assert not is_direct(flow)
+
+
+def test_the_driver_copies_what_is_small_and_the_first_records_of_a_topic(flow: FlowSettings) -> None:
+    sizes = RecordSizes()
+    reading = Reading(flow, 2, sizes)
+    first = sizes.affordable(ranges_of([PROBE] * 7), 10**9)
+    assert sum(end - start for start, end in first.values()) > PROBE, "rounded up for each partition"
+    assert reading.is_small(first)
+    assert not reading.is_small(ranges_of([2 * PROBE + 1]))
+    sizes.learn({TopicPartition("t", 0): Done(1, [Interval(0, 0, 1)], bytes=100)})
+    assert reading.is_small(ranges_of([10_000]))
+    assert not reading.is_small(ranges_of([10_001]))
+    sizes.learn({TopicPartition("t", 0): Done(1, [Interval(0, 0, 1)], bytes=1_000)})
+    assert not reading.is_small(ranges_of([2_000])), "more than 1 MiB"
+    assert not Reading(replace(flow, batch=replace(flow.batch, driver_max_bytes=0)), 2, sizes).is_small(ranges_of([1]))
 
 
 def test_what_the_reading_rests_on_cannot_be_set() -> None:
