@@ -209,6 +209,7 @@ def _choices(policy: str) -> tuple[str, ...]:
 
 PROVENANCE_KEY = "provenance.header.enabled"
 MODE_KEY = "mode"
+REALTIME_TOPICS_KEY = "realtime.topics"
 
 OWN = (
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
@@ -300,6 +301,13 @@ OWN = (
         _H,
         "`realtime` copies records as they come, by tasks that last (docs/realtime.md).",
         allowed=("micro-batch", "realtime"),
+    ),
+    _text(
+        REALTIME_TOPICS_KEY,
+        "",
+        "Source topics for which `mode=realtime` is meant, the others go in micro-batches beside them; empty: all.",
+        _H,
+        Kind.LIST,
     ),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
 )

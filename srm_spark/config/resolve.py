@@ -11,7 +11,7 @@ from pathlib import Path
 
 from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
-from srm_spark.config.keys_connector import LOSS_POLICIES, MODE_KEY, PROVENANCE_KEY
+from srm_spark.config.keys_connector import LOSS_POLICIES, MODE_KEY, PROVENANCE_KEY, REALTIME_TOPICS_KEY
 from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
@@ -121,6 +121,7 @@ class Resolver:
             checkpoints=_checkpoints(values),
             provenance_enabled=values.flag(PROVENANCE_KEY),
             is_realtime=values.text(MODE_KEY) == "realtime",
+            realtime_topics=values.patterns(REALTIME_TOPICS_KEY),
             is_exactly_once=is_exactly_once,
             topic_configs_synced=values.flag("sync.topic.configs.enabled"),
             topic_configs_seconds=float(values.number("sync.topic.configs.interval.seconds")),

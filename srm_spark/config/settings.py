@@ -214,6 +214,8 @@ class FlowSettings:
     """Copies carry a header that says where they were first written, and are not copied back."""
     is_realtime: bool = False
     """Records are copied by tasks that last where that is possible, else in micro-batches."""
+    realtime_topics: tuple[str, ...] = ()
+    """Source topics (patterns) of which that is meant; empty: all."""
     is_exactly_once: bool = False
     """Records and progress are committed in one transaction (KIP-618)."""
     topic_configs_synced: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from srm_spark.config.keys_connector import MODE_KEY, PROVENANCE_KEY
+from srm_spark.config.keys_connector import MODE_KEY, PROVENANCE_KEY, REALTIME_TOPICS_KEY
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.config.source import Sources
@@ -29,6 +29,9 @@ def check_together(
         _priorities(sources, report, settings)
         if settings.is_realtime:
             _realtime(sources, report, settings)
+        elif settings.realtime_topics:
+            place, key = _written(sources, settings.flow, REALTIME_TOPICS_KEY)
+            report.warn(place, key, f"without {MODE_KEY}=realtime all topics of {settings.flow} go in micro-batches")
         if not settings.topics.include:
             reason = "SRM starts with an empty list" if dialect is Dialect.SRM else "the list is empty"
             place, key = _written(sources, settings.flow, "topics")

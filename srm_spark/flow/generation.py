@@ -7,11 +7,13 @@ nothing depends on what Spark remembers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
 from functools import partial
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
+from srm_spark.config.settings import FlowSettings
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.progress import Position
 from srm_spark.flow.realtime import RealtimeLane
@@ -25,6 +27,8 @@ from srm_spark.spark.source import UNBOUNDED, stream
 
 log = logging.getLogger(__name__)
 
+_BESIDE_SECONDS = 20.0
+"""How long the one query may take to end when the other cannot start."""
 _IDLE_DELAY_MS = range(10, 1001)
 
 
@@ -39,47 +43,58 @@ class Generation:
         blocked: Mapping[TopicPartition, Hold],
         may_go_on: Callable[[], bool],
         *,
-        is_realtime: bool,
+        live: Set[TopicPartition],
     ):
         """`session` is the flow's own; `blocked` partitions are copied up to their hold and not part of the stream.
+
+        `live` partitions are copied in real time, all others in micro-batches.
 
         `may_go_on` is asked while a limit lets that copying wait, and ends it.
         """
         settings = ends.settings
         self.assignment = assignment
         configure(session, _sql_settings(ends, len(assignment.starts)))
-        options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
         before = {p: OffsetRange(assignment.starts[p].next_offset, hold.offset) for p, hold in blocked.items()}
         Replication(settings, assignment, is_stopping=lambda: not may_go_on()).copy(
             session, {p: r for p, r in before.items() if r.end > r.start}
         )
-        flowing = {p: start.next_offset for p, start in assignment.starts.items() if p not in blocked}
-        self._query: Query | RealtimeLane | None = None
-        if flowing and is_realtime:
-            self._query = RealtimeLane(session, ends, Replication(settings, assignment), flowing)
-        elif flowing:
-            # Spark gives each topic the same share of a batch; where some go first, all there is has to be in it.
-            most = UNBOUNDED if settings.limits.has_classes else settings.batch.max_records
-            frame = stream(session, options, flowing, most)
-            name = f"srm {settings.flow} records"
-            self._query = Query(
-                frame,
-                name,
-                lambda checkpoint: Replication(settings, assignment, checkpoint, partial(is_stopping, checkpoint)),
-                settings.batch.trigger_interval_ms,
-            )
+        flowing = {p: start for p, start in assignment.starts.items() if p not in blocked}
+        in_batches = {p: start for p, start in flowing.items() if p not in live}
+        self._query = _start_query(session, settings, replace(assignment, starts=in_batches)) if in_batches else None
+        self._lane: RealtimeLane | None = None
+        if live:
+            alive = replace(assignment, starts={p: flowing[p] for p in live})
+            try:
+                self._lane = RealtimeLane(session, ends, Replication(settings, alive))
+            except BaseException:
+                self.stop(_BESIDE_SECONDS)
+                raise
 
     def failure(self) -> str | None:
-        """Why the query ended by itself; None while it runs, or where there is nothing to run."""
-        return None if self._query is None else self._query.failure()
+        """Why a query ended by itself; None while they run, or where there is nothing to run."""
+        failures = (each.failure() for each in (self._query, self._lane) if each is not None)
+        return next((failure for failure in failures if failure is not None), None)
 
     def phases(self) -> dict[str, int]:
         """Where the newest micro-batch spent its time; empty where there was none."""
-        return self._query.phases() if isinstance(self._query, Query) else {}
+        return {} if self._query is None else self._query.phases()
 
     def stop(self, timeout: float) -> bool:
         """End with the batch in progress; False when that had to be interrupted."""
-        return True if self._query is None else self._query.stop(timeout)
+        ended = [each.stop(timeout) for each in (self._lane, self._query) if each is not None]
+        return all(ended)
+
+
+def _start_query(session: SparkSession, settings: FlowSettings, assignment: Assignment) -> Query:
+    # Spark gives each topic the same share of a batch; where some go first, all there is has to be in it.
+    most = UNBOUNDED if settings.limits.has_classes else settings.batch.max_records
+    options = spark_kafka_options(settings.source, settings.consumer, settings.admin_timeout_seconds)
+    return Query(
+        stream(session, options, {p: start.next_offset for p, start in assignment.starts.items()}, most),
+        f"srm {settings.flow} records",
+        lambda checkpoint: Replication(settings, assignment, checkpoint, partial(is_stopping, checkpoint)),
+        settings.batch.trigger_interval_ms,
+    )
 
 
 def pass_unreadable(

@@ -1,4 +1,4 @@
-"""Which lane a generation of a flow takes: micro-batches, or real time where that is wanted, possible and caught up.
+"""Which lane the topics of a flow take: micro-batches, or real time where that is wanted, possible and caught up.
 
 A micro-batch carries many times as many records as the real-time lane, which is for the newest ones only.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable, Set
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.filters import NameFilter
+from srm_spark.model import TopicPartition
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import SLOTS, slots, why_not
 
@@ -28,24 +31,35 @@ class Lanes:
     def __init__(self, settings: FlowSettings, session: SparkSession) -> None:
         self._settings = settings
         self._session = session
-        self._is_realtime = False
+        self._topics = NameFilter(settings.realtime_topics or (".*",))
+        self._is_realtime = self._is_possible = False
         self._not_before = 0.0
         self.obstacle: str | None = None
         """Why the flow runs in micro-batches though real time is wanted; None also where it only catches up."""
 
-    def choose(self, tasks: int, lag: int) -> bool:
-        """Whether the next generation, which takes so many lasting tasks, runs in real time."""
-        self._is_realtime = False
-        if self._settings.is_realtime:
-            self._set_obstacle(self._find_obstacle(tasks))
-            self._is_realtime = self.obstacle is None and tasks > 0 and lag <= _CAUGHT_UP and self._may_try
+    def choose(self, partitions: Set[TopicPartition], tasks: int, lag: int) -> frozenset[TopicPartition]:
+        """Which of the `partitions` of the next generation are copied in real time, by at most so many lasting tasks.
+
+        All for which that is wanted, or none. `lag` is theirs, in source offsets.
+        """
+        wanted = self.wanted(partitions)
+        return wanted if self._choose(min(tasks, len(wanted)), lag) else frozenset()
+
+    def wanted(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of `partitions` that should be copied in real time."""
+        return frozenset(p for p in partitions if self._settings.is_realtime and self._topics.matches(p.topic))
+
+    def _choose(self, tasks: int, lag: int) -> bool:
+        self._set_obstacle(self._find_obstacle(tasks) if tasks > 0 else None)
+        self._is_possible = tasks > 0 and self.obstacle is None
+        self._is_realtime = self._is_possible and lag <= _CAUGHT_UP and self._may_try
         if not self._is_realtime:
             self.leave()
         return self._is_realtime
 
     def is_due(self, lag: int) -> bool:
-        """Whether a new generation should take the other lane."""
-        if not self._settings.is_realtime or self.obstacle is not None:
+        """Whether a new generation should take the other lane, where the `wanted` partitions are so far behind."""
+        if not self._is_possible:
             return False
         if not self._is_realtime:
             return lag <= _CAUGHT_UP and self._may_try

@@ -71,11 +71,9 @@ def _shares(positions: Mapping[TopicPartition, int], tasks: int) -> list[dict[To
 class RealtimeLane:
     """A running query of one generation, and the thread that records what it writes."""
 
-    def __init__(
-        self, session: SparkSession, ends: Ends, replication: Replication, positions: Mapping[TopicPartition, int]
-    ) -> None:
-        """`positions` are where the source partitions are read from; `session` is the flow's own."""
-        settings = ends.settings
+    def __init__(self, session: SparkSession, ends: Ends, replication: Replication) -> None:
+        """Copy all partitions of `replication`, from its positions on; `session` is the flow's own."""
+        settings, positions = ends.settings, dict(replication.positions)
         ensure_topic(ends.target, reports_spec(ends))
         reports = TopicPartition(settings.reports_topic, 0)
         start = ends.target.end_offsets([reports])[reports]
@@ -91,9 +89,9 @@ class RealtimeLane:
         self._next_look = time.monotonic() + _EMPTY_SECONDS
         self._begin_until = time.monotonic() + _BEGIN_SECONDS
         write = replication.write_task({p: OffsetRange(at, at) for p, at in positions.items()})
-        write = replace(write, options={**write.options, "linger.ms": 0})
+        write = replace(write, options={**write.options, "linger.ms": 1})
         task = LaneTask(fetch_of(settings, _LIVE), write, shares, settings.target, self._place)
-        self._job = LastingJob(session, f"srm {settings.flow} records", task, len(shares))
+        self._job = LastingJob(session, f"srm {settings.flow} realtime", task, len(shares))
         self._role = f"{settings.flow}|reports"
         self._reports = ReportReader(settings.target, self._place, self._place.generation, self._role)
         self._thread = threading.Thread(target=self._follow, name=f"srm {settings.flow} reports", daemon=True)

@@ -27,6 +27,7 @@ from srm_spark.flow.offset_map import OffsetMaps, map_spec
 from srm_spark.flow.pace import pace_of
 from srm_spark.flow.progress import Position, ProgressTopic, ensure_topic
 from srm_spark.flow.quarantine import Quarantine, quarantine_spec
+from srm_spark.flow.reading import is_direct
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import take_in_tails
 from srm_spark.flow.retention import MapRetention
@@ -37,8 +38,10 @@ from srm_spark.flow.topics import RemoteTopics
 from srm_spark.flow.unreadable import unreadable
 from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.cluster import TopicSpec
+from srm_spark.kafka.fetch import prepared
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.spark import SparkSession
+from srm_spark.spark.write import prepare_workers
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +124,8 @@ class FlowRun:
         self._progress.ensure()
         if not self._own():
             return
+        if is_direct(self._settings):
+            prepare_workers(self._session, prepared, task_count(self._session, self._ends))
         ensure_topic(self._ends.target, map_spec(self._settings))
         if self._settings.refused.parks:
             ensure_topic(self._ends.target, quarantine_spec(self._settings))
@@ -198,10 +203,8 @@ class FlowRun:
             self._holds.partitions.update(stand_still)
             assignment, blocked = self._assignment()  # positions and map are others now
         lag = self._moving(self._lag()) if self._settings.is_realtime else 0  # nobody else asks for it yet
-        is_realtime = self._lanes.choose(min(assignment.tasks, len(assignment.starts.keys() - blocked.keys())), lag)
-        self._generation = Generation(
-            self._session, self._ends, assignment, blocked, self._may_go_on, is_realtime=is_realtime
-        )
+        live = self._lanes.choose(assignment.starts.keys() - blocked.keys(), assignment.tasks, lag)
+        self._generation = Generation(self._session, self._ends, assignment, blocked, self._may_go_on, live=live)
         self._holds.partitions.update(blocked)
         self._show_lag()
 
@@ -325,8 +328,8 @@ class FlowRun:
         return {p: max(0, end - positions[p].next_offset) for p, end in ends.items()}
 
     def _moving(self, lag: Mapping[TopicPartition, int]) -> int:
-        """The lag of what does not stand still."""
-        return sum(offsets for partition, offsets in lag.items() if partition not in self._holds.partitions)
+        """The lag of what is wanted in real time and does not stand still."""
+        return sum(lag[partition] for partition in self._lanes.wanted(lag.keys() - self._holds.partitions.keys()))
 
     def _follow_lag(self) -> None:
         if self._lanes.is_due(self._moving(self._show_lag())):

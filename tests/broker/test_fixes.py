@@ -14,6 +14,7 @@ from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.test_exactly_once import await_committed
 from tests.broker.test_holds import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS
 from tests.broker.test_offset_map import assert_map_is_exact, read_map
+from tests.broker.test_quarantine import EXACTLY_ONCE
 from tests.kafka_io import Record, numbered
 
 FIX = {"refused.record.policy": "fix"}
@@ -51,11 +52,14 @@ def _assert_fixed(pair: Pair, written: list[Record]) -> None:
     assert_map_is_exact(parts, pair.source.read(pair.topic()), log, 0)
 
 
-@pytest.mark.parametrize("mode", ["disabled", "enabled"], ids=["default", "exactly-once"])
-@pytest.mark.parametrize("reading", [{}, BY_SPARK], ids=["", "read by Spark"])
-def test_timestamps_are_moved_inside_the_limits(pair: Pair, mode: str, reading: Mapping[str, str]) -> None:
+@pytest.mark.parametrize(
+    "keys",
+    [{}, BY_SPARK, EXACTLY_ONCE, {**EXACTLY_ONCE, **BY_SPARK}, {"mode": "realtime"}],
+    ids=["default", "read by Spark", "exactly-once", "exactly-once, read by Spark", "realtime"],
+)
+def test_timestamps_are_moved_inside_the_limits(pair: Pair, keys: Mapping[str, str]) -> None:
     written = _prepare(pair)
-    driver = pair.replicate({**FIX, **reading, f"{pair.target_alias}.exactly.once.source.support": mode})
+    driver = pair.replicate({**FIX, **keys})
     await_lag_zero(driver)
     await_committed(pair, len(written))
     _assert_fixed(pair, written)

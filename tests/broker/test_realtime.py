@@ -6,12 +6,13 @@ import os
 import signal
 from pathlib import Path
 
+from srm_spark.kafka.realtime import LaneReport
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_held, await_lag_zero
 from tests.broker.process import END_SECONDS, srm_driver
 from tests.broker.progress_reader import assert_map_is_exact, read_progress
-from tests.kafka_io import Record, numbered
+from tests.kafka_io import Record, numbered, records
 
 HEADERS = (("h", None), ("h", b""), ("", b"x"))
 PARTITIONS = 3
@@ -25,7 +26,9 @@ def _recorded(pair: Pair) -> int:
     """Source offsets that progress is recorded of."""
     if pair.progress_topic not in pair.target.topics():
         return 0
-    newest = {found.partition: found.offset + 1 for found in read_progress(pair.target, pair.progress_topic)}
+    newest = {
+        (found.topic, found.partition): found.offset + 1 for found in read_progress(pair.target, pair.progress_topic)
+    }
     return sum(newest.values())
 
 
@@ -33,10 +36,18 @@ def _await_recorded(pair: Pair, count: int) -> None:
     await_until(lambda: _recorded(pair) == count, SOON, lambda: f"{count} recorded, there are {_recorded(pair)}")
 
 
-def _assert_exact(pair: Pair) -> None:
-    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
-    source, target = pair.source.read(pair.topic()), pair.target.read(pair.remote())
-    assert_map_is_exact(read_progress(pair.target, pair.progress_topic), source, target)
+def _assert_exact(pair: Pair, name: str = "t") -> None:
+    topic, remote = pair.topic(name), pair.remote(name)
+    assert_copied(pair.source, topic, pair.target, remote)
+    found = [one for one in read_progress(pair.target, pair.progress_topic) if one.topic == topic]
+    assert_map_is_exact(found, pair.source.read(topic), pair.target.read(remote))
+
+
+def _reported(pair: Pair) -> set[str]:
+    """Topics of which the lane has written records."""
+    values = [stored.record.value for stored in pair.target.read(_reports_topic(pair))[0]]
+    found = [LaneReport.decode(value) for value in values if value is not None]
+    return {one.report.partition.topic for one in found if one.report is not None}
 
 
 def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) -> None:
@@ -54,6 +65,46 @@ def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) 
     pair.replicate()  # in micro-batches, where the lane ended
     _await_recorded(pair, 3302)
     _assert_exact(pair)
+
+
+def test_some_topics_in_real_time_beside_others_in_micro_batches(pair: Pair, tmp_path: Path) -> None:
+    names = ("quick", "slow")
+    for name in names:
+        pair.source.create(pair.topic(name), PARTITIONS)
+    keys = {**pair.keys, "mode": "realtime", "realtime.topics": "quick.*"}
+    with srm_driver(tmp_path, pair.clusters, [pair.flow], keys) as driver:
+        await_until(lambda: _reports_topic(pair) in pair.target.topics(), SOON, "the lane to begin")
+        for name in names:
+            pair.source.write(pair.topic(name), numbered(300, PARTITIONS))
+        _await_recorded(pair, 600)
+        assert _reported(pair) == {pair.topic("quick")}
+        for name in names:
+            pair.source.write(pair.topic(name), numbered(3000, PARTITIONS, "killed "))
+        await_count(pair.target, pair.remote("quick"), 400)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait(END_SECONDS)
+    started = pair.replicate(keys)
+    _await_recorded(pair, 6600)
+    started.stop()
+    for name in names:
+        _assert_exact(pair, name)
+
+
+def test_a_topic_created_anew_is_copied_from_its_beginning(pair: Pair) -> None:
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(3))
+    driver = pair.replicate({"mode": "realtime"})
+    await_until(lambda: _reports_topic(pair) in pair.target.topics(), SOON, "the lane to begin")
+    await_count(pair.target, pair.remote(), 3)
+    pair.source.delete(pair.topic())
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(2, prefix="new "))
+    await_count(pair.target, pair.remote(), 5)
+    pair.source.write(pair.topic(), numbered(4, prefix="later "))
+    await_count(pair.target, pair.remote(), 9)
+    await_lag_zero(driver)
+    copied, anew = records(pair.target.read(pair.remote()))[0], records(pair.source.read(pair.topic()))[0]
+    assert copied[3:] == anew
 
 
 def test_markers_are_passed_a_refused_record_holds_and_a_stop_is_clean(pair: Pair) -> None:

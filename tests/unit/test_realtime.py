@@ -112,14 +112,17 @@ def test_slots_are_shared_by_flows_and_one_is_left_over() -> None:
     assert slots.take("b", 8, 8) is not None
 
 
+_THREE = frozenset(TopicPartition("t", number) for number in range(3))
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lanes]:
     """A flow that wants it, in a session with so many slots."""
 
-    def make(slots: int = 8, *, is_realtime: bool = True, **attributes: Any) -> Lanes:
+    def make(slots: int = 8, *topics: str, is_realtime: bool = True, **attributes: Any) -> Lanes:
         monkeypatch.setattr(lanes, "slots", lambda _: slots)
         monkeypatch.setattr(lanes, "SLOTS", Slots())
-        settings: Any = SimpleNamespace(flow=Flow("A", "B"), is_realtime=is_realtime)
+        settings: Any = SimpleNamespace(flow=Flow("A", "B"), is_realtime=is_realtime, realtime_topics=topics)
         found: FlowSettings = settings
         session: Any = SimpleNamespace(**attributes)
         return Lanes(found, session)
@@ -129,31 +132,40 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lanes]:
 
 def test_it_begins_when_the_flow_has_caught_up(made: Callable[..., Lanes]) -> None:
     lane = made()
-    assert not lane.choose(3, 100_000)
+    assert not lane.choose(_THREE, 3, 100_000)
     assert lane.obstacle is None, "it is only behind"
     assert not lane.is_due(100_000)
     assert lane.is_due(10)
-    assert lane.choose(3, 10)
+    assert lane.choose(_THREE, 3, 10) == _THREE
     assert not lane.is_due(10)
     assert lane.is_due(600_000), "micro-batches are faster"
-    assert not lane.choose(3, 10), "not at once"
+    assert not lane.choose(_THREE, 3, 10), "not at once"
     assert not lane.is_due(10)
 
 
 def test_what_is_in_its_way_is_said_and_nothing_is_tried(made: Callable[..., Lanes]) -> None:
     lane = made(3)
-    assert not lane.choose(3, 0)
+    assert not lane.choose(_THREE, 8, 0)
     assert "mode=realtime is not possible" in str(lane.obstacle)
     assert not lane.is_due(0)
-    assert lane.choose(2, 0), "fewer tasks"
+    assert lane.choose(_THREE, 2, 0), "fewer tasks"
     assert lane.obstacle is None
 
 
 def test_nobody_gets_it_unasked(made: Callable[..., Lanes]) -> None:
     lane = made(is_realtime=False)
-    assert not lane.choose(1, 0)
+    assert not lane.choose(_THREE, 1, 0)
     assert lane.obstacle is None
     assert not lane.is_due(0)
+
+
+def test_it_is_for_the_topics_that_are_named(made: Callable[..., Lanes]) -> None:
+    lane, quick = made(3, "quick.*"), TopicPartition("quick.orders", 0)
+    assert lane.wanted({*_THREE, quick}) == {quick}
+    assert lane.choose({*_THREE, quick}, 2, 0) == {quick}, "which needs one slot"
+    assert not lane.choose({*_THREE}, 2, 0)
+    assert lane.obstacle is None
+    assert not lane.is_due(0), "without such a topic there is nothing to begin"
 
 
 class _Source:

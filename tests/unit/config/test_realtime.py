@@ -15,6 +15,13 @@ def test_a_flow_has_its_own_mode(loaded: Loader) -> None:
     assert "got 'fast'; allowed micro-batch, realtime" in problem
 
 
+def test_it_can_be_for_some_topics_only(loaded: Loader) -> None:
+    found = loaded("A->B.mode = realtime\nA->B.realtime.topics = quick, pay.*\n").settings
+    assert (found.flows[0].realtime_topics, found.warnings) == (("quick", "pay.*"), ())
+    (warning,) = loaded("A->B.realtime.topics = quick\n").settings.warnings
+    assert "A->B.realtime.topics: without mode=realtime all topics of A->B go in micro-batches" in warning
+
+
 @pytest.mark.parametrize(
     "line",
     [
