@@ -32,9 +32,10 @@ _INTRODUCTION = """\
 # Benchmarks
 
 Made by `make bench`: the programs in turn on the same two single-node brokers, with their own defaults
-(`tasks.max=2`), one topic. Each run must bring the exact number of records, and every record of our first copy is
-compared with its source. Medians, with the smallest and largest value; read the ratios, the machine is small and
-shared by brokers and replicator. A ratio of rates above 1 and a ratio of CPU below 1 mean that srm-spark is ahead.
+(`tasks.max=2`), one topic. Behind each run every record of the copy is compared with its source, for our first one of a
+workload by plain consumers that share nothing with the writer. Medians, with the smallest and largest value; read the
+ratios, the machine is small and shared by brokers and replicator. A ratio of rates above 1 and a ratio of CPU below 1
+mean that srm-spark is ahead.
 The second half is the second half of the records, when each program runs warm. CPU and memory are of the whole
 process tree; in memory a page that two processes share counts twice. The bare loop is the limit: a program in Go
 that consumes and produces and does nothing else, without progress or offset syncs; it is left out where Go is

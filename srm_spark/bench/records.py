@@ -17,6 +17,7 @@ from srm_spark.bench.figures import spreads
 from srm_spark.bench.fill import fill
 from srm_spark.bench.link import Link
 from srm_spark.bench.measure import Run, measure
+from srm_spark.bench.same import check_same
 from srm_spark.bench.workloads import Workload
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import SetupError, SrmError
@@ -101,7 +102,7 @@ def _measured(on: Bench, workload: Workload, contenders: Sequence[str], rounds: 
                 alias = f"r{number}{name[0].lower()}{workload.short_name}"
                 target = on.target.bootstrap_servers
                 job = Job(alias, workload.topic, source, target, on.folder, workload.codec)
-                runs[name].append(run := _run(on, job, name, records, is_checked=number == 0))
+                runs[name].append(run := _run(on, job, name, records, is_first=number == 0))
                 click.echo(f"{workload.name:>15} round {number + 1} {name:<14} {_line(run)}", err=True)
     on.source.tool(*_DELETE, workload.topic)
     return {
@@ -114,10 +115,12 @@ def _measured(on: Bench, workload: Workload, contenders: Sequence[str], rounds: 
     }
 
 
-def _run(on: Bench, job: Job, name: str, records: int, *, is_checked: bool) -> Run:
+def _run(on: Bench, job: Job, name: str, records: int, *, is_first: bool) -> Run:
     run = measure(CONTENDERS[name], job, records, has_markers=name == EXACTLY_ONCE)
-    if is_checked and name in (OURS, EXACTLY_ONCE):
+    if is_first and name in (OURS, EXACTLY_ONCE):
         check_copy(on.source.bootstrap_servers, job.target, {job.topic: job.remote_topic})
+    else:
+        check_same(on.source.bootstrap_servers, job.target, job.topic, job.remote_topic)
     on.target.tool(*_DELETE, job.remote_topic)
     return run
 

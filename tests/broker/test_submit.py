@@ -104,6 +104,25 @@ def test_a_topic_is_copied_and_sigterm_ends_cleanly(master: str, job: Job, spark
     assert records(job.target.read(job.remote)) == records(job.source.read(job.topic))
 
 
+@pytest.mark.timeout(2 * SLOW + 60)
+def test_executors_copy_in_real_time(job: Job, spark_home: Path) -> None:
+    pack(ROOT)
+    with job.config.open("a") as file:
+        file.write("mode = realtime\n")
+    job.source.create(job.topic, 3)
+    with job.submitted("--master", "local-cluster[1,4,1024]", SPARK_HOME=str(spark_home)) as process:
+        reports = f"mm2-realtime.{job.flow.partition('->')[0]}.internal"
+        await_until(lambda: reports in job.target.topics(), SLOW, lambda: f"the lane to begin: {job.log}")
+        job.source.write(job.topic, numbered(300, 3))
+        assert_copied(job.source, job.topic, job.target, job.remote, SLOW)
+        assert job.target.count(reports) > 0
+        process.send_signal(signal.SIGTERM)
+        process.wait(SLOW)
+    assert process.returncode == 0, job.log
+    assert "state=retrying" not in job.log, job.log
+    assert records(job.target.read(job.remote)) == records(job.source.read(job.topic))
+
+
 def test_sigterm_while_spark_starts_is_not_lost(job: Job) -> None:
     with job.submitted("--master", "local[1]") as process:
         await_until(lambda: "spark-submit" in job.log, SLOW, "the command is printed")
