@@ -75,8 +75,11 @@ class Reading:
         """Whether a Spark job would take longer than copying right here, as far as one knows what records weigh."""
         most = self.settings.batch.driver_max_bytes
         count = sum(end - start for start, end in ranges.values())
-        # The first records of a topic tell what they weigh. Also, they need not wait for Python on the executors.
-        most_records = _SMALL_RECORDS if self.sizes.knows({partition.topic for partition in ranges}) else 2 * PROBE
+        most_records = _SMALL_RECORDS
+        if not self.sizes.knows({partition.topic for partition in ranges}):
+            # The first records of a topic tell what they weigh. Here they need not wait for Python on the executors.
+            # Under a limit a task ends early, so there all topics come on only where they are in several tasks.
+            most_records = 0 if self.settings.limits.is_limited else 2 * PROBE
         return most > 0 and count <= most_records and self.sizes.weigh(ranges) <= most
 
     def _by_spark(self, session: SparkSession, ranges: Ranges) -> DataFrame:

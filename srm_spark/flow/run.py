@@ -193,6 +193,7 @@ class FlowRun:
     def _start_generation(self) -> None:
         self._stop_generation()
         assignment, blocked = self._assignment()
+        self._count()  # what was found to be lost: a run that fails at once would not come to it
         while not self._stop.is_set() and (
             passable := {
                 p: hold for p, hold in blocked.items() if assignment.routes[p.topic].policy is not RefusedPolicy.HOLD

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from srm_spark.config import load_settings
-from srm_spark.config.settings import FlowSettings
+from srm_spark.config.settings import FlowSettings, LimitSettings
 from srm_spark.flow import reading
 from srm_spark.flow.outcome import Done
 from srm_spark.flow.passes import PROBE, RecordSizes
@@ -65,6 +65,9 @@ def test_the_driver_copies_what_is_small_and_the_first_records_of_a_topic(flow: 
     assert sum(end - start for start, end in first.values()) > PROBE, "rounded up for each partition"
     assert reading.is_small(first)
     assert not reading.is_small(ranges_of([2 * PROBE + 1]))
+    assert not Reading(replace(flow, limits=LimitSettings(5)), 2, sizes).is_small(first), (
+        "no topic may wait for another"
+    )
     sizes.learn({TopicPartition("t", 0): Done(1, [Interval(0, 0, 1)], bytes=100)})
     assert reading.is_small(ranges_of([10_000]))
     assert not reading.is_small(ranges_of([10_001]))
