@@ -24,7 +24,7 @@ from srm_spark.bench.workloads import BY_NAME
 
 PARTS = ("records", "latency", "idle", "groups")
 QUICK = ("100 B", "1 KB")
-QUICK_SCALE = 0.08
+QUICK_SCALE = 0.25
 _QUICK_ROUNDS = 1
 
 

@@ -46,6 +46,7 @@ _WARM_SECONDS = 90.0
 minute the offset map becomes a table for the first time, which keeps two cores busy for some seconds."""
 _CAUGHT_UP_MS, _CATCH_UP_SECONDS = 1000.0, 60.0
 _TICK_SECONDS = 0.001
+_STEP = 5000
 _DIGITS = 19
 """Of a moment."""
 _SLOWEST = 0.98
@@ -84,12 +85,12 @@ def latencies(rate: int, rounds: int, seconds: float) -> dict[str, dict[str, Spr
 
 
 def with_half_of_maximum(workloads: Mapping[str, Any]) -> tuple[int, ...]:
-    """The rates, and half of what the slower program copies of records of 100 B, where that was measured."""
+    """The rates, and half of what the slower program copies of records of 100 B, warm-up included, where it is known."""
     found = workloads.get("100 B", {}).get("contenders", {})
     if not {OURS, THEIRS} <= found.keys():
         return RATES
-    slower = min(found[name]["steady_rate"]["median"] for name in (OURS, THEIRS))
-    return (*RATES, int(round(slower / 2, -4)))
+    slower = min(found[name]["backlog_rate"]["median"] for name in (OURS, THEIRS))
+    return (*RATES, int(slower / 2 // _STEP * _STEP))
 
 
 def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -> Latency:

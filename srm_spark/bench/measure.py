@@ -13,7 +13,7 @@ from srm_spark.errors import SrmError, TargetUnavailable
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.model import TopicPartition
 
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.1
 _STANDING = 10
 """So many samples without a new record are the end of a copy."""
 _LONGEST_SECONDS = 600.0

@@ -12,13 +12,13 @@ from srm_spark.bench.contenders import OURS, THEIRS
 
 NOISE = 0.3
 """By so much the ratios of two quick runs of the same code may differ; on two shared cores they do."""
-_RATE, _CPU = "backlog_rate", "backlog_cpu"
+_RATE, _CPU = "steady_rate", "steady_cpu"
 Ratios = Mapping[str, Mapping[str, float]]
 """Workload → figure → ours divided by theirs."""
 
 
 def ratios(workloads: Mapping[str, Any]) -> Ratios:
-    """Of medians: records per second, and CPU per record."""
+    """Of medians: records per second, and CPU per record, of the second half: so few records are half start-up."""
     compared = {name: workload["contenders"] for name, workload in workloads.items()}
     return {
         name: {figure: found[OURS][figure]["median"] / found[THEIRS][figure]["median"] for figure in (_RATE, _CPU)}

@@ -37,6 +37,7 @@ _TAKE_SECONDS = 0.1
 _GATHER_SECONDS, _GATHER_FACTOR = 0.005, 3
 """Between two turns: so many times the CPU that the last one took. Under load the next turn finds several records, that
 cost little more than one."""
+_ANSWER_SECONDS = 0.1
 _GLANCE_SECONDS = 0.001
 
 
@@ -114,6 +115,7 @@ class LaneTask:
                     began = time.thread_time()
                     lane.write(follower.take(_TAKE_SECONDS))
                     time.sleep(min(_GATHER_SECONDS, _GATHER_FACTOR * (time.thread_time() - began)))
+                    await_answer(lane)
             finally:
                 lane.end()
         lane.check()
@@ -174,6 +176,11 @@ class _Lane:
     def is_over(self) -> bool:
         """Whether it was told to end."""
         return self._over.is_set()
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the target has yet to answer for anything that was written."""
+        return self._writing.is_unanswered
 
     def write(self, runs: Iterable[Run]) -> None:
         """Produce what has come.
@@ -275,6 +282,18 @@ class _Lane:
         """Not the one of the records: what happens to them must be told in any case."""
         name = f"{self.task.write.options.get('client.id', '')}|reports"
         return record_producer({**self.task.write.options, "client.id": name}, LastError())
+
+
+def await_answer(lane: _Lane) -> None:
+    """Let the target answer, for a while, before it gets more.
+
+    While it pauses (it collects garbage, its disk is busy) librdkafka would soon have as many requests on their way as
+    it may, and then keeps a core busy with asking itself whether there is room for the next.
+    """
+    until = time.monotonic() + _ANSWER_SECONDS
+    while lane.is_unanswered and not lane.is_over and time.monotonic() < until:
+        time.sleep(_GLANCE_SECONDS)
+        lane.write(())
 
 
 class ReportReader:

@@ -247,6 +247,11 @@ class Writing:
         """Whether anything was written of which nothing is known yet."""
         return bool(self._sent)
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the target has yet to answer for anything that was written."""
+        return any(len(producer) > 0 for producer in self._producers.values())
+
     def acknowledged(self) -> Iterator[tuple[TopicPartition, Sent, int, int, float, str | None]]:
         """Take what is known by now of what was written, in order: see `PartitionReport.add`."""
         while self._sent and self._sent[0][2].is_over:

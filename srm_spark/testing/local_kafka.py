@@ -196,6 +196,8 @@ _SETTINGS = {
     "broker.heartbeat.interval.ms": "500",
     # After a kill the new process may not register before the controller has given up the old one.
     "broker.session.timeout.ms": "3000",
+    # Records may be as old as their writer says; a look every five minutes would delete those of last year.
+    "log.retention.ms": "-1",
     # Compaction is seen in tests within seconds.
     "log.cleaner.backoff.ms": "1000",
     # Two cores and small heaps; the cleaner's buffer alone is 128 MB by default.

@@ -31,7 +31,7 @@ def workload(**contenders: float) -> dict[str, Any]:
 
 
 def quick(rate: float, cpu: float) -> dict[str, dict[str, float]]:
-    return {"backlog_rate": {"median": rate}, "backlog_cpu": {"median": cpu}}
+    return {"steady_rate": {"median": rate}, "steady_cpu": {"median": cpu}}
 
 
 def test_a_run_is_measured_from_the_last_sample_without_a_record() -> None:
@@ -62,16 +62,16 @@ def test_a_copy_that_was_there_between_two_samples_took_that_long_at_most() -> N
 
 def test_ratios_are_ours_divided_by_theirs() -> None:
     workloads = {"100 B": {"contenders": {"srm-spark": quick(300, 3), "MirrorMaker 2": quick(200, 6)}}}
-    assert ratios(workloads) == {"100 B": {"backlog_rate": 1.5, "backlog_cpu": 0.5}}
+    assert ratios(workloads) == {"100 B": {"steady_rate": 1.5, "steady_cpu": 0.5}}
 
 
 def test_only_what_is_worse_beyond_noise_is_named() -> None:
-    before = {name: {"backlog_rate": 2.0, "backlog_cpu": 0.5} for name in ("same", "slow", "dear")}
+    before = {name: {"steady_rate": 2.0, "steady_cpu": 0.5} for name in ("same", "slow", "dear")}
     now = {
-        "same": {"backlog_rate": 1.5, "backlog_cpu": 0.6},
-        "slow": {"backlog_rate": 1.3, "backlog_cpu": 0.3},
-        "dear": {"backlog_rate": 3.0, "backlog_cpu": 0.7},
-        "new": {"backlog_rate": 1.0, "backlog_cpu": 1.0},
+        "same": {"steady_rate": 1.5, "steady_cpu": 0.6},
+        "slow": {"steady_rate": 1.3, "steady_cpu": 0.3},
+        "dear": {"steady_rate": 3.0, "steady_cpu": 0.7},
+        "new": {"steady_rate": 1.0, "steady_cpu": 1.0},
     }
     assert list(regressions(now, before)) == [
         "slow: 1.30 times the records per second of MirrorMaker 2, before 2.00",
@@ -153,7 +153,7 @@ def test_sizes_are_shown_beside_each_other() -> None:
 
 
 def test_the_highest_rate_is_half_of_what_the_slower_one_copies() -> None:
-    both = {name: {"steady_rate": spread([rate])} for name, rate in (("srm-spark", 4e5), ("MirrorMaker 2", 1.63e5))}
+    both = {name: {"backlog_rate": spread([rate])} for name, rate in (("srm-spark", 4e5), ("MirrorMaker 2", 1.63e5))}
     assert with_half_of_maximum({"100 B": {"contenders": both}}) == (*RATES, 80_000)
     assert with_half_of_maximum({}) == RATES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,7 @@ from srm_spark.flow import lanes
 from srm_spark.flow.guard import SourceGuard
 from srm_spark.flow.lanes import Lanes
 from srm_spark.kafka.cluster import LogEnd
-from srm_spark.kafka.realtime import Acknowledged, Chains, LaneReport
+from srm_spark.kafka.realtime import Acknowledged, Chains, LaneReport, await_answer
 from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport, Sent
 from srm_spark.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
 from srm_spark.spark.realtime import Slots
@@ -97,6 +97,33 @@ def test_what_was_refused_is_not_passed() -> None:
     mine.take(_sent(5), 3, 3, 1.0, None)
     mine.take(_sent(6), -1, -1, 1.0, "no acknowledgement")
     assert (mine.is_stuck, mine.report.failure, mine.report.next_offset) == (True, "no acknowledgement", 6)
+
+
+class _Waiting:
+    """A lane whose target answers after so many questions."""
+
+    def __init__(self, answers_after: int, *, is_over: bool = False) -> None:
+        self.asked, self.answers_after, self.is_over = 0, answers_after, is_over
+
+    @property
+    def is_unanswered(self) -> bool:
+        return self.asked < self.answers_after
+
+    def write(self, runs: Iterable[object]) -> None:
+        assert not list(runs), "nothing more is written while it waits"
+        self.asked += 1
+
+
+def _asked(lane: _Waiting) -> int:
+    await_answer(cast("Any", lane))
+    return lane.asked
+
+
+def test_the_target_gets_more_when_it_has_answered_or_takes_too_long() -> None:
+    assert _asked(_Waiting(0)) == 0
+    assert _asked(_Waiting(3)) == 3
+    assert _asked(_Waiting(3, is_over=True)) == 0
+    assert 0 < _asked(_Waiting(1_000_000)) < 1_000_000
 
 
 def test_slots_are_shared_by_flows_and_one_is_left_over() -> None:
