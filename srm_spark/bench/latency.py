@@ -85,7 +85,7 @@ def latencies(rate: int, rounds: int, seconds: float) -> dict[str, dict[str, Spr
 
 
 def with_half_of_maximum(workloads: Mapping[str, Any]) -> tuple[int, ...]:
-    """The rates, and half of what the slower program copies of records of 100 B, warm-up included, where it is known."""
+    """The rates, and half of what the slower program copies of records of 100 B from a backlog, if that is known."""
     found = workloads.get("100 B", {}).get("contenders", {})
     if not {OURS, THEIRS} <= found.keys():
         return RATES
