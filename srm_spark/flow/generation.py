@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _BESIDE_SECONDS = 20.0
 """How long the one query may take to end when the other cannot start."""
-_IDLE_DELAY_MS = range(60, 1001)
+_IDLE_DELAY_MS = range(80, 1001)
 
 
 class Generation:
