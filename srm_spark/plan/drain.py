@@ -18,20 +18,24 @@ class Stillness:
 
     seconds: float = STILL_SECONDS
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """At the newest look."""
+    """At the newest look at each partition."""
     moving: str | None = None
     """The newest movement that was seen."""
+    silent: Sequence[TopicPartition] = ()
+    """Partitions whose end the newest look did not find out."""
     _since: float | None = field(default=None, init=False)
     """Of the first look that saw these ends with everything copied."""
 
     def take(self, now: float, ranges: Sequence[Range]) -> bool:
         """Whether the source is drained: it is as it was at an earlier look, at least `seconds` ago."""
-        ends = {found.partition: found.source_end for found in ranges if found.source_end is not None}
+        self.silent = [found.partition for found in ranges if found.source_end is None]
+        last = {partition: end for partition in self.silent if (end := self.ends.get(partition)) is not None}
+        ends = last | {found.partition: found.source_end for found in ranges if found.source_end is not None}
         if self.ends and ends != self.ends:
             self.moving = moved(self.ends, ends)
             self._since = None
         self.ends = ends
-        if behind(ranges):
+        if self.silent or behind(ranges):
             self._since = None
         elif self._since is None:
             self._since = now

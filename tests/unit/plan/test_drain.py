@@ -42,6 +42,25 @@ def test_a_new_partition_is_a_movement() -> None:
     assert stillness.moving == "orders-1 from nothing to 0"
 
 
+def test_a_partition_without_a_leader_is_not_drained_until_its_end_is_known() -> None:
+    stillness = Stillness(5)
+    silent = [copied(10, 10), copied(3, None, partition=1)]
+    stillness.take(0, [copied(10, 10), copied(3, 3, partition=1)])
+    assert not stillness.take(5, silent)
+    assert stillness.silent == [silent[1].partition]
+    assert not stillness.take(60, silent)
+    assert not stillness.take(61, [copied(10, 10), copied(3, 3, partition=1)])
+    assert stillness.moving is None
+    assert stillness.take(66, [copied(10, 10), copied(3, 3, partition=1)])
+
+
+def test_a_partition_that_never_had_a_leader_is_not_drained() -> None:
+    stillness = Stillness(5)
+    ranges = [copied(10, 10), copied(None, None, partition=1)]
+    assert not stillness.take(0, ranges)
+    assert not stillness.take(6, ranges)
+
+
 def test_what_is_behind() -> None:
     assert behind([copied(4, 10), copied(10, 10, partition=1)]) == 6
     assert behind([copied(None, 3)]) == 3

@@ -95,6 +95,12 @@ def test_a_source_that_moved_after_it_was_drained_is_not_safe() -> None:
     assert "not known" in text
 
 
+def test_a_partition_without_a_leader_at_the_end_is_not_safe() -> None:
+    state = replace(FRESH, still={PARTITION: 10})
+    (text,) = verdict(Kind.PLANNED_FAILOVER, state, world(ranges=(copied(10, None),)))
+    assert text == "orders-0 has no leader on the source, so whether everything is copied is not known"
+
+
 def test_next_steps_name_the_topics_and_the_way_back() -> None:
     steps = next_steps(Kind.FAILOVER, FLOW, world(), has_way_back=True, is_safe=True)
     assert steps == (
