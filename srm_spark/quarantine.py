@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from srm_spark.errors import CodecError
+from srm_spark.header_names import name_of, raw_name
 from srm_spark.model import Flow, TopicPartition
 from srm_spark.tail import TailRecord
 
@@ -124,7 +125,7 @@ def encode_content(record: TailRecord) -> bytes:
     """Key, value and headers of a record."""
     fields: list[bytes | None] = []
     for name, value in record.headers:
-        fields += (name.encode(), value)
+        fields += (raw_name(name), value)
     body = b"".join(_field(field) for field in (record.key, record.value))
     return body + struct.pack(">i", len(record.headers)) + b"".join(_field(field) for field in fields)
 
@@ -136,8 +137,8 @@ def decode_content(parked: Parked, content: bytes) -> TailRecord:
     try:
         fields = _Fields(content)
         key, value = fields.next(), fields.next()
-        headers = tuple(((fields.next() or b"").decode(), fields.next()) for _ in range(fields.number()))
-    except (struct.error, UnicodeDecodeError) as error:
+        headers = tuple((name_of(fields.next() or b""), fields.next()) for _ in range(fields.number()))
+    except struct.error as error:
         raise CodecError(f"parked record {_name(parked.place)}: its content cannot be read: {error}") from error
     return TailRecord(parked.place.offset, parked.timestamp, key, value, headers, parked.is_append_time)
 

@@ -12,6 +12,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.progress import Position
+from srm_spark.header_names import is_text
 from srm_spark.kafka.limits import Limits, clamp
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.rows import Run
@@ -58,7 +59,7 @@ def _unreadable_in(ends: Ends, partition: TopicPartition, window: OffsetRange) -
 def fixed_rows(settings: FlowSettings, partition: TopicPartition, offsets: OffsetRange, limits: Limits) -> list[Row]:
     """Unreadable records at the start of `offsets`, some at a time, as rows with a timestamp inside of the limits."""
     with closing(read_range(settings.source, settings.consumer, partition, offsets, SourceUnavailable)) as records:
-        found = _some(takewhile(is_unreadable, records))
+        found = _some(takewhile(_is_fixable, records))
     if not found:
         return []
     now_ms = int(time.time() * 1000)
@@ -70,6 +71,11 @@ def fixed_rows(settings: FlowSettings, partition: TopicPartition, offsets: Offse
         (*partition, record.offset, stamp * 1000, record.key, record.value, headers_of or [])
         for record, stamp, headers_of in zip(found, stamps, headers, strict=True)
     ]
+
+
+def _is_fixable(record: TailRecord) -> bool:
+    """Spark's rows have text as names of headers."""
+    return is_unreadable(record) and all(is_text(name) for name, _ in record.headers)
 
 
 def _some(records: Iterable[TailRecord]) -> list[TailRecord]:

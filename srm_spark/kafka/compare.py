@@ -6,8 +6,8 @@ source  0 1 2 · 4 5     ·  a gap: an aborted record, a transaction marker, som
 target  0 1 2   3 4
 ```
 
-This judges the writer, so it shares nothing with it but how a client is configured. Only committed records count. The
-provenance header, which a flow may add, is nobody's data and does not count.
+This judges the writer, so it shares nothing with it but how a client is configured and how names of headers are read.
+Only committed records count. The provenance header, which a flow may add, is nobody's data and does not count.
 Nothing may be written meanwhile: a record that is on one side only when it is looked at counts as a difference.
 """
 
@@ -25,6 +25,7 @@ from srm_spark.codec import PROVENANCE_HEADER
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.kafka.clients import LastError, reader
+from srm_spark.kafka.librdkafka import headers_of
 
 _POLL_SECONDS = 0.1
 _SHOWN_BYTES = 24
@@ -221,8 +222,7 @@ class _Side:
 def _record(message: Message) -> _Record:
     offset = message.offset()
     assert offset is not None
-    headers: list[Any] = list(message.headers() or ())
     key: Any = message.key()
     value: Any = message.value()
-    data = tuple((name, content) for name, content in headers if name != PROVENANCE_HEADER)
+    data = tuple((name, content) for name, content in headers_of(message) if name != PROVENANCE_HEADER)
     return _Record(offset, key, value, data, message.timestamp()[1])

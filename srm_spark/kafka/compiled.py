@@ -43,6 +43,7 @@ def why_not() -> str | None:
     if not found.startswith(f"{_MAJOR}."):
         return f"confluent-kafka is {found}, the loop knows the memory layout of {_MAJOR}.x"
     try:
+        library()
         import_module(_LOOP)
     except ImportError as error:
         return f"{error}; pip install '.[compiled]' in the checkout"

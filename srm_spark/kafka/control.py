@@ -13,6 +13,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
+from srm_spark.kafka.librdkafka import headers_of
 
 _POLL_SECONDS = 0.5
 Acknowledge = Callable[[KafkaError | None, Message], None]
@@ -164,9 +165,7 @@ class ControlReader:
         assert partition is not None
         assert offset is not None
         self._next[partition] = offset + 1
-        pairs: list[Any] = list(message.headers() or ())
-        headers = {name: _bytes(value) for name, value in pairs}
-        return ReadRecord(partition, offset, _bytes(message.key()), _bytes(message.value()), headers)
+        return ReadRecord(partition, offset, _bytes(message.key()), _bytes(message.value()), dict(headers_of(message)))
 
     def _skip_markers(self, ends: Mapping[int, int]) -> None:
         # Transaction markers and compacted ends hold no record: the consumer's position is the only sign of them.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from srm_spark.kafka.librdkafka import NAME_SIZE
 from srm_spark.kafka.produce_loop import compiled, types
 
 _take_batch = types.ExternalFunction(
@@ -20,7 +21,6 @@ _header_at = types.ExternalFunction(
     types.int32(types.uintp, types.uintp, types.uintp, types.uintp, types.uintp),
 )
 _destroy = types.ExternalFunction("rd_kafka_message_destroy", types.void(types.uintp))
-_length = types.ExternalFunction("strlen", types.uintp(types.uintp))
 _copy = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
 
 _WORDS = types.int64[:, ::1]
@@ -74,7 +74,7 @@ def _measure_headers(records: Any, fields: Any) -> None:
         for number in range(_header_count(headers)):
             _header_at(headers, number, scratch + 8, scratch + 16, scratch + 24)
             fields[at, 0] = fields[last, 1]
-            fields[at, 1] = _length(fields[last, 1])
+            _copy(fields[at].ctypes.data + 8, fields[last, 1] - NAME_SIZE, 8)
             fields[at, 2] = fields[last, 2]
             fields[at, 3] = fields[last, 3]
             at += 1

@@ -28,7 +28,7 @@ _AT_ONCE = 20_000
 """Records of one look into the queue; its bytes are bounded by what the consumer fetches ahead."""
 _TOPIC, _PARTITION, _VALUE, _KEY, _OFFSET, _WORDS = 1, 2, 3, 5, 7, 8
 """Words of a `rd_kafka_message_t`; a field's length is behind its address."""
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_HEADERS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 _Words = npt.NDArray[np.int64]
 
 
@@ -111,7 +111,7 @@ class Fetched:
             return pa.nulls(end - start, _HEADERS)
         fields = np.zeros((count + 1, 4), np.int64)  # the last row is scratch
         self._loops.measure_headers(self._records[start:end], fields)
-        names, values = self._column(fields, 0, 0, count, pa.string()), self._column(fields, 2, 0, count, pa.binary())
+        names, values = self._column(fields, 0, 0, count, pa.binary()), self._column(fields, 2, 0, count, pa.binary())
         return pa.ListArray.from_arrays(pa.array(begins), pa.StructArray.from_arrays([names, values], ["key", "value"]))
 
     def _column(self, words: _Words, column: int, start: int, end: int, kind: pa.DataType) -> pa.Array:

@@ -1,4 +1,12 @@
-"""librdkafka itself, in the library that confluent-kafka brings: what its Python clients have no call for."""
+"""librdkafka itself, in the library that confluent-kafka brings: what its Python clients have no call for.
+
+Also names of headers to the byte: confluent-kafka cuts them at a zero byte, and fails where they are not UTF-8, because
+librdkafka's calls give no length with a name. It lies in front of it, in the words of a `rd_kafka_header_t`:
+
+```
+serialized size | value's size | name's size | value's address | name … 0 value … 0
+```
+"""
 
 from __future__ import annotations
 
@@ -7,11 +15,19 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, cimpl
+from confluent_kafka import Consumer, Message, Producer, cimpl
 
+from srm_spark.header_names import name_of, raw_name
+
+Headers = list[tuple[str, bytes | None]]
 ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 """Takes the client, a code, a text and nothing in particular."""
-_POINTER, _TEXT = ctypes.c_void_p, ctypes.c_char_p
+_POINTER, _TEXT, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ssize_t
+_WORD = ctypes.sizeof(_POINTER)
+NAME_SIZE = 2 * _WORD
+"""So far in front of a header's name its size lies."""
+_MESSAGE_HEADERS = object.__basicsize__ + 4 * _WORD
+"""Where a `Message` of confluent-kafka has librdkafka's headers: behind topic, value, key and its own headers."""
 _CALLS: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "rd_kafka_topic_new": (_POINTER, (_POINTER, _TEXT, _POINTER)),
     "rd_kafka_topic_destroy": (None, (_POINTER,)),
@@ -20,17 +36,60 @@ _CALLS: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "rd_kafka_conf_set_error_cb": (None, (_POINTER, ERROR_CALLBACK)),
     "rd_kafka_queue_get_consumer": (_POINTER, (_POINTER,)),
     "rd_kafka_queue_destroy": (None, (_POINTER,)),
+    "rd_kafka_headers_new": (_POINTER, (_SIZE,)),
+    "rd_kafka_headers_destroy": (None, (_POINTER,)),
+    "rd_kafka_header_cnt": (_SIZE, (_POINTER,)),
+    "rd_kafka_header_add": (ctypes.c_int, (_POINTER, _TEXT, _SIZE, _TEXT, _SIZE)),
+    "rd_kafka_header_get_all": (ctypes.c_int, (_POINTER, _SIZE, _POINTER, _POINTER, _POINTER)),
+    "rd_kafka_produceva": (_POINTER, (_POINTER, _POINTER, _SIZE)),
+    "rd_kafka_error_code": (ctypes.c_int, (_POINTER,)),
+    "rd_kafka_error_destroy": (None, (_POINTER,)),
 }
 """What each returns and takes: without it ctypes would cut pointers to 32 bits."""
 
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL:
-    """Its functions."""
+    """Its functions. Raises ImportError where it lays out headers in another way than this module knows."""
     found = ctypes.CDLL(cimpl.__file__)  # its symbols are those of the librdkafka that it is linked with
     for name, (returned, taken) in _CALLS.items():
         getattr(found, name).restype, getattr(found, name).argtypes = returned, taken
+    odd: Headers = [("\0a\0", None), ("b", b"\0"), (name_of(b"\xff"), b"")]
+    made = make_headers(odd, found)
+    is_known = read_headers(made, found) == odd
+    found.rd_kafka_headers_destroy(made)
+    place = id(message := Message(headers=list(odd))) + _MESSAGE_HEADERS - _WORD
+    if not is_known or _POINTER.from_address(place).value != id(message.headers()):
+        raise ImportError(f"{cimpl.__file__} lays out headers in another way; pip install 'confluent-kafka<3'")
     return found
+
+
+def make_headers(headers: Headers, calls: ctypes.CDLL) -> int:
+    """Headers as librdkafka has them; they are the caller's."""
+    made: int = calls.rd_kafka_headers_new(len(headers))
+    for name, value in headers:
+        raw = raw_name(name)
+        calls.rd_kafka_header_add(made, raw, len(raw), value, len(value or b""))
+    return made
+
+
+def read_headers(headers: int, calls: ctypes.CDLL) -> Headers:
+    """What librdkafka's headers are."""
+    name, value, size = _POINTER(), _POINTER(), _SIZE()
+    places = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
+    found: Headers = []
+    for index in range(calls.rd_kafka_header_cnt(headers)):
+        calls.rd_kafka_header_get_all(headers, index, *places)
+        assert name.value is not None
+        raw = ctypes.string_at(name, _SIZE.from_address(name.value - NAME_SIZE).value)
+        found.append((name_of(raw), None if value.value is None else ctypes.string_at(value, size.value)))
+    return found
+
+
+def headers_of(message: Message) -> Headers:
+    """Headers of a record that was just consumed, as they are on the broker."""
+    headers = _POINTER.from_address(id(message) + _MESSAGE_HEADERS).value
+    return [] if headers is None else read_headers(headers, library())
 
 
 def client_of(client: Producer | Consumer) -> int | None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
+from srm_spark.header_names import may_be_replaced, raw_name
 from srm_spark.kafka.rows import Run
 from srm_spark.model import RefusedPolicy, TopicPartition
 from srm_spark.tail import TailRecord
@@ -76,6 +77,7 @@ def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, str] | No
         index = int(np.argmax(run.keys.is_null().to_numpy(zero_copy_only=False)))
         found.append((index, "the record has no key and the target topic is compacted"))
     found.extend(_bad_timestamps(run, limits, now_ms))
+    found.extend(_replaced_names(run))
     sizes = run.sizes()
     suspects = np.flatnonzero(sizes + (_BATCH_OVERHEAD + _RECORD_OVERHEAD) > limits.max_bytes)
     for index in suspects.tolist():
@@ -125,6 +127,18 @@ def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, st
     return found
 
 
+def _replaced_names(run: Run) -> list[tuple[int, str]]:
+    """The first name of a header that Spark's source may have changed."""
+    if not (run.is_decoded and run.has_headers):
+        return []
+    for index, headers in enumerate(run.header_lists()):
+        for name, _ in headers or ():
+            if may_be_replaced(name):
+                reason = f"the name of its header {name!a} may not be UTF-8, and Spark's Kafka source decodes names"
+                return [(index, f"{reason}; pip install 'srm-spark[compiled]', which reads it as it is")]
+    return []
+
+
 def _early(run: Run, limits: Limits, now_ms: int) -> npt.NDArray[np.bool_]:
     if limits.before_ms is None:
         return np.zeros(run.count, np.bool_)
@@ -141,7 +155,7 @@ def _late(run: Run, limits: Limits, now_ms: int) -> npt.NDArray[np.bool_]:
 def _exact_size(run: Run, index: int) -> int:
     """Bytes of the batch that holds this record alone and uncompressed, as the broker counts them."""
     key, value, _, headers = next(run.slice(index, index + 1).records())
-    pairs = [(name.encode(), content) for name, content in headers or ()]
+    pairs = [(raw_name(name), content) for name, content in headers or ()]
     fields = [key, value, *(field for pair in pairs for field in pair)]
     body = _FIXED_IN_RECORD + _varint(len(pairs)) + sum(_field(field) for field in fields)
     return _BATCH_OVERHEAD + _varint(body) + body

@@ -13,6 +13,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
+from srm_spark.kafka.librdkafka import headers_of
 from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.tail import TailRecord
 
@@ -120,10 +121,9 @@ def _refused(
 def record_of(message: Message) -> TailRecord:
     """A message that is no error."""
     kind, timestamp = message.timestamp()
-    headers: list[Any] = list(message.headers() or ())
     offset = message.offset()
     assert offset is not None
     key: Any = message.key()
     value: Any = message.value()
     timestamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
-    return TailRecord(offset, timestamp, key, value, tuple(headers), kind == TIMESTAMP_LOG_APPEND_TIME)
+    return TailRecord(offset, timestamp, key, value, tuple(headers_of(message)), kind == TIMESTAMP_LOG_APPEND_TIME)

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.control import ControlRecord
+from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.rows import Run
 from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
@@ -50,15 +51,8 @@ class AppendingWriter:
             acknowledged.append((error, message.offset() or 0))
 
         ((key, value, timestamp, headers),) = run.records()
-        self._producer.produce(
-            remote.topic,
-            value,
-            key,
-            partition=remote.partition,
-            timestamp=timestamp,
-            headers=headers or None,
-            on_delivery=take,
-        )
+        produce = produce_call(self._producer, [headers])
+        produce(remote.topic, value, key, remote.partition, take, None, timestamp, headers or None)
         self._producer.flush(self._term.timeout)
         error, offset = acknowledged[0] if acknowledged else (KafkaError(KafkaError._TIMED_OUT), 0)
         if error is not None:

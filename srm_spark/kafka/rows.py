@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from srm_spark.codec import PROVENANCE_HEADER
+from srm_spark.header_names import name_of
 from srm_spark.model import TopicPartition
 from srm_spark.provenance import Header, Stamp
 from srm_spark.tail import TailRecord
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-"""In this order; `timestamp` as Spark's microseconds, `headers` as a list of key and value, or null."""
+"""In this order; `timestamp` as Spark's microseconds, `headers` as a list of key and value, or null.
+
+A header's key is its name: text where Spark has read it, bytes elsewhere.
+"""
 
 _HEADER_BYTES = 10
 """At most so many bytes of lengths per header."""
 
-Headers = list[tuple[str, str | bytes | None]]
+Headers = list[Header]
 Record = tuple[bytes | None, bytes | None, int, Headers | None]
 """Key, value, timestamp in ms (0 where the record has none), headers."""
 
@@ -45,6 +49,8 @@ class Run:
     headers: pa.Array
     stamped: list[list[Header]] | None = None
     """Headers that are written instead, for a flow with provenance headers."""
+    is_decoded: bool = False
+    """Names of headers came through Java's decoder, which replaces what is not UTF-8."""
 
     @classmethod
     def of(cls, partition: TopicPartition, records: Sequence[TailRecord]) -> Run:
@@ -84,6 +90,7 @@ class Run:
             self.values.slice(start, end - start),
             self.headers.slice(start, end - start),
             None if self.stamped is None else self.stamped[start:end],
+            self.is_decoded,
         )
 
     def head(self, count: int) -> Run:
@@ -112,8 +119,14 @@ class Run:
 
     def _rows(self, kept: list[int]) -> Run:
         places = pa.array(kept, pa.int64())
-        columns = (column.take(places) for column in (self.keys, self.values, self.headers))
-        return Run(self.partition, self.offsets[kept], self.timestamps[kept], *columns)
+        return replace(
+            self,
+            offsets=self.offsets[kept],
+            timestamps=self.timestamps[kept],
+            keys=self.keys.take(places),
+            values=self.values.take(places),
+            headers=self.headers.take(places),
+        )
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Bytes of each record, at most: headers with the most that their lengths can take."""
@@ -139,16 +152,17 @@ class Run:
     def columns(self) -> Columns:
         """Keys, values, timestamps and headers of the records."""
         timestamps = np.where(self.timestamps == -1, 0, self.timestamps)
-        headers = cast("Sequence[Headers | None]", self.header_lists()) if self.has_headers else repeat(None)
+        headers = self.header_lists() if self.has_headers else repeat(None)
         return self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers
 
     def header_lists(self) -> Sequence[list[Header] | None]:
         """The headers that each record gets."""
         if self.stamped is not None:
             return self.stamped
-        names, values = (column.to_pylist() for column in header_columns(self.headers))
-        pairs = list(zip(names, values, strict=True))
-        begins = list_begins(self.headers).tolist()
+        begins = list_begins(self.headers)
+        names, values = (column[begins[0] : begins[-1]] for column in header_columns(self.headers))
+        pairs = list(zip(map(name_of, names.cast(pa.binary()).to_pylist()), values.to_pylist(), strict=True))
+        begins = (begins - begins[0]).tolist()
         return [pairs[begin:end] or None for begin, end in itertools.pairwise(begins)]
 
 
@@ -197,6 +211,7 @@ def runs_of(batch: pa.RecordBatch) -> Iterator[Run]:
             keys.slice(start, count),
             values.slice(start, count),
             headers.slice(start, count),
+            is_decoded=True,
         )
         start = end
 

@@ -15,15 +15,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import chain, repeat
-from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.compiled import RowsInLoop, why_not
+from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.limits import Limits, Route, clamp, first_refused
 from srm_spark.kafka.producers import discard_producer, record_producer, suited
@@ -304,27 +304,27 @@ class Writing:
         self, producer: Producer, topic: str, run: Run, acks: _Acks, callbacks: Iterable[Callback | None]
     ) -> bool:
         """Each record by a call of its own; False when one is refused for good."""
-        produce, number = producer.produce, run.partition.partition
+        number, columns = run.partition.partition, run.columns()
+        produce = produce_call(producer, columns[-1] if run.has_headers else ())
         # This loop is what a small record costs; nothing belongs in it that can be done per run.
-        for key, value, timestamp, headers, callback in zip(*run.columns(), callbacks, strict=False):
+        for key, value, timestamp, headers, callback in zip(*columns, callbacks, strict=False):
             try:
                 produce(topic, value, key, number, callback, None, timestamp, headers)
             except BufferError:
-                if not self._produce_late(
-                    producer, acks, (topic, value, key, number, callback, None, timestamp, headers)
-                ):
+                late = partial(produce, topic, value, key, number, callback, None, timestamp, headers)
+                if not self._produce_late(producer, acks, late):
                     return False
             except KafkaException as error:
                 acks.error = error.args[0]
                 return False
         return True
 
-    def _produce_late(self, producer: Producer, acks: _Acks, arguments: tuple[Any, ...]) -> bool:
+    def _produce_late(self, producer: Producer, acks: _Acks, produce: Callable[[], None]) -> bool:
         """Produce a record for which the queue had no room; False when that is refused for good."""
         while True:
             self._wait(producer)
             try:
-                producer.produce(*arguments)
+                produce()
             except BufferError:
                 continue
             except KafkaException as error:

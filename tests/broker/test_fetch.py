@@ -59,7 +59,7 @@ def read(fetch: Fetch, topic: str, ranges: Mapping[int, tuple[int, int]]) -> dic
         assert len(run.header_lists()) == run.count
         rows = zip(run.offsets.tolist(), run.records(), strict=True)
         for offset, (key, value, timestamp, headers) in rows:
-            pairs = tuple((name, content if content is None else bytes(content)) for name, content in headers or ())  # type: ignore[arg-type]
+            pairs = tuple((name, content if content is None else bytes(content)) for name, content in headers or ())
             found[number].append((offset, Record(key, value, number, timestamp, pairs)))
     assert not reader.open
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
@@ -74,6 +76,18 @@ def test_the_earliest_of_several_reasons_wins() -> None:
     found = first_refused(run, Limits(500, before_ms=HOUR, needs_key=True), NOW)
     assert found is not None
     assert found[0] == 1
+
+
+def test_a_name_that_java_may_have_replaced_is_refused_where_java_has_read_it() -> None:
+    headers: list[Headers | None] = [[("ü", b"1")], None, [("a", None), ("b\ufffd", None)]]
+    run = run_of([3, 4, 5], headers=headers)
+    found = first_refused(run, FREE, NOW)
+    assert found is not None
+    assert found[0] == 2
+    assert "header 'b\\ufffd'" in found[1]
+    assert first_refused(run.slice(2, 3), FREE, NOW) == (0, found[1])
+    assert first_refused(run.head(2), FREE, NOW) is None
+    assert first_refused(replace(run, is_decoded=False), FREE, NOW) is None
 
 
 @pytest.mark.parametrize(
