@@ -70,8 +70,12 @@ class ProgressTopic:
         self._target = target
         role = f"{settings.flow}|progress"
         timeout = settings.admin_timeout_seconds
-        self._topic = FollowedTopic(target, settings.progress_topic, role, TargetUnavailable, timeout)
+        self._topic = FollowedTopic(
+            target, settings.progress_topic, role, TargetUnavailable, timeout, forget=self._forget
+        )
         self.positions: dict[TopicPartition, Position] = {}
+        self.reset: set[TopicPartition] = set()
+        """Partitions whose position somebody has deleted: they begin anew, whatever else is known of them."""
         self.newest: dict[TopicPartition, list[ProgressDetail]] = {}
         """What the newest commit of each partition says; in the exactly-once mode the map may not have it yet."""
         self._totals = Totals()
@@ -100,7 +104,12 @@ class ProgressTopic:
     def close(self) -> None:
         """Stop reading."""
         self._topic.close()
+        self._forget()
+
+    def _forget(self) -> None:
         self.positions.clear()
+        self.reset.clear()
+        self.newest.clear()
 
     def _take(self, record: ReadRecord) -> None:
         key = decode_progress_key(record.key)
@@ -109,6 +118,7 @@ class ProgressTopic:
             self._settings.flow.source,
         ):
             return
+        self.reset.discard(key.partition)
         detail = decode_progress_detail(record.headers.get(PROGRESS_HEADER))
         last = decode_progress_value(record.value)
         if detail is not None and record.value is not None and detail.source.end == (-1 if last is None else last) + 1:
@@ -124,7 +134,8 @@ class ProgressTopic:
         elif last is not None:
             self.positions[key.partition] = Position(last + 1)  # MirrorMaker 2 wrote it
         else:
-            self.positions.pop(key.partition, None)  # somebody reset it
+            self.positions.pop(key.partition, None)
+            self.reset.add(key.partition)
 
     def _remember(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         if not self._settings.is_exactly_once:

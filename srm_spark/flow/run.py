@@ -224,7 +224,7 @@ class FlowRun:
         prepared = self._remote.prepare(self._topics, copied)
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, self._ends.source.topic_ids(flowing)
-        starts = find_starts(self._ends, self._progress, flowing, ids)
+        starts = find_starts(self._ends, self._progress, flowing, ids, self._maps.maps)
         check_copies(self._ends, starts, routes, self._maps.maps)
         self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
         take_in_tails(

@@ -27,6 +27,8 @@ class Starts:
     """Partitions whose position is not recorded yet."""
     lost: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
     """What is lost, to be recorded with the position."""
+    mapped: set[TopicPartition] = field(default_factory=set)
+    """Those of them whose position is the end of the offset map, since progress is lost."""
     recreated: set[TopicPartition] = field(default_factory=set)
     """Of topics that were created anew: nothing recorded says anything about them."""
     logs: dict[TopicPartition, Logs] = field(default_factory=dict)
@@ -52,8 +54,13 @@ class Starts:
         return next(found, None)
 
 
-def find_starts(ends: Ends, progress: ProgressTopic, topics: Mapping[str, int], ids: Mapping[str, str]) -> Starts:
-    """Start positions from recorded progress, checked against what the source still has."""
+def find_starts(
+    ends: Ends, progress: ProgressTopic, topics: Mapping[str, int], ids: Mapping[str, str], maps: Maps
+) -> Starts:
+    """Start positions from recorded progress, checked against what the source still has.
+
+    Progress that is lost while the offset map is there is what the map says: it is written first.
+    """
     partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
     first, end = ends.source.first_offsets(partitions), ends.source.log_ends(partitions)
     starts = Starts()
@@ -64,6 +71,8 @@ def find_starts(ends: Ends, progress: ProgressTopic, topics: Mapping[str, int], 
         kept = starts.source_logs[partition] = OffsetRange(first[partition], end[partition].offset)
         starts.logs[partition] = Logs(ids.get(partition.topic), end[partition].epoch)
         recorded = progress.positions.get(partition)
+        if recorded is None and partition not in progress.reset:
+            recorded = _mapped(ends, starts, partition, maps)
         if recorded is not None:
             topic_id = ids.get(partition.topic, recorded.topic_id)
             is_recreated = recorded.topic_id is not None and recorded.topic_id != topic_id
@@ -72,6 +81,20 @@ def find_starts(ends: Ends, progress: ProgressTopic, topics: Mapping[str, int], 
             starts.positions[partition] = Position(kept.end if is_latest else kept.start)
             starts.new.add(partition)
     return starts
+
+
+def _mapped(ends: Ends, starts: Starts, partition: TopicPartition, maps: Maps) -> Position | None:
+    """Where the offset map ends; None where it says nothing about this topic."""
+    found = maps.get(partition)
+    if found is None or found.source is None or found.target_end is None:
+        return None
+    if found.is_of_another(starts.logs[partition].topic_id):
+        return None
+    text = "flow=%s partition=%s no progress is recorded in %s: going on at offset %s, where the offset map ends"
+    log.warning(text, ends.settings.flow, partition, ends.settings.progress_topic, found.source.end)
+    starts.mapped.add(partition)
+    starts.new.add(partition)
+    return Position(found.source.end, found.target_end, Logs(found.topic_id))
 
 
 def _start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
@@ -94,6 +117,7 @@ def _continue(ends: Ends, starts: Starts, partition: TopicPartition, recorded: P
     if recorded.next_offset < kept.start:
         if settings.policies.stops("source.truncated.policy", partition.topic):
             starts.held[partition] = truncated(recorded.next_offset, kept.start)
+            starts.new.discard(partition)
             return
         loss = Loss(OffsetRange(recorded.next_offset, kept.start))
         report_loss(settings.flow, partition, loss)
@@ -116,7 +140,8 @@ def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Ma
     for partition in starts.new:
         start = starts.positions[partition].next_offset
         end = target_ends.get(remote[partition])
-        is_empty = end is not None and target_firsts.get(remote[partition]) == end
+        is_known = partition in starts.mapped
+        is_empty = not is_known and end is not None and target_firsts.get(remote[partition]) == end
         details[partition] = ProgressDetail(
             source=OffsetRange(0 if is_empty else starts.begin(partition), start),
             target_end=end,

@@ -1,0 +1,78 @@
+"""Where partitions start: what progress says, and what the offset map says where progress is lost. Fakes answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+from srm_spark.config.settings import LossPolicies
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.progress import Position, ProgressTopic
+from srm_spark.flow.starts import Starts, find_starts
+from srm_spark.kafka.cluster import LogEnd
+from srm_spark.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
+from srm_spark.offset_map import PartitionMap
+from srm_spark.translation import IntervalMap
+
+HERE = TopicPartition("t", 0)
+
+
+def map_of(topic_id: str | None = "id", target_end: int | None = 20) -> dict[TopicPartition, PartitionMap]:
+    found = PartitionMap(topic_id)
+    found.put(IntervalMap(OffsetRange(5, 30), target_end, (Interval(5, 0, 20),)))
+    return {HERE: found}
+
+
+def starts_of(
+    maps: Mapping[TopicPartition, PartitionMap],
+    positions: Mapping[TopicPartition, Position] = {},
+    *,
+    reset: Iterable[TopicPartition] = (),
+    first: int = 5,
+    keys: Mapping[str, str] = {},
+    policy: str = "resume",
+) -> Starts:
+    source = SimpleNamespace(
+        first_offsets=lambda partitions: dict.fromkeys(partitions, first),
+        log_ends=lambda partitions: dict.fromkeys(partitions, LogEnd(40, 1)),
+    )
+    policies = LossPolicies({"source.truncated.policy": policy})
+    settings: Any = SimpleNamespace(flow=Flow("A", "B"), consumer=keys, policies=policies, progress_topic="progress")
+    ends = cast("Ends", SimpleNamespace(settings=settings, source=source))
+    progress = cast("ProgressTopic", SimpleNamespace(positions=positions, reset=set(reset)))
+    return find_starts(ends, progress, {"t": 1}, {"t": "id"}, maps)
+
+
+def test_lost_progress_is_the_end_of_the_map() -> None:
+    for keys in ({}, {"auto.offset.reset": "latest"}):
+        starts = starts_of(map_of(), keys=keys)
+        assert starts.positions == {HERE: Position(30, 20, Logs("id"))}
+        assert starts.new == starts.mapped == {HERE}
+
+
+def test_progress_that_is_there_is_what_counts() -> None:
+    recorded = Position(9, 4, Logs("id"))
+    starts = starts_of(map_of(), {HERE: recorded})
+    assert starts.positions == {HERE: recorded}
+    assert not starts.new
+
+
+def test_a_position_that_somebody_deleted_begins_anew() -> None:
+    assert starts_of(map_of(), reset=[HERE]).positions == {HERE: Position(5)}
+
+
+def test_a_map_that_says_nothing_about_this_topic_is_passed_over() -> None:
+    for maps in ({}, map_of("another"), map_of(target_end=None), {HERE: PartitionMap("id")}):
+        starts = starts_of(maps)
+        assert starts.positions == {HERE: Position(5)}
+        assert not starts.mapped
+
+
+def test_what_the_source_deleted_behind_the_map_is_lost() -> None:
+    starts = starts_of(map_of(), first=33)
+    assert starts.positions[HERE].next_offset == 33
+    assert [loss.offsets for loss in starts.lost[HERE]] == [OffsetRange(30, 33)]
+    held = starts_of(map_of(), first=33, policy="stop")
+    assert isinstance(held.held[HERE], Hold)
+    assert not held.new
