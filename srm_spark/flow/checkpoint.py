@@ -33,10 +33,12 @@ class Checkpoints:
         self._ends = ends
         self._topic = ends.policy.checkpoints_topic(settings.flow.source)
         role, timeout = f"{settings.flow}|checkpoints", settings.admin_timeout_seconds
-        self._followed = FollowedTopic(ends.target, self._topic, role, TargetUnavailable, timeout)
-        self._writer = ControlWriter(settings.target, {}, role, CheckpointFailed, timeout)
         self.last: dict[Stand, Checkpoint] = {}
         """The newest checkpoint of each group and partition, whoever wrote it."""
+        self._followed = FollowedTopic(
+            ends.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
+        )
+        self._writer = ControlWriter(settings.target, {}, role, CheckpointFailed, timeout)
 
     @property
     def spec(self) -> TopicSpec:

@@ -134,6 +134,7 @@ class ConsumerGroups:
                 text = "flow=%s consumer groups are not translated: %s"
                 log.warning(text, self._ends.settings.flow, error, exc_info=not isinstance(error, FlowError))
             self._failure = str(error)
+            self._is_made = False  # somebody may have deleted the topic
             self._next_emit = time.monotonic() + self._chosen.emit_seconds
             self._next_sync = time.monotonic() + self._chosen.sync_seconds
 

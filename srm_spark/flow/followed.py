@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from srm_spark.errors import FlowError
 from srm_spark.kafka.cluster import Cluster
@@ -22,9 +22,14 @@ class FollowedTopic:
         timeout: float,
         *,
         partitions: Sequence[int] | None = None,
+        forget: Callable[[], None] = lambda: None,
     ) -> None:
-        """`error` is raised when it cannot be read to its end within `timeout` seconds; None takes all partitions."""
+        """`error` is raised when it cannot be read to its end within `timeout` seconds; None takes all partitions.
+
+        `forget` is called when the topic is another one: what was read says nothing about it.
+        """
         self._chosen = partitions
+        self._forget = forget
         self.topic = topic
         self._cluster = cluster
         self._role = role
@@ -32,11 +37,17 @@ class FollowedTopic:
         self._timeout = timeout
         self._partitions: list[TopicPartition] = []
         self._reader: ControlReader | None = None
+        self._topic_id: str | None = None
 
     def new_records(self) -> Iterator[ReadRecord]:
-        """Records since the last call, up to the ends at this moment. Raises where the topic is gone."""
+        """Records since the last call, up to the ends at this moment.
+
+        Raises where the topic is gone, or is not the one that was read; the next call then begins anew.
+        """
         reader = self._reader or self._open()
         ends = {p.partition: end for p, end in self._cluster.end_offsets(self._partitions, committed=True).items()}
+        if ends != reader.next_offsets:
+            self._check(ends, reader.next_offsets)
         yield from reader.read(ends, self._timeout)
 
     def close(self) -> None:
@@ -44,6 +55,21 @@ class FollowedTopic:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+    def _check(self, ends: Mapping[int, int], read: Mapping[int, int]) -> None:
+        """Is it still the same log? A shorter one is not, whatever the cluster says of its id."""
+        is_shorter = any(ends.get(number, 0) < offset for number, offset in read.items())
+        if not is_shorter and self._id() == self._topic_id:
+            return
+        self.close()
+        self._forget()
+        raise self._error(
+            f"cluster {self._cluster.alias}: topic {self.topic} is not the one that was read any more: it was deleted, "
+            "created anew or truncated, and what it held is gone; it is read again from its beginning"
+        )
+
+    def _id(self) -> str | None:
+        return self._cluster.topic_ids([self.topic]).get(self.topic)
 
     def _open(self) -> ControlReader:
         count = self._cluster.topics().get(self.topic, 0)
@@ -53,6 +79,7 @@ class FollowedTopic:
                 "somebody deleted it; the next start of the flow creates it"
             )
         chosen = range(count) if self._chosen is None else self._chosen
+        self._topic_id = self._id()
         self._partitions = [TopicPartition(self.topic, number) for number in chosen]
         self._reader = ControlReader(self._cluster.settings, self.topic, chosen, self._role, self._error)
         return self._reader

@@ -37,7 +37,7 @@ class OffsetMaps:
 
     def __init__(self, cluster: Cluster, topic: str, role: str, error: type[FlowError]) -> None:
         """`cluster` is where the topic lies: the target of the flow that writes it."""
-        self._topic = FollowedTopic(cluster, topic, role, error, cluster.timeout)
+        self._topic = FollowedTopic(cluster, topic, role, error, cluster.timeout, forget=self._forget)
         self.lock = threading.RLock()
         self.maps: dict[TopicPartition, PartitionMap] = {}
         self.losses: dict[bytes, KeptLoss] = {}
@@ -61,8 +61,11 @@ class OffsetMaps:
         """Stop reading."""
         with self.lock:
             self._topic.close()
-            self.maps.clear()
-            self.losses.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        self.maps.clear()
+        self.losses.clear()
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         found = self.maps.get(partition)

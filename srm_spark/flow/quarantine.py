@@ -47,9 +47,11 @@ class Quarantine:
         self._settings = settings
         self._target = target
         topic, timeout = settings.quarantine_topic, settings.admin_timeout_seconds
-        self._topic = FollowedTopic(target, topic, role, TargetUnavailable, timeout, partitions=[ENTRIES])
         self._is_there = False
         self.entries: dict[Place, Parked] = {}
+        self._topic = FollowedTopic(
+            *(target, topic, role, TargetUnavailable, timeout), partitions=[ENTRIES], forget=self._forget
+        )
 
     def refresh(self) -> None:
         """Take in what was written since the last call. Nothing is parked where the topic is not there."""
@@ -101,6 +103,10 @@ class Quarantine:
     def close(self) -> None:
         """Stop reading."""
         self._topic.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._is_there = False
         self.entries.clear()
 
 

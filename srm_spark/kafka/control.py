@@ -138,6 +138,11 @@ class ControlReader:
         self._next = dict.fromkeys(partitions, 0)
         self._consumer.assign([KafkaTopicPartition(topic, partition, 0) for partition in partitions])
 
+    @property
+    def next_offsets(self) -> Mapping[int, int]:
+        """Where each partition is read on."""
+        return self._next
+
     def read(self, ends: Mapping[int, int], timeout: float) -> Iterator[ReadRecord]:
         """Records up to `ends` (partition → next offset); raises when they do not come in `timeout` seconds."""
         deadline = time.monotonic() + timeout

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+
+from confluent_kafka import KafkaException
 
 from srm_spark.codec import partition_for_key
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import assert_copied, await_count, await_lag_zero
+from tests.broker.mirror import SOON, assert_copied, await_count, await_lag_zero
 from tests.broker.progress_reader import assert_map_is_exact, read_progress
 from tests.kafka_io import Record, numbered, produce, records
 
@@ -105,3 +108,25 @@ def test_connects_own_offsets_are_taken_over(pair: Pair) -> None:
     pair.replicate()
     await_count(pair.target, pair.remote(), 3)
     assert [r.value for r in records(pair.target.read(pair.remote()))[0]] == [b"v7", b"v8", b"v9"]
+
+
+def test_a_progress_topic_that_is_created_anew_under_a_running_flow_is_followed_and_filled_again(pair: Pair) -> None:
+    pair.source.create(pair.topic(), 3)
+    pair.source.write(pair.topic(), numbered(30, 3))
+    driver = pair.replicate()
+    await_count(pair.target, pair.remote(), 30)
+    await_lag_zero(driver)
+    pair.target.delete(pair.progress_topic)
+    with suppress(KafkaException):  # the flow may be faster
+        pair.target.create(pair.progress_topic, 3, {"cleanup.policy": "compact"})
+    pair.source.write(pair.topic(), [Record(b"k", b"later", 0)])
+    await_count(pair.target, pair.remote(), 31)
+    wanted = {0: 10, 1: 9, 2: 9}
+
+    def positions() -> dict[int, int]:
+        return {found.partition: found.offset for found in read_progress(pair.target, pair.progress_topic)}
+
+    await_until(lambda: positions() == wanted, SOON, lambda: f"{wanted}, there are {positions()}")
+    await_lag_zero(driver)
+    driver.stop()
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
