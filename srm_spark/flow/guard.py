@@ -40,7 +40,8 @@ class SourceGuard:
     ) -> None:
         self.logs = dict(logs)
         """What each partition's progress speaks of; epochs are the newest under which it was found to be true."""
-        self._topic_ids = {p.topic: found.topic_id for p, found in logs.items() if found.topic_id is not None}
+        self.topic_ids = {p.topic: found.topic_id for p, found in logs.items() if found.topic_id is not None}
+        """Of the topics that this generation reads."""
         self._settings = settings
         self._routes = routes
         self._source: Cluster | None = None
@@ -113,7 +114,7 @@ class SourceGuard:
         return self._source
 
     def _compare_ids(self, topics: Iterable[str]) -> None:
-        expected = {topic: self._topic_ids[topic] for topic in topics if topic in self._topic_ids}
+        expected = {topic: self.topic_ids[topic] for topic in topics if topic in self.topic_ids}
         found = self._cluster.topic_ids(expected)
         changed = [topic for topic, topic_id in expected.items() if found.get(topic) != topic_id]
         if changed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from srm_spark.config.render import spark_kafka_options
@@ -54,6 +54,8 @@ class Reading:
     """Most Spark tasks of a pass."""
     sizes: RecordSizes
     """What records weigh."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Of the source topics, as far as they are known."""
 
     def write(
         self, session: SparkSession, write: WriteTask, ranges: Ranges, rows: DataFrame | None, pass_bytes: int
@@ -64,7 +66,7 @@ class Reading:
         return self._as_rows(self._by_spark(session, ranges) if rows is None else rows, write, ranges, pass_bytes)
 
     def _directly(self, session: SparkSession, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
-        fetch = fetch_of(self.settings)
+        fetch = replace(fetch_of(self.settings), topic_ids=self.topic_ids)
         if self.is_small(ranges):
             return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
         shares = even_shares(ranges, {p: self.sizes.weigh({p: found}) for p, found in ranges.items()}, self.tasks)

@@ -279,7 +279,7 @@ class Replication:
     def _write(
         self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
     ) -> list[PartitionReport]:
-        reading = Reading(self.settings, self.assignment.tasks, self._sizes)
+        reading = Reading(self.settings, self.assignment.tasks, self._sizes, self._guard.topic_ids)
         reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         return reports
@@ -328,9 +328,7 @@ class Replication:
         """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""
         if not found:
             return
-        assignment = self.assignment
-        ids = {p.topic: logs.topic_id for p, logs in self._guard.logs.items() if logs.topic_id is not None}
-        parking = Parking(self.settings, assignment.routes, ids, self._state_writer())
+        parking = Parking(self.settings, self.assignment.routes, self._guard.topic_ids, self._state_writer())
         passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
         self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
 

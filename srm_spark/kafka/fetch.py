@@ -10,11 +10,14 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient
 
 from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
@@ -31,6 +34,8 @@ _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError
 _MORE_SECONDS = 0.5
 """How long topics that may not be read are gathered: each of them would end a generation of its own."""
 _ASK_SECONDS = 5.0
+_GATHER_FACTOR, _GATHER_BYTES = 4, 16_777_216
+"""So many times as long as asking for topics takes is gathered before they are asked for again, and so much at most."""
 
 
 def fetch_options(rendered: Mapping[str, str | int | float | bool]) -> ClientOptions:
@@ -71,6 +76,8 @@ class Fetch:
     """Seconds without a record after which the task gives up."""
     in_loop: bool = True
     """Whether compiled loops take the records over, where they can."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Of which topics the ranges are: another one of the same name has other records at these offsets."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +122,11 @@ class RangeReader:
         self._fetch = fetch
         self._ranges = ranges
         self._next = {partition: start for partition, (start, _) in ranges.items()}
+        self._ask_at = 0.0
 
     def __iter__(self) -> Generator[Run]:
         """Raises SourceUnavailable where the source refuses or gives nothing for too long, SourceChanged where a log
-        went back.
+        went back or a topic was created anew.
         """
         if not self.open:
             return
@@ -140,7 +148,7 @@ class RangeReader:
         while self.open:
             before = frozenset(self.open)
             is_moving = False
-            for piece in source.fetched.take(_WAIT_SECONDS):
+            for piece in self._taken(source):
                 if isinstance(piece, Event):
                     self._take_in(piece, source)
                 elif (run := self._within(piece)).count:
@@ -152,6 +160,25 @@ class RangeReader:
                 silent_since = time.monotonic()
             elif source.is_gone or time.monotonic() - silent_since > self._fetch.timeout:
                 raise SourceUnavailable(self._silence(source, time.monotonic() - silent_since))
+
+    def _taken(self, source: Source) -> list[Run | Event]:
+        """What has come, of the topics that were asked for: they are looked at once it is here, before it is written.
+
+        A topic that is created anew and filled again would give its records for the old ones.
+        """
+        expected = self._fetch.topic_ids
+        pieces = source.fetched.take(_WAIT_SECONDS)
+        while expected and pieces and (left := self._ask_at - time.monotonic()) > 0:
+            if sum(piece.bytes for piece in pieces if isinstance(piece, Run)) > _GATHER_BYTES:
+                break
+            pieces += source.fetched.take(left)
+        topics = {piece.partition.topic for piece in pieces if isinstance(piece, Run)}
+        if known := {topic: expected[topic] for topic in topics if topic in expected}:
+            began = time.monotonic()
+            source.check_ids(known, self._fetch.cluster)
+            now = time.monotonic()
+            self._ask_at = now + _GATHER_FACTOR * (now - began)
+        return pieces
 
     def _within(self, run: Run) -> Run:
         """The part of a run that belongs to its range; behind the range the partition is done."""
@@ -231,15 +258,16 @@ class Source:
     consumer: Consumer
     last_error: LastError
     fetched: Fetched | Consumed
+    options: ClientOptions = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, options: ClientOptions, *, is_compiled: bool) -> Source:
         last_error = LastError()
         if is_compiled:
             consumer = Consumer(options)
-            return cls(consumer, last_error, Fetched(consumer, last_error))
+            return cls(consumer, last_error, Fetched(consumer, last_error), options)
         consumer = Consumer({**options, "error_cb": last_error}, logger=QUIET)
-        return cls(consumer, last_error, Consumed(consumer))
+        return cls(consumer, last_error, Consumed(consumer), options)
 
     @property
     def is_gone(self) -> bool:
@@ -257,6 +285,26 @@ class Source:
         if not is_passing(error):
             what = f"cannot read {event.partition}: {named(error)}"
             raise SourceUnavailable(f"cluster {cluster}: {what}; the next start tries again")
+
+    def check_ids(self, expected: Mapping[str, str], cluster: str) -> None:
+        """Raises SourceChanged where a topic has another id than expected, or none."""
+        futures = self._admin.describe_topics(TopicCollection(sorted(expected)), request_timeout=_ASK_SECONDS)
+        for topic, future in futures.items():
+            try:
+                found = str(future.result().topic_id)
+            except KafkaException as error:
+                if error.args[0].code() not in _GONE:
+                    what = f"cannot describe topic {topic}: {named(error.args[0])}"
+                    raise SourceUnavailable(f"cluster {cluster}: {what}; the next start tries again") from error
+                found = None
+            if found != expected[topic]:
+                what = "is gone" if found is None else "was created anew"
+                raise SourceChanged(f"cluster {cluster}: topic {topic} {what} while it was read")
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        fixed: dict[str, Any] = {**self.options, "error_cb": self.last_error}
+        return AdminClient(fixed, logger=QUIET)
 
     def _denied(self) -> set[str]:
         """Further topics that may not be read."""

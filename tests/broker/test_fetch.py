@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import TopicCollection
 
-from srm_spark.errors import SourceUnavailable
-from srm_spark.kafka.fetch import Fetch, FetchTask, RangeReader, fetch_options
+from srm_spark.errors import SourceChanged, SourceUnavailable
+from srm_spark.kafka.fetch import Fetch, FetchTask, RangeReader, copy_ranges, fetch_options
 from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import record_options
 from srm_spark.kafka.reports import PartitionReport, read_report
@@ -189,3 +190,30 @@ def test_a_task_writes_its_share_and_says_what_it_left(
     partition, (start, _) = next(iter(left.items()))
     assert second[partition].intervals == [Interval(start, start, 10_000 - start)]
     assert records(target.read(topic)) == records(source.read(topic))
+
+
+@WAYS
+def test_a_topic_that_is_created_anew_under_a_reader_gives_nothing_for_the_old_one(
+    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_loop: bool
+) -> None:
+    """Between the look at its id and the first record; its new records lie at the same offsets."""
+    kafka, copy, topic = Kafka(primary), Kafka(secondary), f"t{unique}"
+    kafka.create(topic)
+    copy.create(topic)
+    kafka.write(topic, numbered(20))
+    expected = replace(fetch_of(primary, in_loop=in_loop), topic_ids={topic: topic_id(kafka, topic)})
+    assert len(read(expected, topic, {0: (0, 10)})[0]) == 10
+    kafka.delete(topic)
+    kafka.create(topic)
+    kafka.write(topic, numbered(40, prefix="new "))
+    options = record_options({"bootstrap.servers": secondary.bootstrap_servers}, timeout=30.0)
+    task = WriteTask(options, {topic: Route(topic, Limits())}, frozenset(), max_bytes=10**9, timeout=30.0)
+    with pytest.raises(SourceChanged, match="created anew"):
+        copy_ranges(expected, task, {TopicPartition(topic, 0): OffsetRange(10, 20)}, 0)
+    assert copy.count(topic) == 0
+    anew = replace(expected, topic_ids={topic: topic_id(kafka, topic)})
+    assert len(read(anew, topic, {0: (0, 40)})[0]) == 40
+
+
+def topic_id(kafka: Kafka, topic: str) -> str:
+    return str(kafka.admin.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id)
