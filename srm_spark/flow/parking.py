@@ -18,7 +18,8 @@ from srm_spark.flow.quarantine import QuarantineWriter
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.unreadable import is_unreadable
 from srm_spark.kafka.control import Writer
-from srm_spark.kafka.limits import Route, refusal
+from srm_spark.kafka.limits import Route, refusal, unsized
+from srm_spark.kafka.producers import codec_of
 from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.quarantine import Parked, Place, encode_content
@@ -89,7 +90,10 @@ class Parking:
             if headers is None:
                 return None  # never copied
             record = record._replace(headers=tuple(headers))
-        return refusal(partition, record, self._routes[partition.topic].limits, int(time.time() * 1000))
+        limits = self._routes[partition.topic].limits
+        if codec_of(self._settings.producer, limits) is not None:
+            limits = unsized(limits)  # only the target knows what it takes of a compressed one
+        return refusal(partition, record, limits, int(time.time() * 1000))
 
 
 def _chunks(found: Iterator[tuple[Parked, bytes]]) -> Iterator[list[tuple[Parked, bytes]]]:

@@ -27,8 +27,8 @@ from srm_spark.flow.topics import limits_of
 from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import ControlRecord
-from srm_spark.kafka.limits import Limits, clamp, first_refused
-from srm_spark.kafka.producers import record_options
+from srm_spark.kafka.limits import Limits, clamp, first_refused, is_too_large_only, unsized, will_fit
+from srm_spark.kafka.producers import codec_of, record_options
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.replay import AppendingWriter
 from srm_spark.kafka.rows import Run
@@ -199,7 +199,10 @@ class _Replay:
             return f"{self._settings.target.alias} has no topic {remote.topic}"
         if run is None:
             return f"it comes from {self._settings.target.alias}"
-        refused = first_refused(run, limits, int(time.time() * 1000))
+        now_ms, codec = int(time.time() * 1000), codec_of(self._settings.producer)
+        if codec is not None and is_too_large_only(run, limits, now_ms) and will_fit(run, limits, codec):
+            limits = unsized(limits)
+        refused = first_refused(run, limits, now_ms)
         return self._refusals.get(partition) if refused is None else f"the target still refuses it: {refused[1]}"
 
     def _records(self, parked: Parked, offset: int) -> Iterator[ControlRecord]:

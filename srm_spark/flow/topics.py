@@ -201,4 +201,5 @@ def limits_of(configs: Mapping[str, TopicConfig]) -> Limits:
         keeps_timestamps=is_checked,
         needs_key="compact" in text("cleanup.policy").split(","),
         codec=codec if (codec := text("compression.type")) in _CODECS else "",
+        keeps_batches=text("compression.type") in ("", "producer"),
     )

@@ -1,5 +1,9 @@
 """What a target topic accepts. Checked before a record is produced: librdkafka drops the whole batch of a refused
-record and still writes what comes behind it (engine.md section 6)."""
+record and still writes what comes behind it (engine.md section 6).
+
+Sizes are those of records as they are. Brokers count compressed bytes, so one that is too large may fit after all where
+the producer compresses.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
 from srm_spark.header_names import may_be_replaced, raw_name
@@ -19,6 +24,9 @@ _BATCH_OVERHEAD = 61
 """Bytes of a record batch's header (message format 2)."""
 _RECORD_OVERHEAD = 36
 """At most so many bytes of varints, attributes and lengths per record."""
+_ANY_SIZE = 2**62
+_SPARE = 1.25
+"""Other versions and levels of a codec compress a few percent less."""
 _FIXED_IN_RECORD = 3
 """Attributes, and the deltas of timestamp and offset of a batch's first record."""
 _MARGIN_MS = 600_000
@@ -42,6 +50,8 @@ class Limits:
     """False with LogAppendTime: the broker writes its own."""
     codec: str = ""
     """`compression.type`, where it is a codec; the broker would compress anew what comes in another one."""
+    keeps_batches: bool = True
+    """`compression.type` is `producer`: the broker stores batches as they come."""
 
     @property
     def batch_bytes(self) -> int:
@@ -93,6 +103,27 @@ def refusal(partition: TopicPartition, record: TailRecord, limits: Limits, now_m
     """Why the topic would refuse a record, with the headers that its copy gets; None if it takes it."""
     found = first_refused(Run.of(partition, [record]), limits, now_ms)
     return None if found is None else found[1]
+
+
+def is_too_large_only(run: Run, limits: Limits, now_ms: int) -> bool:
+    """Whether nothing but their size speaks against records."""
+    return first_refused(run, unsized(limits), now_ms) is None
+
+
+def unsized(limits: Limits) -> Limits:
+    """The same for records of any size."""
+    return replace(limits, max_bytes=_ANY_SIZE)
+
+
+def will_fit(run: Run, limits: Limits, codec: str) -> bool:
+    """Whether the only record of `run` fits for certain in that codec: compressed here, with room to spare."""
+    if codec != limits.codec and not limits.keeps_batches:
+        return False
+    ((key, value, _, headers),) = run.records()
+    fields = [key, value, *(field for name, content in headers or () for field in (raw_name(name), content))]
+    content = b"".join(field for field in fields if field is not None)
+    compressed = len(pa.Codec(codec).compress(content)) + _BATCH_OVERHEAD + _RECORD_OVERHEAD + 10 * len(fields)
+    return compressed * _SPARE <= limits.max_bytes
 
 
 def clamp(run: Run, limits: Limits, now_ms: int) -> Run:

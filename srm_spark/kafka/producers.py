@@ -61,6 +61,17 @@ def suited(options: Mapping[str, str | int | float | bool], limits: Limits) -> C
     return found
 
 
+def codec_of(options: Mapping[str, str | int | float | bool], limits: Limits | None = None) -> str | None:
+    """In which codec records are written, to a topic with these limits; None where they are not compressed."""
+    codec = str(options.get("compression.type") or (limits.codec if limits else "") or "none")
+    return None if codec == "none" else codec
+
+
+def for_trials(options: Mapping[str, str | int | float | bool]) -> ClientOptions:
+    """Options of a producer that may be refused a record: each one is a batch of its own, and nothing else fails."""
+    return {**options, "enable.gapless.guarantee": False, "batch.num.messages": 1, "linger.ms": 0}
+
+
 def record_producer(options: Mapping[str, str | int | float | bool], on_error: LastError) -> Producer:
     """The producer for these options; the same one for the whole life of the process unless it broke."""
     key = options_key(options)

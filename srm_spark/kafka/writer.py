@@ -16,17 +16,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import chain, repeat
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
+from srm_spark.errors import TargetWriteFailed
+from srm_spark.kafka.acks import Acks, Callback, EachAck
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.compiled import RowsInLoop, why_not
 from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.limits import Limits, Route, clamp, first_refused
-from srm_spark.kafka.producers import discard_producer, record_producer, suited
+from srm_spark.kafka.limits import Limits, Route, clamp, first_refused, is_too_large_only, will_fit
+from srm_spark.kafka.producers import codec_of, discard_producer, for_trials, record_producer, suited
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
 from srm_spark.kafka.rows import ArrowRows, Rows, Run
 from srm_spark.kafka.transactions import Recording, SlotTransaction
@@ -38,8 +39,7 @@ _WORTH_A_LOOP = 16
 """Records of a run from which on the compiled loop is faster than it takes to start it."""
 
 _SHARED = (0, "")
-
-Callback = Callable[[KafkaError | None, Message], None]
+_TRIAL = -1
 
 
 @dataclass(frozen=True)
@@ -108,72 +108,6 @@ def settle() -> None:
     gc.freeze()
 
 
-class _Acks:
-    """Delivery reports of the two ends of one run."""
-
-    __slots__ = ("at", "error", "first", "last")
-
-    def __init__(self) -> None:
-        self.first = -1
-        self.last = -1
-        self.at = 0.0
-        self.error: KafkaError | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the last record has its answer."""
-        return self.last >= 0 or self.error is not None
-
-    def callbacks(self, count: int) -> Iterable[Callback | None]:
-        """The callback of each of `count` records: only the two ends have one."""
-        if count == 1:
-            return (self.on_only,)
-        return chain((self.on_first,), repeat(None, count - 2), (self.on_last,))
-
-    def ends(self, sent: Sent) -> Iterable[tuple[Sent, int, int]]:
-        """What was sent, with its first and last target offset."""
-        return ((sent, self.first, self.last),)
-
-    def on_first(self, error: KafkaError | None, message: Message) -> None:
-        self.first = self._offset(error, message)
-
-    def on_last(self, error: KafkaError | None, message: Message) -> None:
-        self.last = self._offset(error, message)
-        self.at = time.time()
-
-    def on_only(self, error: KafkaError | None, message: Message) -> None:
-        self.on_last(error, message)
-        self.first = self.last
-
-    def _offset(self, error: KafkaError | None, message: Message) -> int:
-        if error is not None:
-            self.error = self.error or error
-            return -1
-        offset = message.offset()
-        return -1 if offset is None else offset
-
-
-class _EachAck(_Acks):
-    """Delivery reports of every record of one run, in order."""
-
-    __slots__ = ("offsets",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.offsets: list[int] = []
-
-    def callbacks(self, count: int) -> Iterable[Callback | None]:
-        return repeat(self.on_each, count)
-
-    def ends(self, sent: Sent) -> Iterable[tuple[Sent, int, int]]:
-        is_complete = len(self.offsets) == sent.count and -1 not in self.offsets
-        return sent.pieces(self.offsets) if is_complete else ((sent, -1, -1),)
-
-    def on_each(self, error: KafkaError | None, message: Message) -> None:
-        self.offsets.append(self._offset(error, message))
-        self.at = time.time()
-
-
 class Writing:
     """The course of one task: `write` what comes, then `finish`; or take what is `acknowledged` now and then."""
 
@@ -181,7 +115,7 @@ class Writing:
         self.bytes = 0
         self._task = task
         self._reports: dict[TopicPartition, PartitionReport] = {}
-        self._sent: deque[tuple[PartitionReport, Sent, _Acks]] = deque()
+        self._sent: deque[tuple[PartitionReport, Sent, Acks]] = deque()
         self._last_error = LastError()
         self._producers: dict[tuple[int, str], Producer] = {}
         """By the size and codec of their batches."""
@@ -211,13 +145,16 @@ class Writing:
         now_ms = int(time.time() * 1000)
         if route.policy is RefusedPolicy.FIX:
             run = clamp(run, route.limits, now_ms)
-        refused = first_refused(run, route.limits, now_ms)
-        if refused is not None:
-            index, reason = refused
-            report.hold = Hold(int(run.offsets[index]), reason)
-            report.is_parking = route.policy is RefusedPolicy.PARK
-            run = run.head(index)
-        if run.count:
+        while (found := first_refused(run, route.limits, now_ms)) is not None:
+            index, reason = found
+            if index:
+                self._produce(route, run.head(index), report)
+            refused, run = run.slice(index, index + 1), run.slice(index + 1, run.count)
+            if not self._try(route, refused, report, now_ms):
+                report.hold = Hold(int(refused.offsets[0]), reason)
+                report.is_parking = route.policy is RefusedPolicy.PARK
+                break
+        if run.count and report.hold is None:
             self._produce(route, run, report)
         report.next_offset = report.hold.offset if report.hold else next_offset
 
@@ -271,9 +208,9 @@ class Writing:
         for kind in [kind for kind, producer in self._producers.items() if is_failed or len(producer) > 0]:
             discard_producer(self._options[kind])
 
-    def _produce(self, route: Route, run: Run, report: PartitionReport) -> None:
-        producer = self._producer(route.limits)
-        acks = _Acks() if self._task.stamp is None else _EachAck()
+    def _produce(self, route: Route, run: Run, report: PartitionReport, *, is_trial: bool = False) -> Acks:
+        producer = self._producer(route.limits, is_trial=is_trial)
+        acks = Acks() if self._task.stamp is None else EachAck()
         sent = Sent.of(run)
         self._sent.append((report, sent, acks))
         if self._in_loop and run.count >= _WORTH_A_LOOP and run.stamped is None:
@@ -283,8 +220,34 @@ class Writing:
         if is_produced:
             self.bytes += sent.bytes
             self._poll(producer, 0)
+        return acks
 
-    def _by_loop(self, producer: Producer, topic: str, run: Run, acks: _Acks) -> bool:
+    def _try(self, route: Route, run: Run, report: PartitionReport, now_ms: int) -> bool:
+        """Write a record that is too large as it is, where the producer compresses; whether the target takes it.
+
+        Only the broker knows. It is asked behind everything that was written, and with nothing else in the same batch;
+        in a transaction, which would fail, only where the answer is certain.
+        """
+        limits, options = route.limits, self._task.options
+        if self._transaction is not None:
+            codec = codec_of(options)
+            if codec is None or not is_too_large_only(run, limits, now_ms) or not will_fit(run, limits, codec):
+                return False
+            self._produce(route, run, report)
+            return True
+        if codec_of(options, limits) is None or not is_too_large_only(run, limits, now_ms):
+            return False
+        self.drain()
+        acks = self._produce(route, run, report, is_trial=True)
+        self.drain()
+        if acks.error is None:
+            return True
+        if acks.error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            raise TargetWriteFailed(f"{report.partition} at offset {run.offsets[0]}: {self._reason(report, acks)}")
+        self._sent.pop()
+        return False
+
+    def _by_loop(self, producer: Producer, topic: str, run: Run, acks: Acks) -> bool:
         """All but the two ends, which are acknowledged, by the compiled loop; False when one is refused for good."""
         last = run.count - 1
         if not self._one_by_one(producer, topic, run.head(1), acks, (acks.on_first,)):
@@ -301,7 +264,7 @@ class Writing:
         return self._one_by_one(producer, topic, run.slice(last, run.count), acks, (acks.on_last,))
 
     def _one_by_one(
-        self, producer: Producer, topic: str, run: Run, acks: _Acks, callbacks: Iterable[Callback | None]
+        self, producer: Producer, topic: str, run: Run, acks: Acks, callbacks: Iterable[Callback | None]
     ) -> bool:
         """Each record by a call of its own; False when one is refused for good."""
         number, columns = run.partition.partition, run.columns()
@@ -319,7 +282,7 @@ class Writing:
                 return False
         return True
 
-    def _produce_late(self, producer: Producer, acks: _Acks, produce: Callable[[], None]) -> bool:
+    def _produce_late(self, producer: Producer, acks: Acks, produce: Callable[[], None]) -> bool:
         """Produce a record for which the queue had no room; False when that is refused for good."""
         while True:
             self._wait(producer)
@@ -370,21 +333,22 @@ class Writing:
             # What was refused says so itself; what waits behind it never goes out.
             producer.purge(in_queue=True, in_flight=False)
 
-    def _producer(self, limits: Limits) -> Producer:
+    def _producer(self, limits: Limits, *, is_trial: bool = False) -> Producer:
         # A transaction has one producer, whose batches fit into every topic of the flow.
-        kind = (limits.batch_bytes, limits.codec) if self._transaction is None else _SHARED
+        kind = (_TRIAL if is_trial else limits.batch_bytes, limits.codec) if self._transaction is None else _SHARED
         producer = self._producers.get(kind)
         if producer is None:
             if self._transaction is not None:
                 producer = self._transaction.producer()
             else:
-                self._options[kind] = suited(self._task.options, limits)
+                options = suited(self._task.options, limits)
+                self._options[kind] = for_trials(options) if is_trial else options
                 producer = record_producer(self._options[kind], self._last_error)
             self._producers[kind] = producer
             self._last_ack = time.monotonic()
         return producer
 
-    def _reason(self, report: PartitionReport, acks: _Acks) -> str | None:
+    def _reason(self, report: PartitionReport, acks: Acks) -> str | None:
         if acks.error is None:
             return None
         seen = self._last_error.newest

@@ -122,3 +122,36 @@ def test_what_the_target_would_refuse_is_held_with_everything_behind_it(
     assert report.hold == Hold(67, "the record has no key and the target topic is compacted")
     assert report.intervals == [Interval(7, 0, 60)]
     assert kafka.count(topic) == 60
+
+
+LARGE, RANDOM = b"z" * 50_000, random.Random(1).randbytes(50_000)
+SIZED = [b"a", LARGE, b"b", LARGE, RANDOM, b"behind"]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_record_that_fits_compressed_is_written_and_one_that_does_not_is_held_alone(
+    secondary: KafkaCluster, unique: str, codec: str
+) -> None:
+    kafka, topic = Kafka(secondary), f"sized-{unique}"
+    kafka.create(topic, 2, {"max.message.bytes": "20000", "compression.type": codec})
+    rows: list[Row] = [("t", 0, at, 1, b"k", value, None) for at, value in enumerate(SIZED)]
+    rows += [("t", 1, at, 1, b"k", b"other", None) for at in range(30)]
+    reports = write(task_of(secondary, topic, in_loop=True, limits=Limits(20_000, codec=codec)), rows, piece=100)
+    hold = reports[0].hold
+    assert hold is not None
+    assert hold.offset == 4
+    assert "max.message.bytes is 20000" in hold.reason
+    assert (reports[0].failure, reports[0].intervals) == (None, [Interval(0, 0, 4)])
+    assert (reports[1].failure, reports[1].intervals) == (None, [Interval(0, 0, 30)])
+    copied = records(kafka.read(topic))
+    assert [record.value for record in copied[0]] == SIZED[:4]
+    assert len(copied[1]) == 30
+
+
+def test_without_a_codec_a_record_that_is_too_large_is_not_even_tried(secondary: KafkaCluster, unique: str) -> None:
+    kafka, topic = Kafka(secondary), f"sized-{unique}"
+    kafka.create(topic, 1, {"max.message.bytes": "20000"})
+    rows: list[Row] = [("t", 0, at, 1, b"k", value, None) for at, value in enumerate(SIZED)]
+    report = write(task_of(secondary, topic, in_loop=True, limits=Limits(20_000)), rows, piece=100)[0]
+    assert report.hold is not None
+    assert report.hold.offset == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
 from srm_spark.flow.topics import limits_of
 from srm_spark.kafka.cluster import TopicConfig
-from srm_spark.kafka.limits import Limits, clamp, first_refused, of_all, refusal
+from srm_spark.kafka.limits import Limits, clamp, first_refused, is_too_large_only, of_all, refusal, will_fit
 from srm_spark.kafka.producers import record_options, suited
 from srm_spark.model import TopicPartition
 from srm_spark.provenance import Stamp
@@ -76,6 +77,24 @@ def test_the_earliest_of_several_reasons_wins() -> None:
     found = first_refused(run, Limits(500, before_ms=HOUR, needs_key=True), NOW)
     assert found is not None
     assert found[0] == 1
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_what_fits_compressed_for_certain(codec: str) -> None:
+    large, noise = run_of([0], values=[b"z" * 50_000]), run_of([0], values=[random.Random(1).randbytes(50_000)])
+    limits = Limits(20_000)
+    assert will_fit(large, limits, codec)
+    assert not will_fit(noise, limits, codec)
+    assert not will_fit(noise, Limits(50_200), codec)  # it may fit, but for certain nobody knows
+    assert not will_fit(large, replace(limits, keeps_batches=False), codec)
+    assert will_fit(large, replace(limits, keeps_batches=False, codec=codec), codec)
+
+
+def test_a_record_that_is_too_large_and_more_than_that() -> None:
+    run = run_of([0, 1], values=[b"z" * 50_000] * 2, keys=[b"k", None])
+    limits = Limits(20_000, needs_key=True)
+    assert is_too_large_only(run.head(1), limits, NOW)
+    assert not is_too_large_only(run.slice(1, 2), limits, NOW)
 
 
 def test_a_name_that_java_may_have_replaced_is_refused_where_java_has_read_it() -> None:
