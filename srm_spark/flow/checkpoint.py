@@ -16,7 +16,6 @@ from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.flow.positions import GroupPosition, Positions
-from srm_spark.kafka.cluster import TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
 from srm_spark.kafka.groups import Committed
 from srm_spark.model import Checkpoint, TopicPartition
@@ -39,12 +38,6 @@ class Checkpoints:
             ends.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
         )
         self._writer = ControlWriter(settings.target, {}, role, CheckpointFailed, timeout)
-
-    @property
-    def spec(self) -> TopicSpec:
-        """How the topic is made."""
-        factor = self._ends.settings.checkpoints.replication_factor
-        return TopicSpec(self._topic, 1, factor, {"cleanup.policy": "compact"})
 
     def refresh(self) -> None:
         """Take in what the topic says; records that are no checkpoints are passed over."""

@@ -16,9 +16,9 @@ from srm_spark.flow.checkpoint import Checkpoints
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.group_choice import NO_CONSUMER_GROUP
 from srm_spark.flow.group_sync import GroupSync, Synced, SyncState
+from srm_spark.flow.internal_topics import checkpoints_topic, ensure_topic
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.positions import Positions, Translator
-from srm_spark.flow.progress import ensure_topic
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class ConsumerGroups:
         self._tell_once("no syncs", positions.no_syncs)
         if self._chosen.emit_enabled:
             if not self._is_made:
-                ensure_topic(self._ends.target, self._checkpoints.spec)
+                ensure_topic(self._ends.target, checkpoints_topic(self._ends))
                 self._is_made = True
             self._checkpoints.refresh()
             positions = self._checkpoints.completed(positions)

@@ -11,7 +11,7 @@ import time
 from srm_spark.codec import encode_heartbeat
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.progress import ensure_topic
+from srm_spark.flow.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
 from srm_spark.model import Heartbeat
@@ -34,7 +34,8 @@ class Heartbeats:
         """Write one heartbeat; makes the topic the first time. Raises TargetUnavailable."""
         if not self._is_ready:
             replication = self._settings.replication_factor
-            ensure_topic(self._cluster, TopicSpec(HEARTBEATS_TOPIC, 1, replication, {"cleanup.policy": "compact"}))
+            spec = TopicSpec(HEARTBEATS_TOPIC, 1, replication, {"cleanup.policy": "compact"})
+            ensure_topic(self._cluster, InternalTopic(spec))
             self._is_ready = True
         flow, now = self._settings.flow, int(time.time() * 1000)
         key, value = encode_heartbeat(Heartbeat(flow.source, flow.target, now))

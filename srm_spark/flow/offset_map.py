@@ -15,7 +15,7 @@ from srm_spark.codec import decode_map_key, decode_progress_detail, encode_progr
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import FlowError
 from srm_spark.flow.followed import FollowedTopic
-from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.control import ControlRecord, Writer
 from srm_spark.losses import decode_loss, loss_key, loss_value
 from srm_spark.model import KeptLoss, Logs, ProgressDetail, TopicPartition
@@ -24,12 +24,6 @@ from srm_spark.translation import IntervalMap
 
 Maps = Mapping[TopicPartition, PartitionMap]
 """Source partition → its map."""
-
-
-def map_spec(settings: FlowSettings) -> TopicSpec:
-    """How the topic is made."""
-    factor = settings.progress_replication_factor
-    return TopicSpec(settings.map_topic, 1, factor, {"cleanup.policy": "compact"})
 
 
 class OffsetMaps:

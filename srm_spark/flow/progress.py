@@ -6,7 +6,6 @@ MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -21,16 +20,13 @@ from srm_spark.codec import (
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ProgressFailed, TargetUnavailable
 from srm_spark.flow.followed import FollowedTopic
+from srm_spark.flow.internal_topics import ensure_topic, progress_topic
 from srm_spark.flow.offset_map import Maps, MapWriter
-from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Writer
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import TransactionalWriter
 from srm_spark.model import UNKNOWN, Hold, Logs, Loss, ProgressDetail, TopicPartition
-
-_SHOWN_SECONDS = 10.0
-"""A topic that was created shows on every broker much sooner than that."""
-_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -81,15 +77,8 @@ class ProgressTopic:
         self._totals = Totals()
 
     def ensure(self) -> None:
-        """Create the topic if it is not there."""
-        settings = self._settings
-        spec = TopicSpec(
-            settings.progress_topic,
-            settings.progress_partitions,
-            settings.progress_replication_factor,
-            {"cleanup.policy": "compact"},
-        )
-        ensure_topic(self._target, spec)
+        """Create the topic if it is not there. Raises where one is that would forget."""
+        ensure_topic(self._target, progress_topic(self._settings))
 
     def refresh(self) -> None:
         """Read what was written since the last call, by whichever process."""
@@ -180,18 +169,3 @@ def record(
         writer = state_writer(settings, term)
         MapWriter(settings, maps, writer).write(details)
         ProgressWriter(settings, writer).commit(details)
-
-
-def ensure_topic(cluster: Cluster, spec: TopicSpec) -> None:
-    """Create a topic of our own unless it exists; raises when the cluster refuses."""
-    if spec.name in cluster.topics():
-        return
-    reason = cluster.create([spec])[spec.name]
-    if reason:
-        raise TargetUnavailable(
-            f"cluster {cluster.alias}: topic {spec.name} cannot be created: {reason}; "
-            "allow CREATE, or create it by hand (compacted), and check the replication factor"
-        )
-    deadline = time.monotonic() + _SHOWN_SECONDS
-    while spec.name not in cluster.topics() and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)  # the broker that is asked next may not know of it yet

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.followed import FollowedTopic
-from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.control import ControlRecord, Writer
 from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
@@ -32,12 +32,6 @@ from srm_spark.quarantine import (
 from srm_spark.tail import TailRecord
 
 _NUMBER = re.compile(r"\d+")
-
-
-def quarantine_spec(settings: FlowSettings) -> TopicSpec:
-    """How the topic is made; its own limit counts, whatever the broker's is."""
-    configs = {"cleanup.policy": "compact", "max.message.bytes": "1048588"}
-    return TopicSpec(settings.quarantine_topic, 2, settings.progress_replication_factor, configs)
 
 
 class Quarantine:

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from srm_spark.errors import FlowError, SourceUnavailable
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.progress import ensure_topic
+from srm_spark.flow.internal_topics import InternalTopic, ensure_topic
 from srm_spark.flow.reading import fetch_of
 from srm_spark.flow.replicate import Replication
 from srm_spark.kafka.cluster import TopicSpec
@@ -54,11 +54,11 @@ _NO_SLOTS = (
 )
 
 
-def reports_spec(ends: Ends) -> TopicSpec:
+def reports_topic(ends: Ends) -> InternalTopic:
     """How the reports topic is made: nothing in it counts any more once its generation has ended."""
     settings = ends.settings
     configs = {"cleanup.policy": "delete", "retention.ms": str(_KEPT_MS), "segment.ms": str(_KEPT_MS)}
-    return TopicSpec(settings.reports_topic, 1, settings.progress_replication_factor, configs)
+    return InternalTopic(TopicSpec(settings.reports_topic, 1, settings.progress_replication_factor, configs))
 
 
 def _shares(positions: Mapping[TopicPartition, int], tasks: int) -> list[dict[TopicPartition, int]]:
@@ -74,7 +74,7 @@ class RealtimeLane:
     def __init__(self, session: SparkSession, ends: Ends, replication: Replication) -> None:
         """Copy all partitions of `replication`, from its positions on; `session` is the flow's own."""
         settings, positions = ends.settings, dict(replication.positions)
-        ensure_topic(ends.target, reports_spec(ends))
+        ensure_topic(ends.target, reports_topic(ends))
         reports = TopicPartition(settings.reports_topic, 0)
         start = ends.target.end_offsets([reports])[reports]
         self._place = ReportsPlace(settings.reports_topic, uuid.uuid4().hex, start)

@@ -14,8 +14,9 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ClaimHeld, SourceUnavailable, TargetUnavailable
 from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends, connect
-from srm_spark.flow.offset_map import MapWriter, OffsetMaps, map_spec
-from srm_spark.flow.progress import ProgressTopic, ensure_topic, state_writer
+from srm_spark.flow.internal_topics import ensure_topic, map_topic
+from srm_spark.flow.offset_map import MapWriter, OffsetMaps
+from srm_spark.flow.progress import ProgressTopic, state_writer
 from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.kafka.claim import claim_group
@@ -61,7 +62,7 @@ def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ..
         owner = groups.members(claim_group(settings.flow))
     if owner:
         raise ClaimHeld(f"flow {settings.flow}: a driver runs it: {', '.join(owner)}; stop it for this command")
-    ensure_topic(ends.target, map_spec(settings))
+    ensure_topic(ends.target, map_topic(settings))
     maps = OffsetMaps(ends.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
     progress = ProgressTopic(settings, ends.target)
     quarantine = Quarantine(settings, ends.target, f"{settings.flow}|rebuild-quarantine")

@@ -20,13 +20,14 @@ from srm_spark.flow.factors import factors_too_large
 from srm_spark.flow.generation import Generation, pass_unreadable, task_count
 from srm_spark.flow.holds import Holds
 from srm_spark.flow.identity import check_copies
+from srm_spark.flow.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
 from srm_spark.flow.known_topics import KnownTopics
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.map_table import MapTable
-from srm_spark.flow.offset_map import OffsetMaps, map_spec
+from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.pace import pace_of
-from srm_spark.flow.progress import Position, ProgressTopic, ensure_topic
-from srm_spark.flow.quarantine import Quarantine, quarantine_spec
+from srm_spark.flow.progress import Position, ProgressTopic
+from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import take_in_tails
@@ -37,7 +38,6 @@ from srm_spark.flow.terms import begin_term, complete_map
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.flow.unreadable import unreadable
 from srm_spark.kafka.claim import Claim
-from srm_spark.kafka.cluster import TopicSpec
 from srm_spark.kafka.fetch import prepared
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.spark import SparkSession
@@ -126,13 +126,11 @@ class FlowRun:
             return
         if is_direct(self._settings):
             prepare_workers(self._session, prepared, task_count(self._session, self._ends))
-        ensure_topic(self._ends.target, map_spec(self._settings))
+        ensure_topic(self._ends.target, map_topic(self._settings))
         if self._settings.refused.parks:
-            ensure_topic(self._ends.target, quarantine_spec(self._settings))
+            ensure_topic(self._ends.target, quarantine_topic(self._settings))
         if self._settings.syncs.enabled:
-            factor = self._settings.syncs.replication_factor
-            spec = TopicSpec(self._ends.syncs_topic, 1, factor, {"cleanup.policy": "compact"})
-            ensure_topic(self._ends.syncs_cluster, spec)
+            ensure_topic(self._ends.syncs_cluster, syncs_topic(self._ends))
         self._progress.refresh()
         self._progress.take_totals()  # what earlier runs did
         self._start_generation()

@@ -16,6 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from srm_spark.cli.driver import run
 from srm_spark.doctor import Finding, Health, examine
 from srm_spark.testing import KafkaCluster, LocalKafka
+from tests.kafka_io import Kafka
 
 SECONDS = 4.0
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -98,6 +99,18 @@ def test_more_copies_than_brokers_are_told(findings: Examine, primary: KafkaClus
     assert found.health is Health.FAILED
     assert found.found.endswith("too few for replication.factor = 2")
     assert found.remedy == "add brokers, or -D replication.factor=1"
+
+
+def test_an_internal_topic_that_forgets_is_told(
+    findings: Examine, primary: KafkaCluster, secondary: KafkaCluster, unique: str
+) -> None:
+    topic = f"offsets-{unique}"
+    Kafka(secondary).create(topic, 1, {"cleanup.policy": "delete"})
+    found = findings(keys(primary.bootstrap_servers, secondary.bootstrap_servers, **{"B.offset.storage.topic": topic}))
+    finding = found[f"A->B: topic {topic} on B"]
+    assert finding.health is Health.FAILED
+    assert "cleanup.policy=delete" in finding.found
+    assert finding.remedy.endswith(f"cleanup.policy=compact --bootstrap-server {secondary.bootstrap_servers}")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from contextlib import suppress
 from confluent_kafka import KafkaException
 
 from srm_spark.codec import partition_for_key
+from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import SOON, assert_copied, await_count, await_lag_zero
+from tests.broker.mirror import SOON, assert_copied, await_count, await_lag_zero, await_state
 from tests.broker.progress_reader import assert_map_is_exact, read_progress
 from tests.kafka_io import Record, numbered, produce, records
 
@@ -130,3 +131,17 @@ def test_a_progress_topic_that_is_created_anew_under_a_running_flow_is_followed_
     await_lag_zero(driver)
     driver.stop()
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+
+
+def test_a_progress_topic_that_deletes_by_age_is_refused_until_it_is_compacted(pair: Pair) -> None:
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(3))
+    pair.target.create(pair.progress_topic, 3, {"cleanup.policy": "delete"})
+    driver = pair.replicate({"flow.retry.delay.ms": "1000"})
+    status = await_state(driver, pair.flow, FlowState.RETRYING)
+    assert status.reason is not None
+    assert f"topic {pair.progress_topic}: it holds how far each partition was replicated" in status.reason
+    assert f"--topic {pair.progress_topic} --add-config cleanup.policy=compact" in status.reason
+    assert pair.remote() not in pair.target.topics()
+    pair.target.configure(pair.progress_topic, cleanup_policy="compact")
+    await_count(pair.target, pair.remote(), 3)
