@@ -10,14 +10,11 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
-from confluent_kafka.admin import AdminClient
 
 from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
@@ -26,6 +23,7 @@ from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.fetched import Consumed, Event, Fetched
 from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.rows import Run
+from srm_spark.kafka.topic_ids import TopicIds
 from srm_spark.kafka.writer import WriteTask, settle
 from srm_spark.model import OffsetRange, TopicPartition
 
@@ -175,7 +173,7 @@ class RangeReader:
         topics = {piece.partition.topic for piece in pieces if isinstance(piece, Run)}
         if known := {topic: expected[topic] for topic in topics if topic in expected}:
             began = time.monotonic()
-            source.check_ids(known, self._fetch.cluster)
+            source.topic_ids.check(known, self._fetch.cluster, self._fetch.timeout)
             now = time.monotonic()
             self._ask_at = now + _GATHER_FACTOR * (now - began)
         return pieces
@@ -258,16 +256,17 @@ class Source:
     consumer: Consumer
     last_error: LastError
     fetched: Fetched | Consumed
-    options: ClientOptions = field(default_factory=dict, repr=False)
+    topic_ids: TopicIds
 
     @classmethod
     def of(cls, options: ClientOptions, *, is_compiled: bool) -> Source:
         last_error = LastError()
+        topic_ids = TopicIds(options, last_error)
         if is_compiled:
             consumer = Consumer(options)
-            return cls(consumer, last_error, Fetched(consumer, last_error), options)
+            return cls(consumer, last_error, Fetched(consumer, last_error), topic_ids)
         consumer = Consumer({**options, "error_cb": last_error}, logger=QUIET)
-        return cls(consumer, last_error, Consumed(consumer), options)
+        return cls(consumer, last_error, Consumed(consumer), topic_ids)
 
     @property
     def is_gone(self) -> bool:
@@ -285,26 +284,6 @@ class Source:
         if not is_passing(error):
             what = f"cannot read {event.partition}: {named(error)}"
             raise SourceUnavailable(f"cluster {cluster}: {what}; the next start tries again")
-
-    def check_ids(self, expected: Mapping[str, str], cluster: str) -> None:
-        """Raises SourceChanged where a topic has another id than expected, or none."""
-        futures = self._admin.describe_topics(TopicCollection(sorted(expected)), request_timeout=_ASK_SECONDS)
-        for topic, future in futures.items():
-            try:
-                found = str(future.result().topic_id)
-            except KafkaException as error:
-                if error.args[0].code() not in _GONE:
-                    what = f"cannot describe topic {topic}: {named(error.args[0])}"
-                    raise SourceUnavailable(f"cluster {cluster}: {what}; the next start tries again") from error
-                found = None
-            if found != expected[topic]:
-                what = "is gone" if found is None else "was created anew"
-                raise SourceChanged(f"cluster {cluster}: topic {topic} {what} while it was read")
-
-    @cached_property
-    def _admin(self) -> AdminClient:
-        fixed: dict[str, Any] = {**self.options, "error_cb": self.last_error}
-        return AdminClient(fixed, logger=QUIET)
 
     def _denied(self) -> set[str]:
         """Further topics that may not be read."""

@@ -16,6 +16,7 @@ from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.fetch import Fetch, Follower, RangeReader, Source
 from srm_spark.kafka.fetched import Event
 from srm_spark.kafka.rows import Run
+from srm_spark.kafka.topic_ids import TopicIds
 from srm_spark.model import OffsetRange, TopicPartition
 from tests.unit.arrow_rows import run_of
 
@@ -60,7 +61,7 @@ class Consumer:
 
 
 def source_of(looks: Pieces) -> Any:
-    return Source(Consumer(), LastError(), Played(looks))  # type: ignore[arg-type]
+    return Source(Consumer(), LastError(), Played(looks), TopicIds({}, LastError()))  # type: ignore[arg-type]
 
 
 def read(monkeypatch: pytest.MonkeyPatch, looks: Pieces, ranges: Mapping[TopicPartition, OffsetRange]) -> list[Run]:
