@@ -58,7 +58,7 @@ class FollowedTopic:
 
     def _check(self, ends: Mapping[int, int], read: Mapping[int, int]) -> None:
         """Is it still the same log? A shorter one is not, whatever the cluster says of its id."""
-        is_shorter = any(ends.get(number, 0) < offset for number, offset in read.items())
+        is_shorter = any(end < read[number] for number, end in ends.items())
         if not is_shorter and self._id() == self._topic_id:
             return
         self.close()

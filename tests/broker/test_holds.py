@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Callable
+from functools import partial
 
+import pytest
+
+from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import assert_copied, await_count, await_held
+from tests.broker.mirror import SOON, assert_copied, await_count, await_held
 from tests.kafka_io import Record, records
 
 HOUR = 3_600_000
@@ -93,3 +99,28 @@ def test_a_timestamp_that_spark_cannot_read_holds_its_partition_only(pair: Pair)
     await_held(driver, [])
     await_count(pair.target, pair.remote(), 5)
     assert [record.value for record in records(pair.target.read(pair.remote()))[0]] == [b"0", b"1", b"behind"]
+
+
+@pytest.mark.parametrize("support", ["disabled", "enabled"], ids=["", "exactly once"])
+def test_a_large_record_that_fits_compressed_is_copied_between_others_that_do_not(pair: Pair, support: str) -> None:
+    fits, noise = Record(b"k", b"z" * 50_000), Record(b"k", random.Random(1).randbytes(50_000))
+    small = Record(b"k", b"v")
+    for name in ("held", "parked"):
+        pair.source.create(pair.topic(name))
+        pair.target.create(pair.remote(name), 1, {"max.message.bytes": "20000", "compression.type": "zstd"})
+        pair.source.write(pair.topic(name), [small, fits, noise, fits, noise, noise, fits, small])
+    driver = pair.replicate({"exactly.once.source.support": support, "policy.park.topics": pair.topic("parked")})
+    (reason,) = await_held(driver, [f"{pair.topic('held')}-0"]).values()
+    assert "held at offset 2: " in reason
+    wanted = {"held": [small, fits], "parked": [small, fits, fits, fits, small]}
+
+    def copied(name: str) -> list[bytes | None]:
+        return [stored.record.value for stored in pair.target.read(pair.remote(name), committed=True)[0]]
+
+    for name, found in wanted.items():
+        values = [record.value for record in found]
+        await_until(partial(_is, copied, name, values), SOON, f"{len(values)} records of {name}")
+
+
+def _is(copied: Callable[[str], list[bytes | None]], name: str, values: list[bytes | None]) -> bool:
+    return copied(name) == values
