@@ -3,8 +3,8 @@ are not stand as lone surrogates (PEP 383), so that every name is the same bytes
 
 from __future__ import annotations
 
-_REPLACED = "\N{REPLACEMENT CHARACTER}"
-"""What Java's decoders put where bytes are no UTF-8."""
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+"""What Java's decoders put where bytes are no UTF-8: a name with it may have been other bytes."""
 
 
 def name_of(raw: bytes) -> str:
@@ -25,8 +25,3 @@ def is_plain(name: str) -> bool:
 def is_text(name: str) -> bool:
     """Whether a name is UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
-
-
-def may_be_replaced(name: str) -> bool:
-    """Whether a name that Java decoded may have been other bytes."""
-    return _REPLACED in name

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
-from srm_spark.header_names import may_be_replaced, raw_name
+from srm_spark.header_names import REPLACED, raw_name
 from srm_spark.kafka.rows import Run
 from srm_spark.model import RefusedPolicy, TopicPartition
 from srm_spark.tail import TailRecord
@@ -160,11 +161,11 @@ def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, st
 
 def _replaced_names(run: Run) -> list[tuple[int, str]]:
     """The first name of a header that Spark's source may have changed."""
-    if not (run.is_decoded and run.has_headers):
+    if not (run.is_decoded and run.has_headers and pc.any(pc.match_substring(run.names, REPLACED)).as_py()):
         return []
     for index, headers in enumerate(run.header_lists()):
         for name, _ in headers or ():
-            if may_be_replaced(name):
+            if REPLACED in name:
                 reason = f"the name of its header {name!a} may not be UTF-8, and Spark's Kafka source decodes names"
                 return [(index, f"{reason}; pip install 'srm-spark[compiled]', which reads it as it is")]
     return []

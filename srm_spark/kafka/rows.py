@@ -155,13 +155,22 @@ class Run:
         headers = self.header_lists() if self.has_headers else repeat(None)
         return self.keys.to_pylist(), self.values.to_pylist(), timestamps.tolist(), headers
 
+    @property
+    def names(self) -> pa.Array:
+        """Names of all headers that the rows came with, as text or bytes."""
+        return self._of_headers(0)
+
+    def _of_headers(self, field: int) -> pa.Array:
+        begins = list_begins(self.headers)
+        return header_columns(self.headers)[field][begins[0] : begins[-1]]
+
     def header_lists(self) -> Sequence[list[Header] | None]:
         """The headers that each record gets."""
         if self.stamped is not None:
             return self.stamped
+        names = map(name_of, self.names.cast(pa.binary()).to_pylist())
+        pairs = list(zip(names, self._of_headers(1).to_pylist(), strict=True))
         begins = list_begins(self.headers)
-        names, values = (column[begins[0] : begins[-1]] for column in header_columns(self.headers))
-        pairs = list(zip(map(name_of, names.cast(pa.binary()).to_pylist()), values.to_pylist(), strict=True))
         begins = (begins - begins[0]).tolist()
         return [pairs[begin:end] or None for begin, end in itertools.pairwise(begins)]
 
