@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +104,32 @@ def test_a_log_that_went_back_is_not_read(monkeypatch: pytest.MonkeyPatch, looks
     follower = Follower(Fetch({}, "A", 0.0), {P: 3})
     with pytest.raises(SourceChanged, match="its log went back"):
         list(chain(follower.take(0.0), follower.take(0.0)))
+
+
+class Ids:
+    """What a source answers, look by look: whether the topics are the ones that are expected."""
+
+    def __init__(self, *answers: bool) -> None:
+        self.answers = list(answers)
+        self.asked: list[Mapping[str, str]] = []
+
+    def check(self, expected: Mapping[str, str], cluster: str, _: float) -> None:
+        self.asked.append(dict(expected))
+        if not self.answers.pop(0):
+            raise SourceChanged(f"cluster {cluster}: created anew")
+
+
+def test_what_was_fetched_is_given_once_its_topic_is_known_to_be_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: Pieces = [[run_of([3, 4])], [run_of([5, 6])]]
+    source, ids = source_of(looks), Ids(True, False)
+    monkeypatch.setattr(fetch.Source, "of", lambda *_, **__: replace(source, topic_ids=ids))
+    monkeypatch.setattr(fetch, "_idle", {})
+    monkeypatch.setattr(fetch, "_GATHER_FACTOR", 0)
+    runs = iter(RangeReader(Fetch({}, "A", 0.0, topic_ids={"t": "id", "u": "other"}), {P: OffsetRange(3, 7)}))
+    assert offsets([next(runs)]) == [[3, 4]]
+    with pytest.raises(SourceChanged):
+        next(runs)
+    assert ids.asked == [{"t": "id"}] * 2
 
 
 def test_topics_that_may_not_be_read_are_named_together(monkeypatch: pytest.MonkeyPatch) -> None:
