@@ -66,7 +66,8 @@ class Reading:
         return self._as_rows(self._by_spark(session, ranges) if rows is None else rows, write, ranges, pass_bytes)
 
     def _directly(self, session: SparkSession, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
-        fetch = replace(fetch_of(self.settings), topic_ids=self.topic_ids)
+        topics = {partition.topic for partition in ranges} & self.topic_ids.keys()
+        fetch = replace(fetch_of(self.settings), topic_ids={topic: self.topic_ids[topic] for topic in topics})
         if self.is_small(ranges):
             return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
         shares = even_shares(ranges, {p: self.sizes.weigh({p: found}) for p, found in ranges.items()}, self.tasks)

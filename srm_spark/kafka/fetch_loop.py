@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from srm_spark.kafka.librdkafka import NAME_SIZE
 from srm_spark.kafka.produce_loop import compiled, types
 
@@ -23,6 +25,7 @@ _header_at = types.ExternalFunction(
 _destroy = types.ExternalFunction("rd_kafka_message_destroy", types.void(types.uintp))
 _copy = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
 
+_NO_HEADERS = int(KafkaError._NOENT)
 _WORDS = types.int64[:, ::1]
 _NUMBERS = types.int64[::1]
 _BORDERS = types.int32[::1]
@@ -50,8 +53,11 @@ def _take(  # noqa: PLR0917 - compiled code is called by position
         if words[row, 0] & 0xFFFFFFFF:
             continue  # an event, not a record
         timestamps[row] = _timestamp(record, scratch)
-        if _headers(record, scratch) == 0:
+        code = _headers(record, scratch)
+        if code == 0:
             header_counts[row] = _header_count(words[words.shape[0] - 1, 0])
+        elif code != _NO_HEADERS:
+            header_counts[row] = 1  # see `_measure_headers`
     return count
 
 
@@ -63,12 +69,17 @@ def _copy_field(words: Any, column: Any, begins: Any, start: Any, out: Any) -> N
 
 
 def _measure_headers(records: Any, fields: Any) -> None:
-    """Address and length of each header's name and value, in order; a value's address of 0 is null."""
+    """Address and length of each header's name and value, in order; a value's address of 0 is null.
+
+    Headers that librdkafka cannot read are one without a name.
+    """
     scratch = fields[fields.shape[0] - 1].ctypes.data
     last = fields.shape[0] - 1
     at = 0
     for record in records:
-        if _headers(record, scratch) != 0:
+        code = _headers(record, scratch)
+        if code != 0:
+            at += code != _NO_HEADERS
             continue
         headers = fields[last, 0]
         for number in range(_header_count(headers)):

@@ -23,7 +23,7 @@ from srm_spark.tail import TailRecord
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """In this order; `timestamp` as Spark's microseconds, `headers` as a list of key and value, or null.
 
-A header's key is its name: text where Spark has read it, bytes elsewhere.
+A header's key is its name: text where Spark has read it, bytes elsewhere, null for headers that cannot be read.
 """
 
 _HEADER_BYTES = 10
@@ -159,6 +159,15 @@ class Run:
     def names(self) -> pa.Array:
         """Names of all headers that the rows came with, as text or bytes."""
         return self._of_headers(0)
+
+    @property
+    def first_unreadable(self) -> int | None:
+        """The first row of whose headers nobody knows anything but that they are there."""
+        if not self.has_headers or self.stamped is not None or not self.names.null_count:
+            return None
+        at = int(np.argmax(self.names.is_null().to_numpy(zero_copy_only=False)))
+        begins = list_begins(self.headers)
+        return int(np.searchsorted(begins - begins[0], at, "right")) - 1
 
     def _of_headers(self, field: int) -> pa.Array:
         begins = list_begins(self.headers)

@@ -40,6 +40,10 @@ _WORTH_A_LOOP = 16
 
 _SHARED = (0, "")
 _TRIAL = -1
+_UNREADABLE = (
+    "librdkafka cannot read its headers: they are broken, or more than 100,000; delete it on the source "
+    "(kafka-delete-records) or let retention pass it"
+)
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,8 @@ class Writing:
         if report.hold is not None:
             return
         next_offset = int(run.offsets[-1]) + 1
+        if (index := run.first_unreadable) is not None:
+            unreadable, run = int(run.offsets[index]), run.head(index)
         if self._task.stamp is not None:
             run = run.stamp(self._task.stamp)
         route = self._task.routes[partition.topic]
@@ -146,16 +152,18 @@ class Writing:
         if route.policy is RefusedPolicy.FIX:
             run = clamp(run, route.limits, now_ms)
         while (found := first_refused(run, route.limits, now_ms)) is not None:
-            index, reason = found
-            if index:
-                self._produce(route, run.head(index), report)
-            refused, run = run.slice(index, index + 1), run.slice(index + 1, run.count)
+            at, reason = found
+            if at:
+                self._produce(route, run.head(at), report)
+            refused, run = run.slice(at, at + 1), run.slice(at + 1, run.count)
             if not self._try(route, refused, report, now_ms):
                 report.hold = Hold(int(refused.offsets[0]), reason)
                 report.is_parking = route.policy is RefusedPolicy.PARK
                 break
         if run.count and report.hold is None:
             self._produce(route, run, report)
+        if index is not None and report.hold is None:
+            report.hold = Hold(unreadable, _UNREADABLE)  # not to be parked: without its headers it is another record
         report.next_offset = report.hold.offset if report.hold else next_offset
 
     def finish(self, left: Set[TopicPartition] = frozenset()) -> list[PartitionReport]:

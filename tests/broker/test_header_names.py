@@ -60,6 +60,21 @@ def test_every_name_is_written_as_it_was_read(
         assert decode_content(replace(parked, size=len(content)), content) == record
 
 
+def test_a_record_whose_headers_nobody_can_read_holds_its_partition(
+    primary: KafkaCluster, secondary: KafkaCluster, unique: str
+) -> None:
+    topic = f"names-{unique}"
+    for cluster in (primary, secondary):
+        Kafka(cluster).create(topic)
+    too_many = RawRecord(b"k", b"v", ((b"h", b""),) * 100_001)
+    write_raw(primary, topic, [ODD[0], *PLAIN, too_many, *PLAIN])
+    report = copy(primary, secondary, topic, 4, in_loop=True)
+    assert report.hold is not None
+    assert (report.hold.offset, report.records, report.is_parking) == (2, 2, False)
+    assert "more than 100,000" in report.hold.reason
+    assert read_raw(secondary, topic) == [ODD[0], *PLAIN]
+
+
 def copy(source: KafkaCluster, target: KafkaCluster, topic: str, count: int, *, in_loop: bool) -> PartitionReport:
     fetch = Fetch(fetch_options({"bootstrap.servers": source.bootstrap_servers}), "a", 30.0, in_loop)
     options = record_options({"bootstrap.servers": target.bootstrap_servers}, timeout=30.0)
