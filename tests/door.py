@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from srm_spark.testing import LocalKafka
+from srm_spark.testing import LocalCluster, LocalKafka
 from srm_spark.testing.ports import free_ports
 
 _HOST = "127.0.0.1"
@@ -88,38 +88,89 @@ class Door:
                 connection.shutdown(socket.SHUT_RDWR)
 
 
+class Doors:
+    """The ways to all brokers of a cluster, which open and close together."""
+
+    def __init__(self, doors: Sequence[Door]) -> None:
+        self._doors = doors
+
+    def open(self) -> None:
+        """Forward, whatever was before."""
+        for door in self._doors:
+            door.open()
+
+    def refuse(self) -> None:
+        """Connections end, and new ones are refused."""
+        for door in self._doors:
+            door.refuse()
+
+    def hang(self) -> None:
+        """Connections stay, and new ones are accepted, but no byte comes through."""
+        for door in self._doors:
+            door.hang()
+
+    @property
+    def ports(self) -> list[int]:
+        """Where they listen."""
+        return [door.port for door in self._doors]
+
+
 @dataclass(frozen=True)
 class Behind:
-    """A broker as its clients know it that come through the door; others reach it directly."""
+    """A cluster as its clients know it that come through the doors; others reach its brokers directly."""
 
-    broker: LocalKafka
-    door: Door
+    cluster: LocalKafka | LocalCluster
+    door: Doors
 
     @property
     def name(self) -> str:
-        """Of the broker."""
-        return self.broker.name
+        """Of the cluster."""
+        return self.cluster.name
+
+    @property
+    def brokers(self) -> list[LocalKafka]:
+        """The controller's first."""
+        return self.cluster.brokers if isinstance(self.cluster, LocalCluster) else [self.cluster]
+
+    @property
+    def broker(self) -> LocalKafka:
+        """The only one, or the controller's."""
+        return self.brokers[0]
 
     @property
     def bootstrap_servers(self) -> str:
-        """The door's."""
-        return f"{_HOST}:{self.door.port}"
+        """The doors'."""
+        return ",".join(f"{_HOST}:{port}" for port in self.door.ports)
 
 
 @contextmanager
-def behind_door(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Behind]:
-    """A running broker with a second listener that is advertised as the door."""
-    (port,) = free_ports(1)
-    door = Door(port)
-    listeners = "PLAINTEXT://127.0.0.1:{port}," + f"BEHIND://{_HOST}:{port}"
-    settings = {
-        "listeners": listeners + ",CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": "PLAINTEXT://127.0.0.1:{port}," + f"BEHIND://{_HOST}:{door.port}",
+def behind_door(name: str, overrides: Mapping[str, str] | None = None, brokers: int = 1) -> Iterator[Behind]:
+    """A running cluster whose brokers have a second listener each, which is advertised as a door."""
+    ports = free_ports(brokers)
+    doors = [Door(port) for port in ports]
+    listeners = [_listeners(port, door) for port, door in zip(ports, doors, strict=True)]
+    listeners[0]["listeners"] += ",CONTROLLER://127.0.0.1:{controller_port}"
+    common = {
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT",
         **(overrides or {}),
     }
+    cluster: LocalKafka | LocalCluster
+    if brokers == 1:
+        cluster = LocalKafka(name, overrides={**common, **listeners[0]})
+    else:
+        cluster = LocalCluster(name, brokers, common, dict(enumerate(listeners, 1)))
+    both = Doors(doors)
     try:
-        with LocalKafka(name, overrides=settings) as broker:
-            yield Behind(broker, door)
+        with cluster:
+            yield Behind(cluster, both)
     finally:
-        door.refuse()
+        both.refuse()
+
+
+def _listeners(port: int, door: Door) -> dict[str, str]:
+    """`port` is the one behind the door."""
+    plain = "PLAINTEXT://127.0.0.1:{port},"
+    return {
+        "listeners": f"{plain}BEHIND://{_HOST}:{port}",
+        "advertised.listeners": f"{plain}BEHIND://{_HOST}:{door.port}",
+    }

@@ -14,12 +14,19 @@ class LocalCluster:
     """Brokers with the node ids 1 to `brokers`. The first is the only controller, too: kill the others.
 
     Topics of the brokers' own (group offsets, transactions) have a replica on each, and need two of them.
+    `overrides` are for all of them, `of_each` has more by node id, which wins.
     """
 
-    def __init__(self, name: str, brokers: int = 3, overrides: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        brokers: int = 3,
+        overrides: Mapping[str, str] | None = None,
+        of_each: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
         self.name = name
-        common = {**_internal_topics(brokers), **(overrides or {})}
-        first = LocalKafka(f"{name}-1", overrides=common)
+        common, own = {**_internal_topics(brokers), **(overrides or {})}, of_each or {}
+        first = LocalKafka(f"{name}-1", overrides={**common, **own.get(1, {})})
         joining = {
             **common,
             "process.roles": "broker",
@@ -28,7 +35,7 @@ class LocalCluster:
         }
         self.brokers = [first]
         for node in range(2, brokers + 1):
-            settings = {**joining, "node.id": str(node)}
+            settings = {**joining, "node.id": str(node), **own.get(node, {})}
             self.brokers.append(LocalKafka(f"{name}-{node}", overrides=settings, cluster_id=first.cluster_id))
         self._stack = ExitStack()
 

@@ -28,10 +28,12 @@ def read_map(cluster: Kafka, topic: str) -> dict[tuple[str, int], dict[int, Part
     return found
 
 
-def mapped_pairs(cluster: Kafka, topic: str) -> dict[int, dict[int, int]]:
-    """What the map of one topic says: partition → source offset → target offset."""
+def mapped_pairs(cluster: Kafka, topic: str, of: str | None = None) -> dict[int, dict[int, int]]:
+    """What the map of one topic says, the only one or `of`: partition → source offset → target offset."""
     found: dict[int, dict[int, int]] = {}
-    for (_, partition), parts in read_map(cluster, topic).items():
+    for (name, partition), parts in read_map(cluster, topic).items():
+        if of not in (None, name):
+            continue
         pairs = found.setdefault(partition, {})
         for _, intervals in parts.values():
             pairs.update((up + n, down + n) for up, down, count in intervals for n in range(count))

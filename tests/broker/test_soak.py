@@ -8,26 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.faults import (
-    Fault,
-    come_back,
-    kill_driver,
-    kill_target,
-    refuse_source,
-)
+from tests.soak.faults import kinds
 from tests.soak.run import soak
 
 
 @pytest.mark.parametrize(
-    ("mode", "faults"),
+    ("mode", "names"),
     [
-        ("default", (kill_target, kill_driver, refuse_source)),
-        ("exactly-once", (come_back,)),
+        ("default", ("kill_family_while_target_hangs", "kill_target", "refuse_source")),
+        ("exactly-once", ("come_back",)),
     ],
 )
-def test_nothing_is_lost_doubled_or_reordered(mode: str, faults: tuple[Fault, ...], tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_reordered(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
     seed = int(os.environ.get("SRM_SEED") or random.randrange(10**6))
     print(f"SRM_SEED={seed}")
-    verdict = soak(mode, faults, random.Random(seed), tmp_path, print)
+    found = {fault.__name__: fault for fault in kinds(is_exactly_once=mode == "exactly-once", has_executors=False)}
+    verdict = soak(mode, [found[name] for name in names], random.Random(seed), tmp_path, print)
     assert verdict.records > 1000
     assert verdict.is_good, str(verdict)

@@ -1,4 +1,4 @@
-"""What faults happen to: two brokers behind doors, and drivers, by themselves or on a Spark cluster."""
+"""What faults happen to: two clusters behind doors, and drivers, by themselves or on a Spark cluster."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from tests.awaiting import await_until
 from tests.broker.mirror import write_config
 from tests.broker.process import SRM_DRIVER
 from tests.broker.spark_cluster import spark_home, submit_command, submit_environment
-from tests.door import Behind, Door, behind_door
+from tests.door import Behind, behind_door
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 WORKER = ("pyspark.daemon", "pyspark/daemon")
+FRAGILE = "fragile"
+"""A source topic."""
 
 
 class Scene:
@@ -44,6 +46,7 @@ class Scene:
         """With a `master`, drivers are started by spark-submit."""
         self.chance = chance
         self._sides = tuple(clusters.values())
+        self._alias = next(iter(clusters))
         self._folder = folder
         self._config = write_config(folder / "soak.properties", clusters, ["->".join(clusters)], keys)
         self._home = spark_home(folder) if master else None
@@ -52,24 +55,24 @@ class Scene:
         self._seen: set[psutil.Process] = set()
 
     @property
-    def source(self) -> LocalKafka:
-        """The source's broker."""
-        return self._sides[0].broker
+    def source(self) -> Behind:
+        """The cluster that is read, of one broker."""
+        return self._sides[0]
 
     @property
-    def target(self) -> LocalKafka:
-        """The target's broker."""
-        return self._sides[1].broker
+    def target(self) -> Behind:
+        """The cluster that is written, of three brokers."""
+        return self._sides[1]
 
     @property
-    def source_door(self) -> Door:
-        """The way of drivers and executors to the source."""
-        return self._sides[0].door
+    def fragile_topic(self) -> str:
+        """The remote topic that may lose records when its leader dies: two replicas, and one of them is enough."""
+        return f"{self._alias}.{FRAGILE}"
 
     @property
-    def target_door(self) -> Door:
-        """The way of drivers and executors to the target."""
-        return self._sides[1].door
+    def a_target_broker(self) -> LocalKafka:
+        """Any one but the controller, without which no other can start."""
+        return self.chance.choice(self.target.brokers[1:])
 
     def start_driver(self) -> None:
         """One more driver; while another one owns the flow, it waits."""
@@ -137,9 +140,11 @@ class Scene:
 
 
 @contextmanager
-def brokers() -> Iterator[tuple[Behind, Behind]]:
-    """Source and target of their own, which may be killed."""
-    with behind_door("soak-source") as source, behind_door("soak-target") as target:
+def clusters() -> Iterator[tuple[Behind, Behind]]:
+    """Source and target of their own, whose brokers may be killed."""
+    # A broker that hangs keeps the high watermark where it is for so long.
+    lag = {"min.insync.replicas": "2", "replica.lag.time.max.ms": "15000"}
+    with behind_door("soak-source") as source, behind_door("soak-target", lag, brokers=3) as target:
         yield source, target
 
 
