@@ -212,7 +212,7 @@ def _while(trouble: Trouble, kill: Fault) -> Fault:
         with trouble(scene):
             time.sleep(scene.chance.uniform(0.5, 4))
             kill(scene)
-            time.sleep(scene.chance.uniform(1, 12))
+            time.sleep(scene.chance.uniform(1, 20))  # the next driver starts amid the trouble, or behind it
 
     both.__name__ = f"{kill.__name__}_while_{trouble.__name__}"
     both.__doc__ = f"{kill.__doc__} Meanwhile: {trouble.__doc__}"
