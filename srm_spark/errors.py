@@ -8,6 +8,7 @@ SrmError
 ├── PatternError                a Java regular expression that cannot be used here
 ├── PluginError                 a class that the configuration names cannot be loaded or cannot work
 ├── StateFailed                 a table for SQL and notebooks cannot be written or read; flows run on without it
+├── ProtocolUnavailable         a request that only tells more was not answered; what it would tell stays unknown
 ├── OffsetFileError             a file of offsets that is none of the known formats
 ├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
@@ -95,6 +96,10 @@ class PluginError(SrmError):
 
 class StateFailed(SrmError):
     """A table that is kept for SQL and notebooks cannot be written or read; no record depends on it."""
+
+
+class ProtocolUnavailable(SrmError):
+    """A request of `kafka.protocol` was not answered, or this login cannot be made there."""
 
 
 class OffsetFileError(SrmError):

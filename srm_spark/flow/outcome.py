@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.kafka.reports import FOREIGN_WRITER, ROLLED_BACK, PartitionReport
+from srm_spark.kafka.reports import ROLLED_BACK, PartitionReport
 from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
 
-HOLDING_ERRORS = ("TOPIC_AUTHORIZATION_FAILED", FOREIGN_WRITER)
+HOLDING_ERRORS = ("TOPIC_AUTHORIZATION_FAILED",)
 """Failures that would come again at once: the partition waits for somebody to act, the others go on."""
 _DRAWN_IN = ("_PURGE_QUEUE", "_FATAL", "_GAPLESS_GUARANTEE", ROLLED_BACK)
 """Failures of partitions that shared a producer or transaction with a refused one: nothing is wrong with them."""
@@ -29,6 +29,13 @@ class Done:
     latency_ms: int | None = None
     is_recorded: bool = False
     """Its progress was committed with its records."""
+
+    def spread(self, start: int | None) -> int:
+        """Target offsets from `start` on, where that is known, that are among these copies and none of them."""
+        if not self.intervals:
+            return 0
+        first = self.intervals[0].downstream if start is None else start
+        return self.intervals[-1].downstream_end - first - sum(interval.count for interval in self.intervals)
 
     def gaps(self, start: int) -> list[OffsetRange]:
         """Source offsets from `start` on that have no copy."""

@@ -26,6 +26,7 @@ from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Writer
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import TransactionalWriter
+from srm_spark.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
 from srm_spark.model import UNKNOWN, Hold, Logs, Loss, ProgressDetail, TopicPartition
 
 
@@ -75,6 +76,7 @@ class ProgressTopic:
         self.newest: dict[TopicPartition, list[ProgressDetail]] = {}
         """What the newest commit of each partition says; in the exactly-once mode the map may not have it yet."""
         self._totals = Totals()
+        self.last_run = UNKNOWN_RUN
 
     def ensure(self) -> None:
         """Create the topic if it is not there. Raises where one is that would forget."""
@@ -101,6 +103,9 @@ class ProgressTopic:
         self.newest.clear()
 
     def _take(self, record: ReadRecord) -> None:
+        if record.key == last_run_key(self._settings.flow):
+            self.last_run = decode_last_run(record.value)
+            return
         key = decode_progress_key(record.key)
         if key is None or (key.connector, key.source_alias) != (
             self._settings.connector_name,
@@ -159,6 +164,14 @@ def state_writer(settings: FlowSettings, term: Term | None) -> Writer:
     if term is not None:
         return TransactionalWriter(term, role, ProgressFailed)
     return ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
+
+
+def note_run(settings: FlowSettings, *, is_clean: bool) -> None:
+    """Say that a run of this flow writes from now on, or has ended with everything that it wrote recorded."""
+    note = LastRun(is_clean, settings.is_exactly_once)
+    state_writer(settings, None).write(
+        [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
+    )
 
 
 def record(

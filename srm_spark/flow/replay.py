@@ -21,7 +21,7 @@ from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.progress import ProgressTopic, state_writer
 from srm_spark.flow.quarantine import Quarantine, QuarantineWriter, entry_tombstones, part_tombstones
-from srm_spark.flow.resume import settled
+from srm_spark.flow.settling import settled
 from srm_spark.flow.terms import complete_map, new_term
 from srm_spark.flow.topics import limits_of
 from srm_spark.kafka.claim import Claim
@@ -138,7 +138,7 @@ class _Replay:
         if self._settings.is_exactly_once:
             complete_map(self._ends, self._maps.maps, self._progress.newest, term)
         there = {p: remote for p, remote in self._remotes.items() if remote.topic in self._limits}
-        target_ends = settled(self._ends, there)
+        target_ends = settled(self._ends, there, is_fenced=False)
         found = ((p, self._unrecorded(p, remote, target_ends.get(remote, 0))) for p, remote in there.items())
         self._refusals = {partition: why for partition, why in found if why is not None}
         return term

@@ -108,6 +108,8 @@ class Replication:
     """What the newest batch did not come to, which Spark takes for done."""
     _writers: dict[int, str] = field(default_factory=dict)
     """Slot → the process that wrote it last."""
+    _markers: dict[TopicPartition, int] = field(default_factory=dict)
+    """How many markers of transactions of this generation are behind the copies of each partition, or will be."""
     _shared: Limits | None = None
     """In the exactly-once mode, where one producer writes all topics: what all of them take."""
 
@@ -245,6 +247,10 @@ class Replication:
 
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> Outcome:
         outcome = judge(ranges, reports)
+        for partition, done in outcome.done.items():
+            if done.is_recorded and done.intervals:
+                spread = done.spread(self._target_ends[partition])
+                self._markers[partition] = self._markers.get(partition, 0) - spread + 1
         self._record(outcome)
         self._sizes.learn(outcome.done)
         if outcome.failures:
@@ -272,9 +278,17 @@ class Replication:
             timeout=timeout,
             stamp=settings.stamp,
             target_ends={partition: self._target_ends[partition] for partition in ranges},
+            slack={partition: self._slack(partition) for partition in ranges},
             recording=self._recording(ranges),
             in_loop=settings.batch.in_loop,
         )
+
+    def _slack(self, partition: TopicPartition) -> int | None:
+        """See `PartitionReport.slack`. Each commit leaves a marker, sooner or later: no more of them than commits."""
+        settings = self.settings
+        if settings.stamp is not None or not settings.policies.stops("foreign.writer.policy", partition.topic):
+            return None
+        return self._markers.get(partition, 0)
 
     def _write(
         self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None

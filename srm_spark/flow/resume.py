@@ -7,14 +7,14 @@ of its offsets, and a progress topic that was lost. What has landed is not copie
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.offset_map import Maps
 from srm_spark.flow.progress import Position, record
+from srm_spark.flow.settling import Remotes, TargetEnds
 from srm_spark.flow.starts import Starts
 from srm_spark.flow.sync_history import newest_syncs
 from srm_spark.kafka.limits import Route
@@ -25,11 +25,6 @@ from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.tail import TailMatch, TailRecord, copies, match_tail, ours
 
 log = logging.getLogger(__name__)
-
-_STILL_SECONDS = 2.0
-"""An old writer that is still alive moves the end within this time."""
-_SETTLE_SECONDS = 180.0
-"""The record producer's longest life with a full queue (`message.timeout.ms`)."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +46,22 @@ def take_in_tails(
     maps: Maps,
     *,
     term: Term | None,
-    is_unclean: bool,
+    settle: Callable[[Remotes], TargetEnds] | None,
     parked: Mapping[TopicPartition, Set[int]],
 ) -> None:
-    """Move start positions behind what has landed. After an unclean end the target must stand still first.
+    """Move start positions behind what has landed.
 
-    Source offsets that are `parked` have no copy.
+    Where anything has, `settle` waits until nothing more of it comes, and gives the ends; None where that is done
+    already. Source offsets that are `parked` have no copy.
     """
-    remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
-    tails = _tails(ends, starts, remotes, starts.target_ends)
-    if (tails or is_unclean) and term is None:  # older writers are fenced otherwise
-        tails = _tails(ends, starts, remotes, settled(ends, remotes))
+    remotes = remotes_of(starts, routes)
+    tails, target_ends = _tails(ends, starts, remotes, starts.target_ends), starts.target_ends
+    if tails and settle is not None:
+        target_ends = settle(remotes)
+        tails = _tails(ends, starts, remotes, target_ends)
+    for partition, start in starts.positions.items():
+        if start.target_end is None:  # from here on it is known where the next copy must lie
+            starts.positions[partition] = replace(start, target_end=target_ends.get(remotes[partition], 0))
     if not tails:
         return
     source_ends = ends.source.end_offsets([tail.partition for tail in tails])
@@ -88,6 +88,11 @@ def take_in_tails(
             lost=starts.lost.get(tail.partition, ()),
         )
     record(ends.settings, maps, details, term)
+
+
+def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:
+    """The remote partitions of all partitions that start."""
+    return {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
 
 
 def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Position | Hold:
@@ -207,39 +212,4 @@ def _match(ends: Ends, tail: _Tail, source_end: int, route: Route, parked: Set[i
         tail.target.start,
         keeps_timestamps=route.limits.keeps_timestamps,
         skips_foreign=tail.is_ours and not settings.policies.stops("foreign.writer.policy", tail.partition.topic),
-    )
-
-
-def _has_moved(
-    ends: Ends,
-    remotes: Mapping[TopicPartition, TopicPartition],
-    before: Mapping[TopicPartition, int],
-    now: Mapping[TopicPartition, int],
-) -> bool:
-    """Whether an old writer of this flow was at work; with provenance headers its records can be told from others."""
-    settings = ends.settings
-    if settings.stamp is None:
-        return before != now
-    for partition, remote in remotes.items():
-        new = OffsetRange(before.get(remote, 0), now.get(remote, 0))
-        if new.start < new.end:
-            found = read_range(settings.target, {}, remote, new, TargetUnavailable)
-            if any(ours(settings.stamp, partition, found)):
-                return True
-    return False
-
-
-def settled(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
-    """The target's ends once they stand still, so that no old writer is left."""
-    deadline = time.monotonic() + _SETTLE_SECONDS
-    found = ends.target.end_offsets(remotes.values())
-    while time.monotonic() < deadline:
-        time.sleep(_STILL_SECONDS)
-        now = ends.target.end_offsets(remotes.values())
-        if not _has_moved(ends, remotes, found, now):
-            return now
-        found = now
-    raise TargetUnavailable(
-        f"cluster {ends.target.alias}: the ends of the remote topics still move after {_SETTLE_SECONDS:g} s: an old "
-        "writer of this flow is alive, or somebody else writes to them; stop it"
     )

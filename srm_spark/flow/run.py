@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
@@ -26,12 +27,13 @@ from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.map_table import MapTable
 from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.pace import pace_of
-from srm_spark.flow.progress import Position, ProgressTopic
+from srm_spark.flow.progress import Position, ProgressTopic, note_run
 from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.replicate import Assignment
-from srm_spark.flow.resume import take_in_tails
+from srm_spark.flow.resume import remotes_of, take_in_tails
 from srm_spark.flow.retention import MapRetention
+from srm_spark.flow.settling import Remotes, TargetEnds, settled
 from srm_spark.flow.starts import find_starts, record_new
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.terms import begin_term, complete_map
@@ -76,7 +78,13 @@ class FlowRun:
         self._stop = stop
         self._show = show
         self._waits = waits
-        self._is_unclean = after_failure
+        self._after_failure = after_failure
+        self._is_unclean = True
+        """Whether something of a writer before may be under way to the target."""
+        self._are_fenced = False
+        """Whether all of them wrote in transactions, so that a new term refuses what is under way."""
+        self._was_exactly_once = False
+        """Whether they may have transactions open that a flow without the mode would never end."""
         self._ends = connect(settings)
         self._remote = RemoteTopics(self._ends)
         self._holds = Holds(self._ends, self._remote)
@@ -107,6 +115,7 @@ class FlowRun:
             self._stop_generation()
             if kind is None:
                 self._count()
+                self._note_clean()
         finally:
             self._groups.join(_GROUPS_SECONDS if kind is None else 0.0)
             self._table.join(_TABLE_SECONDS if kind is None else 0.0)
@@ -118,7 +127,7 @@ class FlowRun:
     def until_stopped(self) -> None:
         """Run until the flow is told to stop."""
         self._show(FlowState.STARTING, None)
-        if not self._is_unclean:  # once, and not again with every retry
+        if not self._after_failure:  # once, and not again with every retry
             for warning in factors_too_large(self._ends):
                 log.warning("flow=%s %s", self._settings.flow, warning)
         self._progress.ensure()
@@ -133,12 +142,29 @@ class FlowRun:
             ensure_topic(self._ends.syncs_cluster, syncs_topic(self._ends))
         self._progress.refresh()
         self._progress.take_totals()  # what earlier runs did
+        self._follow_last_run()
         self._start_generation()
         if self._groups.is_wanted:
             self._groups.start()
         self._table.start()
         while not self._stop.wait(TICK_SECONDS):
             self._tick()
+
+    def _follow_last_run(self) -> None:
+        """Learn how the run before ended, and say that this one begins, before anything is written."""
+        last = self._progress.last_run
+        self._is_unclean = self._after_failure or not last.is_clean
+        self._are_fenced = self._was_exactly_once = last.is_exactly_once
+        note_run(self._settings, is_clean=False)
+
+    def _note_clean(self) -> None:
+        """Spare the next start its wait, where nothing of this run can be under way."""
+        if self._is_unclean or not self._claim.is_held():
+            return
+        try:
+            note_run(self._settings, is_clean=True)
+        except FlowError as error:
+            log.warning("flow=%s the next start will wait for what may be under way: %s", self._settings.flow, error)
 
     def _own(self) -> bool:
         while not self._stop.is_set():
@@ -210,7 +236,8 @@ class FlowRun:
     def _assignment(self) -> tuple[Assignment, dict[TopicPartition, Hold]]:
         """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
-        term = begin_term(self._ends, self._claim, tasks + 1)  # the last slot is the driver's own
+        slots = tasks + 1  # the last one is the driver's own
+        term = begin_term(self._ends, self._claim, slots, was_exactly_once=self._was_exactly_once)
         self._progress.refresh()
         self._maps.refresh()
         if complete_map(self._ends, self._maps.maps, self._progress.newest, term):
@@ -223,15 +250,17 @@ class FlowRun:
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, self._ends.source.topic_ids(flowing)
         starts = find_starts(self._ends, self._progress, flowing, ids, self._maps.maps)
+        if self._is_unclean:
+            self._settle(remotes_of(starts, routes))
         check_copies(self._ends, starts, routes, self._maps.maps)
         self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
         take_in_tails(
             *(self._ends, starts, routes, self._maps.maps),
             term=term,
-            is_unclean=self._is_unclean,
+            settle=None if self._is_unclean else self._settle,
             parked=self._parked().offsets(ids),
         )
-        self._is_unclean = False
+        self._is_unclean, self._are_fenced, self._was_exactly_once = False, term is not None, False
         record_new(self._ends, starts, routes, self._maps.maps, term=term)
         self._holds.topics = dict(prepared.held)
         self._holds.partitions.update(starts.held)
@@ -250,6 +279,10 @@ class FlowRun:
             maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )
         return assignment, blocked
+
+    def _settle(self, remotes: Remotes) -> TargetEnds:
+        """Wait until nothing of an earlier writer is under way any more."""
+        return settled(self._ends, remotes, is_fenced=self._are_fenced, tell=partial(self._show, FlowState.STARTING))
 
     def _stop_generation(self, seconds: float = STOP_SECONDS) -> None:
         if self._generation is not None:

@@ -17,9 +17,15 @@ from srm_spark.model import ProgressDetail, TopicPartition
 log = logging.getLogger(__name__)
 
 
-def begin_term(ends: Ends, claim: Claim, slots: int) -> Term | None:
-    """Make this generation the only one that can write; None where the mode is off."""
-    return new_term(ends, claim, slots) if ends.settings.is_exactly_once else None
+def begin_term(ends: Ends, claim: Claim, slots: int, *, was_exactly_once: bool) -> Term | None:
+    """Make this generation the only one that can write; None where the mode is off.
+
+    Where the mode has just been switched off, writers of the run before are fenced all the same.
+    """
+    if not ends.settings.is_exactly_once and not was_exactly_once:
+        return None
+    term = new_term(ends, claim, slots)
+    return term if ends.settings.is_exactly_once else None
 
 
 def new_term(ends: Ends, claim: Claim, slots: int) -> Term:

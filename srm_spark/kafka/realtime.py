@@ -26,7 +26,7 @@ from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
 from srm_spark.kafka.fetch import Fetch, Follower
 from srm_spark.kafka.producers import record_producer
-from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport, Sent, read_report, report_row
+from srm_spark.kafka.reports import PartitionReport, Sent, read_report, report_row
 from srm_spark.kafka.rows import Run
 from srm_spark.kafka.writer import WriteTask, Writing
 from srm_spark.model import TopicPartition
@@ -136,9 +136,6 @@ class Acknowledged:
 
     def take(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
         """The next acknowledgements, as `PartitionReport.add` takes them."""
-        end = self.target_end
-        if error is None and end is not None and first > end:
-            error = f"{FOREIGN_WRITER}: a record of somebody else lies at target offset {end}"
         self.report.add(sent, first, last, at, error)
         self.is_new, self.is_stuck = True, self.report.failure is not None
         if not self.is_stuck:
@@ -146,8 +143,11 @@ class Acknowledged:
 
     def reported(self) -> Acknowledged:
         """Where the next report begins."""
-        report = PartitionReport(self.report.partition, next_offset=self.report.next_offset, target_end=self.target_end)
-        return replace(self, report=report, is_new=False)
+        report = self.report
+        follow = PartitionReport(
+            report.partition, next_offset=report.next_offset, target_end=self.target_end, slack=report.slack
+        )
+        return replace(self, report=follow, is_new=False)
 
 
 @dataclass
@@ -249,7 +249,9 @@ class _Lane:
         """Take in what was acknowledged, and a record that would be refused once everything before it is."""
         for partition, taken in self._writing.reports.items():
             if partition not in self._partitions:
-                self._partitions[partition] = Acknowledged(PartitionReport(partition, target_end=taken.target_end))
+                self._partitions[partition] = Acknowledged(
+                    PartitionReport(partition, target_end=taken.target_end, slack=taken.slack)
+                )
         for partition, sent, first, last, at, error in self._writing.acknowledged():
             found = self._partitions[partition]
             if not found.is_stuck:

@@ -24,9 +24,9 @@ REPORT_SCHEMA = (
 ROLLED_BACK = "rolled back"
 """How the failure of a partition begins that shared a transaction with one that failed."""
 TARGET_CHANGED = "target changed"
-"""How the failure of a partition begins whose remote partition ends before the last recorded copy."""
+"""How the failure of a partition begins whose copies do not lie right behind those before: both sides are compared."""
 FOREIGN_WRITER = "foreign writer"
-"""How a failure begins when target offsets are not contiguous."""
+"""How the reason of a hold begins where that comparison has found somebody else's records."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,9 @@ class PartitionReport:
     writer: str | None = None
     """The process that did."""
     target_end: int | None = None
-    """Where the remote partition ended before, if that is recorded."""
+    """Where the remote partition ended before, if that is known."""
+    slack: int | None = 0
+    """How many offsets there may be without a copy: markers of transactions. None where others may write."""
 
     def reached(self, start: int, end: int) -> int:
         """First source offset of `start` to `end` that is not done."""
@@ -148,15 +150,11 @@ class PartitionReport:
         if error is not None or first < 0 or last < 0:
             self.failure = error or "no acknowledgement came in time"
             return
-        before = self.intervals[-1].downstream_end if self.intervals else self.target_end or 0
-        if first < before or last < first:
-            at = min(first, last)
-            self.failure = f"{TARGET_CHANGED}: a copy lies at target offset {at}, and the partition had {before} before"
-            return
-        if last - first != sent.count - 1:
+        before = self.intervals[-1].downstream_end if self.intervals else self.target_end
+        if last - first != sent.count - 1 or not self._follows(before, first):
             self.failure = (
-                f"{FOREIGN_WRITER}: {sent.count} records lie at target offsets {first} to {last}: "
-                "somebody else writes to the remote topic, or a record was refused"
+                f"{TARGET_CHANGED}: {sent.count} copies lie at target offsets {first} to {last}, and the partition "
+                f"ended at {'an unknown offset' if before is None else before}"
             )
             return
         self._extend(sent.stretches, first)
@@ -165,6 +163,17 @@ class PartitionReport:
         self.zero_timestamps += sent.zero_timestamps
         if sent.last_timestamp > 0:
             self.latency_ms = int(at * 1000) - sent.last_timestamp
+
+    def _follows(self, before: int | None, first: int) -> bool:
+        """Whether a copy at `first` is right behind what was there `before`, but for offsets that are explained."""
+        if before is None:
+            return True
+        gap = first - before
+        if gap < 0 or (self.slack is not None and gap > self.slack):
+            return False
+        if self.slack is not None:
+            self.slack -= gap
+        return True
 
     def join(self, later: PartitionReport) -> None:
         """Take in what a later report says of the same partition."""

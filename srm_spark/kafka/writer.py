@@ -63,7 +63,9 @@ class WriteTask:
     stamp: Stamp | None = None
     """What copies get as a provenance header; None for records as they are."""
     target_ends: Mapping[TopicPartition, int | None] = field(default_factory=dict)
-    """Where the remote partitions ended before, by source partition: copies that lie before it mean another log."""
+    """Where the remote partitions ended before, by source partition: copies that do not follow are looked into."""
+    slack: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    """See `PartitionReport.slack`."""
     recording: Recording | None = None
     """In the exactly-once mode: how progress is recorded in the records' transaction."""
     in_loop: bool = True
@@ -138,8 +140,8 @@ class Writing:
             return
         report = self._reports.get(partition)
         if report is None:
-            target_end = self._task.target_ends.get(partition)
-            report = self._reports[partition] = PartitionReport(partition, target_end=target_end)
+            end, slack = self._task.target_ends.get(partition), self._task.slack.get(partition, 0)
+            report = self._reports[partition] = PartitionReport(partition, target_end=end, slack=slack)
         if report.hold is not None:
             return
         next_offset = int(run.offsets[-1]) + 1

@@ -29,6 +29,8 @@ def read_progress(cluster: Kafka, topic: str) -> list[Progress]:
     for at, log in cluster.read(topic).items():
         for stored in log:
             key = json.loads(stored.record.key or b"null")
+            if "topic" not in key[1]:
+                continue  # how the last run ended
             value = json.loads(stored.record.value or b"null")
             headers = dict(stored.record.headers)
             header = json.loads(headers["srm.progress"] or b"null")

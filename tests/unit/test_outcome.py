@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from srm_spark.flow.outcome import judge
-from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport
+import pytest
+
+from srm_spark.flow.outcome import Done, judge
+from srm_spark.kafka.reports import PartitionReport
 from srm_spark.model import UNKNOWN, Hold, Interval, OffsetRange, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
@@ -56,11 +58,16 @@ def test_a_failure_keeps_what_was_acknowledged_before_it() -> None:
 
 def test_failures_that_would_come_again_hold_their_partition() -> None:
     refused = PartitionReport(T0, [Interval(0, 0, 2)], next_offset=9, failure="TOPIC_AUTHORIZATION_FAILED: no")
-    foreign = PartitionReport(T1, next_offset=9, failure=f"{FOREIGN_WRITER}: 3 records lie at 0 to 5")
-    outcome = judge({T0: OffsetRange(0, 9), T1: OffsetRange(0, 9)}, [refused, foreign])
+    outcome = judge({T0: OffsetRange(0, 9)}, [refused])
     assert outcome.done[T0].hold == Hold(2, "TOPIC_AUTHORIZATION_FAILED: no")
-    assert outcome.done[T1].hold == Hold(0, f"{FOREIGN_WRITER}: 3 records lie at 0 to 5")
     assert not outcome.failures
+
+
+@pytest.mark.parametrize(("start", "spread"), [(10, 4), (8, 6), (None, 3)])
+def test_the_spread_counts_target_offsets_that_hold_no_copy(start: int | None, spread: int) -> None:
+    done = Done(9, [Interval(0, 11, 2), Interval(4, 13, 1), Interval(5, 17, 4)])
+    assert done.spread(start) == spread
+    assert Done(9).spread(start) == 0
 
 
 def test_a_failure_before_a_hold_wins() -> None:

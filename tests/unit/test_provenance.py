@@ -146,7 +146,7 @@ def test_the_header_counts_towards_the_size_of_a_record() -> None:
 def test_records_among_those_of_others_are_mapped_one_by_one(steps: list[tuple[int, int]]) -> None:
     """Steps of source and target offset to the next record; what lies between was written by others."""
     there, here = np.cumsum(np.array(steps), axis=0).T.tolist()
-    sent, report = Sent.of(run_of(there)), PartitionReport(T0)
+    sent, report = Sent.of(run_of(there)), PartitionReport(T0, slack=None)
     for part, first, last in sent.pieces(here):
         report.add(part, first, last, 1.0, None)
     pairs = [(i.upstream + n, i.downstream + n) for i in report.intervals for n in range(i.count)]

@@ -15,7 +15,7 @@ from srm_spark.flow.guard import SourceGuard
 from srm_spark.flow.lanes import Lanes
 from srm_spark.kafka.cluster import LogEnd
 from srm_spark.kafka.realtime import Acknowledged, Chains, LaneReport, await_answer
-from srm_spark.kafka.reports import FOREIGN_WRITER, PartitionReport, Sent
+from srm_spark.kafka.reports import TARGET_CHANGED, PartitionReport, Sent
 from srm_spark.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
 from srm_spark.spark.realtime import Slots
 
@@ -88,8 +88,16 @@ def test_a_record_of_somebody_else_between_two_of_ours_stops_the_partition() -> 
     mine.take(_sent(5), 3, 3, 1.0, None)
     mine.take(_sent(6), 5, 5, 1.0, None)
     assert mine.is_stuck
-    assert str(mine.report.failure).startswith(FOREIGN_WRITER)
+    assert str(mine.report.failure).startswith(TARGET_CHANGED)
     assert (mine.report.intervals, mine.report.next_offset) == ([Interval(5, 3, 1)], 6)
+
+
+def test_records_of_others_are_passed_over_where_they_may_write_in_the_next_report_too() -> None:
+    mine = Acknowledged(PartitionReport(P, target_end=3, slack=None))
+    mine.take(_sent(5), 4, 4, 1.0, None)
+    mine = mine.reported()
+    mine.take(_sent(6), 9, 9, 1.0, None)
+    assert (mine.is_stuck, mine.report.intervals) == (False, [Interval(6, 9, 1)])
 
 
 def test_what_was_refused_is_not_passed() -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from srm_spark.kafka.reports import (
-    FOREIGN_WRITER,
     REPORT_SCHEMA,
     TARGET_CHANGED,
     PartitionReport,
@@ -29,10 +28,11 @@ def test_intervals_follow_the_gaps_of_the_source() -> None:
 
 
 def test_neighbouring_runs_become_one_interval_only_if_both_sides_go_on() -> None:
-    report = PartitionReport(T0)
+    report = PartitionReport(T0, slack=None)
     report.add(Sent.of(run_of([0, 1])), 10, 11, NOW, None)
     report.add(Sent.of(run_of([2, 3, 7])), 12, 14, NOW, None)
     report.add(Sent.of(run_of([8])), 20, 20, NOW, None)
+    assert report.failure is None
     assert report.intervals == [Interval(0, 10, 4), Interval(7, 14, 1), Interval(8, 20, 1)]
 
 
@@ -42,7 +42,7 @@ def test_target_offsets_that_are_not_in_one_piece_are_a_failure(first: int, last
     report.add(Sent.of(run_of([0])), 9, 9, NOW, None)
     report.add(Sent.of(run_of([1, 2, 3])), first, last, NOW, None)
     assert report.failure is not None
-    assert report.failure.startswith(FOREIGN_WRITER)
+    assert report.failure.startswith(TARGET_CHANGED)
     assert report.intervals == [Interval(0, 9, 1)]
 
 
@@ -59,11 +59,31 @@ def test_a_copy_in_front_of_older_ones_means_another_log(first: int, last: int, 
     assert report.intervals == done
 
 
-def test_copies_behind_the_recorded_end_are_fine() -> None:
-    """Others may write there, too, and markers of transactions take offsets."""
-    report = PartitionReport(T0, target_end=10)
+@pytest.mark.parametrize(("slack", "is_fine"), [(0, False), (1, False), (2, True), (None, True)])
+def test_offsets_in_front_of_a_copy_are_markers_or_others_may_write_there(slack: int | None, is_fine: bool) -> None:
+    report = PartitionReport(T0, target_end=10, slack=slack)
     report.add(Sent.of(run_of([1, 2])), 12, 13, NOW, None)
-    assert (report.failure, report.intervals) == (None, [Interval(1, 12, 2)])
+    assert report.intervals == ([Interval(1, 12, 2)] if is_fine else [])
+    assert (report.failure is None) == is_fine
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_each_marker_explains_one_offset_once(is_first: bool) -> None:
+    report = PartitionReport(T0, target_end=10, slack=1)
+    at = 11 if is_first else 10
+    report.add(Sent.of(run_of([1])), at, at, NOW, None)
+    report.add(Sent.of(run_of([2])), 12, 12, NOW, None)
+    assert report.failure is None
+    report.add(Sent.of(run_of([3])), 14, 14, NOW, None)
+    assert str(report.failure).startswith(TARGET_CHANGED)
+
+
+def test_a_partition_whose_end_is_unknown_begins_anywhere_and_goes_on_without_a_gap() -> None:
+    report = PartitionReport(T0)
+    report.add(Sent.of(run_of([1])), 700, 700, NOW, None)
+    assert report.failure is None
+    report.add(Sent.of(run_of([2])), 702, 702, NOW, None)
+    assert str(report.failure).startswith(TARGET_CHANGED)
 
 
 @pytest.mark.parametrize(("error", "first"), [("REFUSED: no", 0), (None, -1)])

@@ -1,0 +1,190 @@
+"""Requests that librdkafka has no call for, over the connections of kafka-python: where logs end, which quotas are set.
+
+One connection per broker, opened when it is first asked and closed with the block. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from kafka.errors import KafkaError
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import DescribeClientQuotasRequest
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from srm_spark.config.render import librdkafka
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import ProtocolUnavailable
+from srm_spark.model import TopicPartition
+
+_T = TypeVar("_T")
+_CONSUMER = -1
+"""The replica id of a client that is no broker."""
+_PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_ANY_NAME = 2
+"""How a quota's entity is matched: whatever its name is, the default too."""
+_TRY_MS = 5000
+_LARGEST_ANSWER = 100_000_000
+# What goes wrong comes back as an error of the call.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+class Protocol:
+    """A client of one cluster. Every call raises ProtocolUnavailable where the cluster does not answer it."""
+
+    def __init__(self, cluster: ClusterSettings, properties: Mapping[str, str], role: str, seconds: float) -> None:
+        """`seconds` bounds each call; raises ProtocolUnavailable for a login that kafka-python cannot make."""
+        self._where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
+        self._seconds = seconds
+        self._options = _options(librdkafka(cluster, properties), role, self._where)
+        self._net: Any = None
+        self._manager: Any = None
+
+    def __enter__(self) -> Protocol:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._manager is not None:
+            self._manager.close()
+            self._net.stop()
+            self._manager = None
+
+    def leader_log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the leaders' logs end, at or beyond the high watermark (KIP-320, OffsetForLeaderEpoch).
+
+        Partitions without a leader, or whose leader changes or does not answer, are left out. Needs DESCRIBE on the
+        topics.
+        """
+        asked = list(partitions)
+        return self._run(lambda: self._leader_log_ends(asked), "ask where the leaders' logs end")
+
+    def smallest_produce_quota(self) -> float | None:
+        """Bytes per second of the smallest quota that anybody who writes has, None where there is none (KIP-546).
+
+        Needs DESCRIBE_CONFIGS on the cluster.
+        """
+        return self._run(self._smallest_produce_quota, "ask for quotas")
+
+    def _run(self, call: Callable[[], Coroutine[Any, Any, _T]], what: str) -> _T:
+        """A broker that hangs holds up one try; the next one has connections of its own, to whoever answers."""
+        deadline = time.monotonic() + self._seconds
+        while True:
+            try:
+                self._connect()
+                return cast("_T", self._manager.run(call))
+            except (KafkaError, OSError) as error:
+                self.close()
+                if time.monotonic() > deadline:
+                    text = f"{self._where}: cannot {what}: {type(error).__name__}: {error}"
+                    raise ProtocolUnavailable(text) from error
+
+    def _connect(self) -> None:
+        if self._manager is None:
+            self._net = NetworkSelector()
+            self._manager = KafkaConnectionManager(self._net, **self._options)
+            self._net.start()
+            self._manager.bootstrap(_TRY_MS)
+
+    async def _leader_log_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted({p.topic for p in partitions})]
+        metadata = await self._manager.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+        wanted, by_leader = set(partitions), defaultdict[int, dict[TopicPartition, int]](dict)
+        for topic in metadata.topics:
+            for found in topic.partitions:
+                partition = TopicPartition(topic.name, found.partition_index)
+                if partition in wanted and found.leader_id >= 0:
+                    by_leader[found.leader_id][partition] = found.leader_epoch
+        ends: dict[TopicPartition, int] = {}
+        for leader, epochs in by_leader.items():
+            with suppress(KafkaError):  # the others answer
+                ends.update(await self._ends_at(leader, epochs))
+        return ends
+
+    async def _ends_at(self, leader: int, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        asked = defaultdict[str, list[Any]](list)
+        for partition, epoch in epochs.items():
+            asked[partition.topic].append(
+                OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition(
+                    partition=partition.partition, current_leader_epoch=epoch, leader_epoch=epoch
+                )
+            )
+        request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(asked.items()))
+        answer = await self._manager.send(request, node_id=leader)
+        return {
+            TopicPartition(topic.topic, found.partition): found.end_offset
+            for topic in answer.topics
+            for found in topic.partitions
+            if found.error_code == 0 and found.end_offset >= 0
+        }
+
+    async def _smallest_produce_quota(self) -> float | None:
+        found: list[float] = []
+        for kind in ("user", "client-id", "ip"):
+            component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=_ANY_NAME, match=None)
+            answer = await self._manager.send(DescribeClientQuotasRequest(components=[component], strict=False))
+            if answer.error_code:
+                raise KafkaError(answer.error_message or f"error {answer.error_code}")
+            found += [v.value for e in answer.entries or () for v in e.values if v.key == "producer_byte_rate"]
+        return min(found, default=None)
+
+
+def _options(options: Mapping[str, str], role: str, where: str) -> dict[str, Any]:
+    """librdkafka's options in the words of kafka-python."""
+    protocol = options.get("security.protocol", "plaintext").upper()
+    found: dict[str, Any] = {
+        "bootstrap_servers": options["bootstrap.servers"].split(","),
+        "client_id": role,
+        "security_protocol": protocol,
+        "receive_message_max_bytes": _LARGEST_ANSWER,
+        "request_timeout_ms": _TRY_MS,
+    }
+    if protocol.startswith("SASL"):
+        mechanism = options.get("sasl.mechanism", "GSSAPI")
+        if mechanism not in _PASSWORDS:
+            raise ProtocolUnavailable(f"{where}: a login by {mechanism} is not made by kafka-python")
+        found |= {
+            "sasl_mechanism": mechanism,
+            "sasl_plain_username": options.get("sasl.username"),
+            "sasl_plain_password": options.get("sasl.password"),
+        }
+    if protocol.endswith("SSL"):
+        found["ssl_context"] = _tls(options)
+    return found
+
+
+def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=options.get("ssl.ca.location"), cadata=options.get("ssl.ca.pem"))
+    context.check_hostname = options.get("ssl.endpoint.identification.algorithm", "https") != "none"
+    password = options.get("ssl.key.password")
+    if "ssl.key.location" in options:
+        context.load_cert_chain(options["ssl.certificate.location"], options["ssl.key.location"], password)
+    elif "ssl.key.pem" in options:
+        _load_texts(context, options["ssl.certificate.pem"] + options["ssl.key.pem"], password)
+    return context
+
+
+def _load_texts(context: ssl.SSLContext, pem: str, password: str | None) -> None:
+    """Python's ssl reads keys from files only: one that nobody else may read, for a moment."""
+    handle, path = tempfile.mkstemp(suffix=".pem")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(pem)
+        context.load_cert_chain(path, password=password)
+    finally:
+        os.unlink(path)

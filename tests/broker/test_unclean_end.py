@@ -1,0 +1,125 @@
+"""A driver dies while a follower of the target hangs: records of its lie behind the end that clients see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka.cimpl import NewTopic
+
+from srm_spark.testing import KafkaCluster, LocalCluster
+from tests.awaiting import await_until
+from tests.broker.conftest import Pair
+from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero, write_config
+from tests.broker.process import SRM_DRIVER
+from tests.kafka_io import Kafka, Record, numbered, records
+from tests.soak.load import Load, await_all, compare
+
+PARTITIONS, REPLICAS = 4, [1, 2, 3]
+OWN = {
+    "__consumer_offsets": 3,
+    "mm2-offsets.a.internal": 3,
+    "mm2-offset-map.a.internal": 1,
+}
+"""Topics that the flow needs to start, on the one broker that never hangs; with their partitions."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    """The target. The broker that hangs stays in sync for minutes, and the high watermarks wait for it."""
+    long = dict.fromkeys(("replica.lag.time.max.ms", "broker.session.timeout.ms"), "300000")
+    overrides = {"min.insync.replicas": "2", **long}
+    with LocalCluster("unclean", overrides=overrides) as found:
+        yield found
+
+
+def make(kafka: Kafka, topic: str, assignment: list[list[int]], **configs: str) -> None:
+    """A topic with these replicas per partition, the leader first."""
+    config = {key.replace("_", "."): value for key, value in configs.items()}
+    new = NewTopic(topic, len(assignment), replica_assignment=assignment, config=config)
+    kafka.admin.create_topics([new])[topic].result(30)
+
+
+def start(folder: Path, clusters: dict[str, KafkaCluster]) -> subprocess.Popen[bytes]:
+    config = write_config(folder / "srm.properties", clusters, ["a->b"], {"topics": "load"})
+    with (folder / "driver.log").open("ab") as log:
+        return subprocess.Popen(
+            [str(SRM_DRIVER), "--config", str(config)], stdout=log, stderr=log, env=dict(os.environ)
+        )
+
+
+def kill_all_of(process: subprocess.Popen[bytes]) -> None:
+    """The driver and its children at one moment, as with their machine."""
+    first = psutil.Process(process.pid)
+    for one in [*first.children(recursive=True), first]:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.wait(30)
+
+
+def test_records_behind_the_high_watermark_are_not_written_again(
+    primary: KafkaCluster, cluster: LocalCluster, tmp_path: Path
+) -> None:
+    here, there = Kafka(primary), Kafka(cluster)
+    here.create("load", PARTITIONS)
+    make(there, "a.load", [REPLICAS] * PARTITIONS)
+    for topic, count in OWN.items():
+        make(there, topic, [[1]] * count, cleanup_policy="compact", min_insync_replicas="1")
+    clusters: dict[str, KafkaCluster] = {"a": primary, "b": cluster}
+    driver = start(tmp_path, clusters)
+    try:
+        with Load(here, "load", PARTITIONS) as load:
+            await_count(there, "a.load", 500, 2 * SOON)
+            cluster.broker(3).pause()
+            stuck, ahead = there.count("a.load"), here.count("load") + 600
+            await_count(here, "load", ahead)  # two seconds, in which copies are sent that nobody sees
+            kill_all_of(driver)
+            driver = start(tmp_path, clusters)
+            log = tmp_path / "driver.log"
+            await_until(lambda: "not all in-sync replicas" in log.read_text(), SOON, log.read_text)
+            assert there.count("a.load") <= stuck + PARTITIONS * 200
+            cluster.broker(3).resume()
+            await_count(there, "a.load", ahead, 2 * SOON)
+            load.end()
+        await_all(here, "load", there, "a.load", SOON)
+    finally:
+        driver.terminate()
+        driver.wait(60)
+    verdict = compare(here.read("load"), there.read("a.load"))
+    assert verdict.is_good, str(verdict)
+
+
+def test_a_foreign_record_between_two_batches_stops_the_partition(pair: Pair) -> None:
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(10))
+    driver = pair.replicate()
+    await_count(pair.target, pair.remote(), 10)
+    await_lag_zero(driver)
+    pair.target.write(pair.remote(), [Record(b"k", b"somebody else's")])
+    pair.source.write(pair.topic(), numbered(5, prefix="later "))
+    held = await_held(driver, [f"{pair.topic()}-0"])
+    assert "foreign writer" in held[f"{pair.topic()}-0"]
+    driver.stop()
+    (log,) = records(pair.target.read(pair.remote())).values()
+    assert [record.value for record in log[:11]] == [b"v%d" % n for n in range(10)] + [b"somebody else's"]
+
+
+def test_what_was_copied_behind_a_foreign_record_is_found_where_such_are_passed_over(pair: Pair) -> None:
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(10))
+    driver = pair.replicate({"foreign.writer.policy": "resume"})
+    await_count(pair.target, pair.remote(), 10)
+    await_lag_zero(driver)
+    pair.target.write(pair.remote(), [Record(b"k", b"somebody else's")])
+    pair.source.write(pair.topic(), numbered(5, prefix="later "))
+    await_count(pair.target, pair.remote(), 16)
+    await_lag_zero(driver)
+    driver.stop()
+    (log,) = records(pair.target.read(pair.remote())).values()
+    (source,) = records(pair.source.read(pair.topic())).values()
+    assert [*log[:10], *log[11:]] == source
