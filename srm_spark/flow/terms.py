@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.offset_map import Maps, MapWriter
@@ -41,10 +41,22 @@ def new_term(ends: Ends, claim: Claim, slots: int) -> Term:
         options(settings.target, {}, f"{settings.flow}|transactions"),
         settings.admin_timeout_seconds,
     )
-    before = newest_mark(term)
-    claim.mark(term.mark.encode())
-    fence(term, max(slots, before.slots if before is not None else 0))
+    fence_older(term, newest_mark(term), claim.mark, fence)
     return term
+
+
+def fence_older(
+    term: Term, before: Mark | None, mark: Callable[[str], None], fence: Callable[[Term, int], None]
+) -> None:
+    """Fence every slot that any term before may have had.
+
+    The mark names all of them until that is done: a start that fails amid it leaves the next one as much to fence.
+    """
+    widest = term.mark._replace(slots=max(term.mark.slots, 0 if before is None else before.slots))
+    mark(widest.encode())
+    fence(term, widest.slots)
+    if widest != term.mark:
+        mark(term.mark.encode())
 
 
 def complete_map(

@@ -40,6 +40,8 @@ _CONFIGS = {
 }
 _MAP = "mm2-offset-map.a.internal"
 _INTERNAL = {
+    "__consumer_offsets": (3, "compact"),
+    "__transaction_state": (3, "compact"),
     "mm2-offsets.a.internal": (3, "compact"),
     _MAP: (1, "compact"),
     "mm2-realtime.a.internal": (1, "delete"),

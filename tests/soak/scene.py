@@ -142,7 +142,8 @@ class Scene:
 @contextmanager
 def clusters() -> Iterator[tuple[Behind, Behind]]:
     """Source and target of their own, whose brokers may be killed."""
-    two = {"min.insync.replicas": "2"}
+    # A broker that hangs is given up after nine seconds, as Kafka's default has it, and high watermarks wait for that.
+    two = {"min.insync.replicas": "2", "broker.session.timeout.ms": "9000"}
     with behind_door("soak-source") as source, behind_door("soak-target", two, brokers=3) as target:
         yield source, target
 
