@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
@@ -21,6 +22,8 @@ class Ends:
     target: Cluster
     policy: ReplicationPolicy
     topics: NameFilter
+    require_claim: Callable[[], None] = lambda: None
+    """Raises ClaimLost where nothing of the flow may be written any more; to be called right before anything is."""
 
     @property
     def syncs_cluster(self) -> Cluster:

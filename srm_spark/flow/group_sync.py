@@ -48,6 +48,7 @@ class GroupSync:
 
     def __init__(self, ends: Ends) -> None:
         self._groups = Groups(ends.target, "READ")
+        self._require_claim = ends.require_claim
         self._follows_rewinds = ends.settings.checkpoints.rewinds_enabled
         self._ours: dict[tuple[str, TopicPartition], int] = {}
         """What we committed last: a group that still stands there has not consumed on the target."""
@@ -99,6 +100,7 @@ class GroupSync:
         if not due:
             return
         offsets = {p: Committed(_downstream(position), position.committed.metadata) for p, position in due.items()}
+        self._require_claim()
         for remote, refusal in self._groups.commit(group, offsets).items():
             before = _offset(now.get(remote))
             if refusal is None:

@@ -19,6 +19,7 @@ from srm_spark.codec import (
 )
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ProgressFailed, TargetUnavailable
+from srm_spark.flow.clusters import Ends
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.flow.internal_topics import ensure_topic, progress_topic
 from srm_spark.flow.offset_map import Maps, MapWriter
@@ -166,19 +167,21 @@ def state_writer(settings: FlowSettings, term: Term | None) -> Writer:
     return ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
 
 
-def note_run(settings: FlowSettings, *, is_clean: bool) -> None:
+def note_run(ends: Ends, *, is_clean: bool) -> None:
     """Say that a run of this flow writes from now on, or has ended with everything that it wrote recorded."""
+    settings = ends.settings
+    ends.require_claim()
     note = LastRun(is_clean, settings.is_exactly_once)
     state_writer(settings, None).write(
         [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
     )
 
 
-def record(
-    settings: FlowSettings, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None
-) -> None:
+def record(ends: Ends, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None) -> None:
     """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
     if details:
+        settings = ends.settings
+        ends.require_claim()
         writer = state_writer(settings, term)
         MapWriter(settings, maps, writer).write(details)
         ProgressWriter(settings, writer).commit(details)

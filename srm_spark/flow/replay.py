@@ -96,7 +96,7 @@ def _chosen(quarantine: Quarantine, topics: NameFilter) -> list[Parked]:
 
 def _claim(ends: Ends, stack: ExitStack) -> Claim:
     settings = ends.settings
-    claim = Claim(settings.flow, ends.target, settings.progress_topic, lambda _: None)
+    claim = Claim(settings.flow, ends.target, settings.progress_topic)
     stack.callback(claim.release)
     owner = claim.other_owner()
     if owner is not None or not claim.acquire():

@@ -37,6 +37,7 @@ from srm_spark.flow.progress import Position, ProgressWriter, state_writer
 from srm_spark.flow.reading import Reading, is_direct
 from srm_spark.flow.syncs import SyncWriter
 from srm_spark.flow.unreadable import fixed_rows
+from srm_spark.kafka.claim import Permit
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Limits, Route, of_all
@@ -81,6 +82,8 @@ class Assignment:
     """The offset map so far."""
     term: Term | None = None
     """In the exactly-once mode: the right of this generation to write."""
+    permit: Permit | None = None
+    """Says right before anything is written whether the flow is still ours."""
 
 
 @dataclass
@@ -293,6 +296,7 @@ class Replication:
     def _write(
         self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
     ) -> list[PartitionReport]:
+        self._require_claim()
         reading = Reading(self.settings, self.assignment.tasks, self._sizes, self._guard.topic_ids)
         reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
@@ -343,6 +347,7 @@ class Replication:
         if not found:
             return
         parking = Parking(self.settings, self.assignment.routes, self._guard.topic_ids, self._state_writer())
+        self._require_claim()
         passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
         self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
 
@@ -371,6 +376,10 @@ class Replication:
             lost=lost,
         )
 
+    def _require_claim(self) -> None:
+        if self.assignment.permit is not None:
+            self.assignment.permit.require()
+
     def _state_writer(self) -> Writer:
         self._writer = self._writer or state_writer(self.settings, self.assignment.term)
         return self._writer
@@ -379,6 +388,7 @@ class Replication:
         self, details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition] = frozenset()
     ) -> None:
         """Record what was replicated; progress of `recorded` partitions was committed with their records."""
+        self._require_claim()
         writer = self._state_writer()
         self._maps = self._maps or MapWriter(self.settings, self.assignment.maps, writer)
         self._maps.write(details)

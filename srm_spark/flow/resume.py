@@ -87,7 +87,7 @@ def take_in_tails(
             logs=starts.logs[tail.partition],
             lost=starts.lost.get(tail.partition, ()),
         )
-    record(ends.settings, maps, details, term)
+    record(ends, maps, details, term)
 
 
 def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:

@@ -53,5 +53,6 @@ class MapRetention:
             maps = {partition: self._maps.maps[partition] for partition in first if partition in self._maps.maps}
             # Outside of any transaction: what is gone stays gone, so even one that comes late does no harm.
             writer = MapWriter(self._ends.settings, maps, state_writer(self._ends.settings, None))
+        self._ends.require_claim()
         if dropped := writer.retire(first):
             log.info("flow=%s %s parts of the offset map are gone on both sides", self._ends.settings.flow, dropped)

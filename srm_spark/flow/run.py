@@ -9,11 +9,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, ClaimLost, FlowError, SourceChanged, TargetChanged, TargetUnavailable
+from srm_spark.errors import ClaimHeld, FlowError, SourceChanged, TargetChanged, TargetUnavailable
 from srm_spark.flow.causes import denied_topics, first_cause
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.consumers import ConsumerGroups
@@ -39,7 +40,7 @@ from srm_spark.flow.status import FlowState
 from srm_spark.flow.terms import begin_term, complete_map
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.flow.unreadable import unreadable
-from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.claim import Claim, lost
 from srm_spark.kafka.fetch import prepared
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.spark import SparkSession
@@ -85,14 +86,15 @@ class FlowRun:
         """Whether all of them wrote in transactions, so that a new term refuses what is under way."""
         self._was_exactly_once = False
         """Whether they may have transactions open that a flow without the mode would never end."""
-        self._ends = connect(settings)
+        ends = connect(settings)
+        self._claim = Claim(settings.flow, ends.target, settings.progress_topic)
+        self._ends = replace(ends, require_claim=self._claim.require)
         self._remote = RemoteTopics(self._ends)
         self._holds = Holds(self._ends, self._remote)
         self._progress = ProgressTopic(settings, self._ends.target)
         role = f"{settings.flow}|offset-map"
         self._maps = OffsetMaps(self._ends.target, settings.map_topic, role, TargetUnavailable)
         self._quarantine = Quarantine(settings, self._ends.target, f"{settings.flow}|quarantine")
-        self._claim = Claim(settings.flow, self._ends.target, settings.progress_topic, self._stop_generation)
         self._groups = ConsumerGroups(self._ends, self._maps)
         self._retention = MapRetention(self._ends, self._maps)
         self._table = MapTable(settings, session, self._maps)
@@ -155,14 +157,14 @@ class FlowRun:
         last = self._progress.last_run
         self._is_unclean = self._after_failure or not last.is_clean
         self._are_fenced = self._was_exactly_once = last.is_exactly_once
-        note_run(self._settings, is_clean=False)
+        note_run(self._ends, is_clean=False)
 
     def _note_clean(self) -> None:
         """Spare the next start its wait, where nothing of this run can be under way."""
         if self._is_unclean or not self._claim.is_held():
             return
         try:
-            note_run(self._settings, is_clean=True)
+            note_run(self._ends, is_clean=True)
         except FlowError as error:
             log.warning("flow=%s the next start will wait for what may be under way: %s", self._settings.flow, error)
 
@@ -197,7 +199,7 @@ class FlowRun:
 
     def _check_claim(self) -> None:
         if not self._claim.is_held():
-            raise ClaimLost(f"flow {self._settings.flow}: the claim (group {self._claim.group}) is lost")
+            raise lost(self._settings.flow, self._claim.group)
 
     def _may_go_on(self) -> bool:
         return self._claim.is_held() and not self._stop.is_set()
@@ -276,6 +278,7 @@ class FlowRun:
             syncs_topic=self._ends.syncs_topic,
             tasks=tasks,
             term=term,
+            permit=self._claim.permit,
             maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )
         return assignment, blocked

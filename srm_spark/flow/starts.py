@@ -149,4 +149,4 @@ def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Ma
             logs=starts.logs[partition],
             lost=starts.lost.get(partition, ()),
         )
-    record(ends.settings, maps, details, term)
+    record(ends, maps, details, term)

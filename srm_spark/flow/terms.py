@@ -68,6 +68,7 @@ def complete_map(
     }
     if not missing:
         return False
+    ends.require_claim()
     writer = MapWriter(ends.settings, maps, state_writer(ends.settings, term))
     for partition, details in missing.items():
         log.info("flow=%s partition=%s the offset map gets what was committed last", ends.settings.flow, partition)

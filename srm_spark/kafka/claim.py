@@ -2,28 +2,45 @@
 
 Kafka's group coordinator on the target decides. A driver that dies is dropped after the session timeout; one that
 leaves in peace is replaced at once. A driver does not join while another one is there, so the owner is never disturbed.
+
+A thread of its own serves the membership for as long as it lasts, whatever else the flow's threads wait for, and has
+it confirmed every few seconds: the coordinator takes an offset commit from a living member only, and counts its session
+from there. What is written asks first, see `Permit`.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from srm_spark.errors import ClaimLost
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import ClaimLost, TargetUnavailable
 from srm_spark.kafka.clients import LastError, member
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.failures import is_denied
 from srm_spark.kafka.groups import Groups
+from srm_spark.lease import Lease
 from srm_spark.model import Flow
 
 SESSION_MS = 10_000
 """A dead owner's claim is free after this; with the poll of the one that waits it stays below 15 s."""
+POLL_MS = 300_000
+"""A member that does not poll for so long is dropped, too; no shorter than the session."""
 _JOIN_SECONDS = 30.0
 _HAND_OVER_SECONDS = 60.0
-"""For the batch in progress; the coordinator waits for five minutes (`max.poll.interval.ms`)."""
+"""For the batch in progress; the coordinator waits for `POLL_MS`."""
+_CONFIRM_SECONDS = 2.0
+_MARGIN_SECONDS = 1.0
+"""What was asked right in front of the end is written behind it."""
+_POLL_SECONDS = 0.2
+_ANSWER_SECONDS = 1.5
+"""How long another process relies on what the coordinator said to it."""
 
 
 def claim_group(flow: Flow) -> str:
@@ -34,47 +51,71 @@ def claim_group(flow: Flow) -> str:
 class Claim:
     """The right to write one flow."""
 
-    def __init__(self, flow: Flow, target: Cluster, topic: str, stop_writing: Callable[[float], None]) -> None:
-        self._stop_writing = stop_writing
+    def __init__(self, flow: Flow, target: Cluster, topic: str, poll_ms: int = POLL_MS) -> None:
         self.group = claim_group(flow)
+        self._flow = flow
         self._target = target
         self._topic = topic
+        self._poll_ms = poll_ms
         self._last_error = LastError()
         self._consumer: Consumer | None = None
         self._groups = Groups(target, "READ")
-        self._held = False
+        self._lease = Lease(SESSION_MS / 1000 - _MARGIN_SECONDS)
+        self._note = ""
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._member = ""
+        self._asked_at = 0.0
+        self._is_asking = False
 
     def other_owner(self) -> str | None:
         """Who holds the claim, if it is somebody else."""
         if self._consumer is not None:
             return None
-        return ", ".join(self._groups.members(self.group)) or None
+        found = self._groups.describe(self.group)
+        names = (_named(member, name) for member, name in zip(found.ids, found.members, strict=True))
+        return ", ".join(names) or None
 
     def acquire(self) -> bool:
         """Join the group; False when somebody else was faster, and then nothing is left behind."""
         self._groups.close()
-        self._consumer = member(self._target.settings, self.group, SESSION_MS, self._last_error)
-        self._consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
-        deadline = time.monotonic() + _JOIN_SECONDS
+        self._lease, self._over = Lease(self._lease.seconds), threading.Event()
+        self._consumer = consumer = member(
+            self._target.settings, self.group, SESSION_MS, self._last_error, on_commit=self._told, poll_ms=self._poll_ms
+        )
         try:
-            while not self._held and time.monotonic() < deadline:
-                self._look_at(self._consumer.poll(0.2))
-                if self._consumer.assignment() and not self._held:
-                    break  # we are a member, but partition 0 is another's
+            self._join(consumer)
+            if self.is_held():
+                self._note = self._noted(consumer)
         except KafkaException as error:
             right = f"READ on group {self.group}, and on topic {self._topic}"
             failure = self._target.failure(f"join the group {self.group}", error, right)
             self.release()
             raise failure from error
-        if not self._held:
+        if not self.is_held():
             self.release()
-        return self._held
+            return False
+        self._member = str(consumer.memberid())
+        _claims[self._member] = self
+        self._thread = threading.Thread(target=self._serve, name=f"srm claim {self._flow}", daemon=True)
+        self._thread.start()
+        return True
 
     def is_held(self) -> bool:
-        """Whether the claim is still ours; call it at least every few seconds."""
-        if self._consumer is not None:
-            self._consumer.poll(0)
-        return self._held
+        """Whether the claim is ours for certain, and nobody else is to have it."""
+        return self._lease.is_held(time.monotonic())
+
+    def require(self) -> None:
+        """Raises ClaimLost where nothing may be written any more; what has begun when another driver came may be."""
+        if not self._lease.may_write(time.monotonic()):
+            raise lost(self._flow, self.group)
+
+    @property
+    def permit(self) -> Permit:
+        """The same question for who writes elsewhere."""
+        target = self._target
+        return Permit(self._flow, self._member, target.settings, dict(target.properties), target.timeout)
 
     def mark(self, metadata: str) -> None:
         """Leave a note that others can read; only the owner can, since the coordinator refuses everybody else.
@@ -82,19 +123,62 @@ class Claim:
         Raises ClaimLost where the claim is somebody else's now.
         """
         assert self._consumer is not None
-        place = KafkaTopicPartition(self._topic, 0, 0, metadata)
-        try:
-            self._consumer.commit(offsets=[place], asynchronous=False)
-        except KafkaException as error:
-            raise ClaimLost(f"group {self.group}: cannot be marked: {error.args[0].str()}") from error
+        with self._lock:  # else a confirmation could follow with the note before
+            self._note = metadata
+            try:
+                self._consumer.commit(offsets=[self._place()], asynchronous=False)
+            except KafkaException as error:
+                raise ClaimLost(f"group {self.group}: cannot be marked: {error.args[0].str()}") from error
 
     def release(self) -> None:
         """Leave the group, so that another driver can take over at once."""
-        self._held = False
+        self._over.set()
+        self._lease.end()
+        if _claims.pop(self._member, None) is not None:
+            _ended[self._member] = time.time() + SESSION_MS / 1000
         self._groups.close()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+
+    def _join(self, consumer: Consumer) -> None:
+        consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+        deadline = time.monotonic() + _JOIN_SECONDS
+        while not self.is_held() and time.monotonic() < deadline:
+            self._asked_at = time.monotonic()
+            self._look_at(consumer.poll(_POLL_SECONDS))
+            if consumer.assignment() and not self.is_held():
+                break  # we are a member, but partition 0 is another's
+
+    def _serve(self) -> None:
+        consumer, next_time = self._consumer, 0.0
+        assert consumer is not None
+        while not self._over.is_set():
+            consumer.poll(_POLL_SECONDS)
+            now = time.monotonic()
+            if now >= next_time and not self._is_asking and self._lease.may_write(now):
+                next_time = now + _CONFIRM_SECONDS
+                with self._lock, suppress(KafkaException):  # then nothing is confirmed
+                    self._asked_at = time.monotonic()
+                    consumer.commit(offsets=[self._place()], asynchronous=True)
+                    self._is_asking = True
+
+    def _told(self, error: KafkaError | None, _: list[KafkaTopicPartition]) -> None:
+        """The coordinator's answer to a confirmation; one is under way at a time."""
+        if error is None and self._is_asking:
+            self._lease.confirmed(self._asked_at)
+        self._is_asking = False
+
+    def _place(self) -> KafkaTopicPartition:
+        return KafkaTopicPartition(self._topic, 0, 0, self._note)
+
+    def _noted(self, consumer: Consumer) -> str:
+        """What the owner before has left; a confirmation says it again."""
+        (found,) = consumer.committed([KafkaTopicPartition(self._topic, 0)], self._target.timeout)
+        return found.metadata or ""
 
     def _look_at(self, message: Message | None) -> None:
         error = None if message is None else message.error()
@@ -104,16 +188,87 @@ class Claim:
     def _assigned(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)  # membership is all we want; no record is fetched
-        self._held = self._held or any(partition.partition == 0 for partition in partitions)
+        if any(partition.partition == 0 for partition in partitions):
+            self._lease.confirmed(self._asked_at)
 
     def _revoked(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         # The next owner gets the partition only when this returns: until then nobody else writes.
-        self._give_up(partitions, _HAND_OVER_SECONDS)
+        if any(partition.partition == 0 for partition in partitions):
+            if not self._over.is_set():
+                self._lease.hand_over(time.monotonic() + _HAND_OVER_SECONDS)
+                self._over.wait(_HAND_OVER_SECONDS)
+            self._lease.end()
 
     def _lost(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
-        self._give_up(partitions, 0)  # the session is over, somebody else may own it by now
+        self._lease.end()  # the session is over, somebody else may own it by now
 
-    def _give_up(self, partitions: list[KafkaTopicPartition], seconds: float) -> None:
-        if any(partition.partition == 0 for partition in partitions):
-            self._held = False
-            self._stop_writing(seconds)
+
+@dataclass(frozen=True)
+class Permit:
+    """Whether a flow may still be written, for whoever writes it; travels with the batch function.
+
+    In the driver's process its claim says so. Elsewhere, where a query of Spark Connect may outlive its driver by an
+    hour, the coordinator is asked who the group's member is.
+    """
+
+    flow: Flow
+    member: str
+    """The owner's id in the group."""
+    cluster: ClusterSettings
+    properties: Mapping[str, str] = field(repr=False)
+    """Of administrative clients."""
+    seconds: float
+    """For a call."""
+
+    def require(self) -> None:
+        """Raises ClaimLost where the owner has changed, TargetUnavailable where nobody says whether it has."""
+        claim = _claims.get(self.member)
+        if claim is not None:
+            claim.require()
+        elif self.member not in _others.ids(self):
+            raise lost(self.flow, claim_group(self.flow))
+
+
+def lost(flow: Flow, group: str) -> ClaimLost:
+    """The error where a flow is not ours any more."""
+    return ClaimLost(f"flow {flow}: the claim (group {group}) is lost")
+
+
+def _named(member: str, name: str) -> str:
+    until = _ended.get(member)
+    if until is None:
+        return name
+    return f"this driver's own claim of before, until {time.strftime('%H:%M:%S', time.localtime(until))} at the latest"
+
+
+class _Others:
+    """Members of claim groups as their coordinators say, in a process that holds no claim."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: dict[Flow, Groups] = {}
+        self._answers: dict[Flow, tuple[float, frozenset[str]]] = {}
+
+    def ids(self, permit: Permit) -> frozenset[str]:
+        with self._lock:
+            at, found = self._answers.get(permit.flow, (float("-inf"), frozenset[str]()))
+            asked_at = time.monotonic()
+            if asked_at - at < _ANSWER_SECONDS:
+                return found
+            groups = self._groups.get(permit.flow)
+            if groups is None:
+                role = f"{permit.flow}|permit"
+                cluster = Cluster(
+                    permit.cluster, TargetUnavailable, properties=permit.properties, timeout=permit.seconds, role=role
+                )
+                groups = self._groups[permit.flow] = Groups(cluster, "READ")
+            answer = frozenset(groups.describe(claim_group(permit.flow)).ids)
+            self._answers[permit.flow] = asked_at, answer
+            return answer
+
+
+_claims: dict[str, Claim] = {}
+"""Claims of this process, by the owner's id in the group."""
+_ended: dict[str, float] = {}
+"""Ids of owners that this process was, and when the coordinator has forgotten them for certain (time of day)."""
+_others = _Others()

@@ -7,10 +7,10 @@ refused credentials show up nowhere else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from srm_spark.config.render import librdkafka
@@ -94,20 +94,29 @@ def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_err
     return Consumer(fixed, logger=QUIET)
 
 
-def member(cluster: ClusterSettings, group: str, session_ms: int, on_error: LastError) -> Consumer:
-    """A consumer that joins `group`, for what membership means and not for records."""
+def member(
+    cluster: ClusterSettings,
+    group: str,
+    session_ms: int,
+    on_error: LastError,
+    *,
+    on_commit: Callable[[KafkaError | None, list[TopicPartition]], None],
+    poll_ms: int,
+) -> Consumer:
+    """A consumer that joins `group`, for what membership means and not for records; `on_commit` is told by a poll."""
     fixed: dict[str, Any] = {
         **options(cluster, {}, group),
         "group.id": group,
         "group.protocol": "classic",
         "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": session_ms // 3,
-        "max.poll.interval.ms": 300_000,
+        "max.poll.interval.ms": poll_ms,
         "partition.assignment.strategy": "cooperative-sticky",
         "enable.auto.commit": False,
         "auto.offset.reset": "latest",
         "fetch.message.max.bytes": 1024,
         "allow.auto.create.topics": False,
         "error_cb": on_error,
+        "on_commit": on_commit,
     }
     return Consumer(fixed, logger=QUIET)

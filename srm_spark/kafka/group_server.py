@@ -51,6 +51,8 @@ class Described(NamedTuple):
     state: str
     members: tuple[str, ...] = ()
     """Client id and host of each."""
+    ids: tuple[str, ...] = ()
+    """What the coordinator calls each of them, in the same order."""
 
 
 Descriptions = Mapping[str, Described | str]
@@ -213,8 +215,9 @@ def _describe(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Fou
             is_absent = error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
             found[group] = Described("DEAD") if is_absent else error.args[0]
         else:
-            members = tuple(f"{member.client_id} at {member.host}" for member in described.members or ())
-            found[group] = Described(described.state.name, members)
+            there = described.members or ()
+            members = tuple(f"{member.client_id} at {member.host}" for member in there)
+            found[group] = Described(described.state.name, members, tuple(member.member_id for member in there))
     return found
 
 

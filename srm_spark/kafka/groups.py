@@ -87,12 +87,16 @@ class Groups:
             for group, found in self._describe(groups).items()
         }
 
-    def members(self, group: str) -> tuple[str, ...]:
-        """Client id and host of each member; none of a group that does not exist."""
+    def describe(self, group: str) -> Described:
+        """One group and its members; raises where the coordinator does not say."""
         found = self._describe([group])[group]
         if isinstance(found, str):
             raise self._cluster.refused(f"describe the group {group}", found)
-        return found.members
+        return found
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """Client id and host of each member; none of a group that does not exist."""
+        return self.describe(group).members
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, str | None]:
         """Set where a group stands; per partition None, or why the broker refused it (a group with members is)."""
