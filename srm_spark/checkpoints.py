@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from srm_spark.model import Checkpoint
-from srm_spark.offset_map import PartitionMap
+from srm_spark.offset_map import Hole, PartitionMap
 from srm_spark.offset_sync_store import OffsetSyncStore
 
 
@@ -69,14 +69,19 @@ def translate(found: PartitionMap | None, upstream: int, target_end: int | None)
     return Translation(Standing.EXACT, upstream, downstream)
 
 
-def sample(store: OffsetSyncStore, upstream: int, limit: int) -> Translation | None:
+def sample(store: OffsetSyncStore, upstream: int, limit: int, hole: Hole | None = None) -> Translation | None:
     """Translate, by offset syncs, a position that the exact map does not know; None where they cannot tell.
 
-    It goes on behind the last sync that the group has passed (mirrormaker2.md section 5.2): nothing is skipped. Beyond
-    `limit`, an offset of the target that must lie behind it, the syncs speak of a topic that is no longer there.
+    It goes on behind the last sync that the group has passed (mirrormaker2.md section 5.2), or where the exact map ends
+    in front of its `hole`: nothing is skipped. Beyond `limit`, an offset of the target that must lie behind it, the
+    syncs speak of a topic that is no longer there.
     """
     sync, downstream = store.nearest(upstream), store.downstream(upstream)
-    if sync is None or downstream is None or downstream > limit:
+    if downstream is not None and downstream > limit:
+        sync = downstream = None
+    if hole is not None and 0 < hole.after <= limit and (downstream is None or downstream < hole.after):
+        return Translation(Standing.SAMPLED, upstream, hole.after, upstream - hole.source.start)
+    if sync is None or downstream is None:
         return None
     return Translation(Standing.SAMPLED, upstream, downstream, max(0, upstream - sync[0] - 1))
 

@@ -24,12 +24,13 @@ def translate_mutual(
 ) -> Translation:
     """Translate a position on the source; `forward` is the flow's own map, `reverse` that of the other direction.
 
-    A position from before the forward map begins is unknown: nobody can tell which copies it has read.
+    A position from before the forward map begins, or in a hole of it, is unknown: nobody can tell which copies it has
+    read.
     """
     known, seen = None if forward is None else forward.source, reverse.source
     if forward is None or known is None or seen is None:
         return Translation(Standing.UNMAPPED, upstream)
-    if upstream < known.start:
+    if forward.downstream(min(upstream, known.end)) is None:
         return Translation(Standing.UNKNOWN, upstream)
     unread = [forward.next_copy(upstream), reverse.next_original(upstream)]
     if unread[1] is None:

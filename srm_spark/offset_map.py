@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import NamedTuple, overload
 
 from srm_spark.model import Interval, OffsetRange
 from srm_spark.translation import IntervalMap
@@ -29,8 +29,21 @@ class Change:
     """Starts of parts that are no longer true."""
 
 
+class Hole(NamedTuple):
+    """Source offsets of which the map knows nothing: before it begins, or copied by somebody else amid it."""
+
+    source: OffsetRange
+    after: int
+    """Copies of what lies behind its start are at or behind this target offset."""
+    before: int | None
+    """Where the target goes on with what the map knows; None where that is not known."""
+
+
 class PartitionMap:
-    """The map of one partition of one generation of a topic."""
+    """The map of one partition of one generation of a topic.
+
+    Where somebody else has copied in between, there is a hole between two parts: MirrorMaker 2, while it ran the flow.
+    """
 
     def __init__(self, topic_id: str | None = None) -> None:
         self.topic_id = topic_id
@@ -40,7 +53,7 @@ class PartitionMap:
 
     @property
     def source(self) -> OffsetRange | None:
-        """Source offsets that the map knows; None while it is empty."""
+        """From where to where the map reaches, holes included; None while it is empty."""
         return OffsetRange(self._parts[0].source.start, self._parts[-1].source.end) if self._parts else None
 
     @property
@@ -61,6 +74,15 @@ class PartitionMap:
     def parts(self) -> Iterable[IntervalMap]:
         """All parts, in order."""
         return (_unpacked(part) for part in self._parts)
+
+    def holes(self) -> list[Hole]:
+        """What the map does not know in front of its end, in order."""
+        found, start, after = [], 0, 0
+        for part in self._parts:
+            if part.source.start > start:
+                found.append(Hole(OffsetRange(start, part.source.start), after, part.downstream(part.source.start)))
+            start, after = part.source.end, after if part.target_end is None else part.target_end
+        return found
 
     def difference(self, older: PartitionMap) -> tuple[list[IntervalMap], list[IntervalMap]]:
         """Parts that `older` has not, and parts of `older` that are not here; all of them when the topic is another."""
@@ -85,8 +107,8 @@ class PartitionMap:
     def take(self, newer: IntervalMap, topic_id: str | None) -> Change:
         """Add what was replicated next; tells what has to be written for it.
 
-        Source read again from an earlier offset replaces what was known from there on. Where the newer stretch does
-        not continue the older ones (a hole between them, a target that went back, another topic), it starts over.
+        Source read again from an earlier offset replaces what was known from there on. A stretch of the source that is
+        missing between the two is a hole. Where the target went back, or the topic is another one, the map starts over.
         """
         before = set(self._starts)
         if self.is_of_another(topic_id):
@@ -100,7 +122,9 @@ class PartitionMap:
             older = _unpacked(self._parts[at])
             joined = older.append(newer)
             put = list(split(joined))
-            if joined is newer and newer.source.start != older.source.start:
+            if older.has_hole_before(newer):
+                del self._starts[at + 1 :], self._parts[at + 1 :]
+            elif joined is newer and newer.source.start != older.source.start:
                 self._forget_all()
             else:
                 del self._starts[at:], self._parts[at:]
@@ -147,7 +171,8 @@ class PartitionMap:
             return None
         part = self._parts[at]
         if at + 1 < len(self._parts) and part.target_end is not None and downstream_offset > part.target_end:
-            return self._parts[at + 1].source.start  # somebody else's records lie between the two parts
+            # Somebody else's records lie between the two parts; where there is a hole, copies may be among them.
+            return None if self._is_hole_behind(at) else self._parts[at + 1].source.start
         return part.upstream(downstream_offset)
 
     def copy_of(self, upstream_offset: int) -> int | None:
@@ -156,24 +181,36 @@ class PartitionMap:
         return found if found is not None and self.next_copy(upstream_offset + 1) != found else None
 
     def next_copy(self, upstream_offset: int) -> int | None:
-        """Target offset of the first copy of a record at or behind `upstream_offset`; None while there is none."""
-        for part in self._parts[max(0, bisect_right(self._starts, upstream_offset) - 1) :]:
+        """Target offset of the first copy of a record at or behind `upstream_offset`; None while there is none.
+
+        In front of a hole, where nobody knows, it is the first offset that may hold one.
+        """
+        for number in range(max(0, bisect_right(self._starts, upstream_offset) - 1), len(self._parts)):
+            part = self._parts[number]
             intervals = part.intervals
             at = bisect_right(intervals, upstream_offset, key=lambda interval: interval.upstream_end)
             if at < len(intervals):
                 found = intervals[at]
                 return found.downstream + max(0, upstream_offset - found.upstream)
+            if self._is_hole_behind(number) and part.target_end is not None:
+                return part.target_end
         return None
 
     def next_original(self, downstream_offset: int) -> int | None:
-        """Source offset of the first record whose copy lies at or behind `downstream_offset`; None if there is none."""
+        """Source offset of the first record whose copy lies at or behind `downstream_offset`; None if there is none.
+
+        In front of a hole, where nobody knows, it is the first offset that may be one.
+        """
         at = bisect_right(self._parts, downstream_offset, key=_first_downstream) - 1
-        for part in self._parts[max(0, at) :]:
+        for number in range(max(0, at), len(self._parts)):
+            part = self._parts[number]
             intervals = part.intervals
             at = bisect_right(intervals, downstream_offset, key=lambda interval: interval.downstream_end)
             if at < len(intervals):
                 found = intervals[at]
                 return found.upstream + max(0, downstream_offset - found.downstream)
+            if self._is_hole_behind(number):
+                return part.source.end
         return None
 
     def copies_before(self, upstream_offset: int, count: int) -> list[Interval]:
@@ -201,6 +238,10 @@ class PartitionMap:
                     return downstream_offset
                 downstream_offset = intervals[number].downstream_end
         return downstream_offset
+
+    def _is_hole_behind(self, number: int) -> bool:
+        later = self._parts[number + 1 : number + 2]
+        return bool(later) and later[0].source.start > self._parts[number].source.end
 
     def _forget_all(self) -> None:
         self._starts.clear()

@@ -59,7 +59,7 @@ class IntervalMap:
         Gaps skip forward to the next replicated record; behind the last one lies the end of the source range.
         """
         end = self.target_end
-        first = self.intervals[0].downstream if self.intervals else end
+        first = self.first_downstream
         if first is None or end is None or not first <= downstream_offset <= end:
             return None
         at = bisect_right(self.intervals, downstream_offset, key=lambda interval: interval.downstream)
@@ -68,19 +68,31 @@ class IntervalMap:
             return interval.upstream + downstream_offset - interval.downstream
         return self.intervals[at].upstream if at < len(self.intervals) else self.source.end
 
+    @property
+    def first_downstream(self) -> int | None:
+        """Target offset of the first record, or of the next one where there is none; None while it is not known."""
+        return self.intervals[0].downstream if self.intervals else self.target_end
+
+    def has_hole_before(self, newer: IntervalMap) -> bool:
+        """Whether a stretch of the source is missing between the two, and the target has not gone back meanwhile."""
+        first = newer.first_downstream
+        is_behind = first is None or self.target_end is None or first >= self.target_end
+        return newer.source.start > self.source.end and is_behind
+
     def append(self, newer: IntervalMap) -> IntervalMap:
         """This map with what was replicated after it; the newer one wins.
 
         - Source read again from an earlier offset (restart): what the older map says from there on is dropped,
           consumers skip the first copy. So is what a commit that died had written already.
-        - A stretch of the source missing between the two, or a target that went back (re-created, truncated): the
-          older map is of no use any more, the newer one starts over.
+        - A stretch of the source missing between the two: the newer one, which stands by itself.
+        - A target that went back (re-created, truncated): the older map is of no use any more, the newer one starts
+          over.
         """
         older = tuple(_until(self.intervals, newer.source.start))
         written_to = older[-1].downstream_end if older else 0
         if newer.source.start == self.source.end:
             written_to = max(written_to, self.target_end or 0)
-        first = newer.intervals[0].downstream if newer.intervals else newer.target_end
+        first = newer.first_downstream
         went_back = first is not None and first < written_to
         if went_back or not self.source.start <= newer.source.start <= self.source.end:
             return newer

@@ -8,7 +8,7 @@ an epoch, or an end that lies before the recorded one gives cause to.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from srm_spark.flow.agreement import differing_copies, first_difference
@@ -62,8 +62,23 @@ class _Check:
         first = self._ends.target.first_offsets([remotes[partition] for partition in suspects])
         for partition in suspects:
             self._search(partition, first.get(remotes[partition], 0))
-        for partition in remotes.keys() - set(known) - starts.recreated:
+        by_others = remotes.keys() - set(known) - starts.recreated
+        for partition in by_others:
             self._cut_to_the_end(partition)
+        starts.unproven.update(self._unproven(by_others))
+
+    def _unproven(self, partitions: Set[TopicPartition]) -> set[TopicPartition]:
+        """Those of them whose map ends before the position, at a copy that is not there: others copied in between.
+
+        What they have recorded does not tell whether the remote topic was created anew or truncated meanwhile.
+        """
+        positions = {
+            p: self._starts.positions[p].next_offset
+            for p in partitions
+            if (found := self._maps.get(p, _NO_MAP).source) is not None
+            and found.end < self._starts.positions[p].next_offset
+        }
+        return differing_copies(self._ends.settings, self._routes, self._maps, positions)
 
     def _suspects(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Those of which something gives cause to look closely."""

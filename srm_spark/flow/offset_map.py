@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from srm_spark.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.config.settings import FlowSettings
@@ -101,6 +101,15 @@ class MapWriter:
         if dropped:
             self._writer.write(dropped)
         return len(dropped)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop all that the map says of these partitions."""
+        forgotten = [(partition, self._maps.pop(partition, PartitionMap())) for partition in partitions]
+        self._writer.write(
+            ControlRecord(self._topic, map_key(partition, part.source.start), None, partition=0)
+            for partition, found in forgotten
+            for part in found.parts()
+        )
 
     def insert(self, partition: TopicPartition, earlier: IntervalMap, topic_id: str | None) -> None:
         """Add what was replicated before anything that the map knows of a partition."""

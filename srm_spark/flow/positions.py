@@ -140,27 +140,24 @@ class Translator:
         if not unknown:
             return {}, None
         with self._maps.lock:
-            begins = {p: known.source.start for p, known in self._maps.maps.items() if known.source is not None}
-            firsts = {p: self._maps.maps[p].downstream(begins[p]) for p, _ in unknown if p in begins}
+            holes = {p: known.holes() for p, known in self._maps.maps.items() if known.source is not None}
         try:
-            self._syncs.refresh(begins)
+            self._syncs.refresh(holes)
         except (SourceUnavailable, TargetUnavailable) as error:
             return {}, f"positions that the offset map does not know are not translated by offset syncs: {error}"
         sampled = {}
         for (p, offset), place in unknown.items():
-            first = firsts.get(p) if offset < begins.get(p, 0) else None
-            limit = place.target_end if first is None else min(first, place.target_end)
-            if (translation := self._syncs.sample(p, offset, limit)) is not None:
+            if (translation := self._syncs.sample(p, offset, place.target_end)) is not None:
                 sampled[p, offset] = replace(place, translation=translation)
         return sampled, None
 
     def _may_be_sampled(self, partition: TopicPartition, place: Place) -> bool:
         """Whether somebody else may have copied records that the map does not know; reading all syncs is not cheap."""
         known = self._maps.maps.get(partition)
-        reaches_back = known is not None and known.source is not None and known.source.start == 0
+        is_whole = known is not None and known.source is not None and not known.holes()
         is_one_way = not (self._is_back(partition.topic) or self._is_mutual(partition.topic))
         is_unknown = place.translation.standing in OUTSIDE_THE_MAP and place.target_end > 0
-        return is_unknown and is_one_way and not reaches_back
+        return is_unknown and is_one_way and not is_whole
 
     def _look_back(self) -> str | None:
         """Take in the map of the reverse flow; why not, where that fails: groups that go forward do not need it."""

@@ -32,6 +32,7 @@ from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
 from srm_spark.flow.pace import Pace, pace_of
 from srm_spark.flow.parking import Parking
+from srm_spark.flow.pass_size import PassSize, pass_size_of
 from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter, state_writer
 from srm_spark.flow.reading import Reading, is_direct
@@ -230,7 +231,13 @@ class Replication:
 
     @property
     def _pass_bytes(self) -> int:
-        return min(self.settings.batch.max_bytes, self._pace.pass_bytes or self.settings.batch.max_bytes)
+        bounds = [self.settings.batch.max_bytes, self._pace.pass_bytes]
+        bounds.append(None if self._size is None else self._size.bytes)
+        return min(bound for bound in bounds if bound is not None)
+
+    @property
+    def _size(self) -> PassSize | None:
+        return None if self.assignment.term is None else pass_size_of(self.settings)
 
     def _pass(
         self,
@@ -243,10 +250,14 @@ class Replication:
 
         `ends` is how far refused records may go. Returns the bytes that were written.
         """
+        began = time.monotonic()
         outcome = self._judge(part, self._write(session, part, rows))
+        written = sum(done.bytes for done in outcome.done.values())
+        if self._size is not None:
+            self._size.committed(written, time.monotonic() - began)
         refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
         self._park({p: (OffsetRange(hold.offset, ends[p]), hold.reason) for p, hold in refused.items()})
-        return sum(done.bytes for done in outcome.done.values())
+        return written
 
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> Outcome:
         outcome = judge(ranges, reports)
@@ -257,6 +268,8 @@ class Replication:
         self._record(outcome)
         self._sizes.learn(outcome.done)
         if outcome.failures:
+            if self._size is not None:
+                self._size.aborted(sum(report.rolled_back for report in reports))
             raise self._failure(outcome.failures)
         return outcome
 
@@ -298,17 +311,22 @@ class Replication:
     ) -> list[PartitionReport]:
         self._require_claim()
         reading = Reading(self.settings, self.assignment.tasks, self._sizes, self._guard.topic_ids)
-        reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
+        try:
+            reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
+        except Exception:
+            if self._size is not None:
+                self._size.aborted(0)
+            raise
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         return reports
 
     def _task_bytes(self, ranges: Mapping[TopicPartition, OffsetRange]) -> int:
         """When a task ends early. That costs Spark memory, and a pass is cut to size before it starts: it has room.
 
-        Not where a limit is to be met and nobody knows yet what a record weighs.
+        Not where a limit is to be met, or a transaction ends in time, and nobody knows yet what a record weighs.
         """
         tasks = self.assignment.tasks
-        if self._pace.pass_bytes is None:
+        if self._pace.pass_bytes is None and self._size is None:
             return max(1, 2 * self.settings.batch.max_bytes // tasks)
         if self._sizes.knows(partition.topic for partition in ranges):
             return 2 * self._pass_bytes

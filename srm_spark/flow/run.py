@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -26,9 +26,9 @@ from srm_spark.flow.internal_topics import ensure_topic, map_topic, quarantine_t
 from srm_spark.flow.known_topics import KnownTopics
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.map_table import MapTable
-from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.flow.offset_map import MapWriter, OffsetMaps
 from srm_spark.flow.pace import pace_of
-from srm_spark.flow.progress import Position, ProgressTopic, note_run
+from srm_spark.flow.progress import Position, ProgressTopic, note_run, state_writer
 from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.replicate import Assignment
@@ -42,6 +42,7 @@ from srm_spark.flow.topics import RemoteTopics
 from srm_spark.flow.unreadable import unreadable
 from srm_spark.kafka.claim import Claim, lost
 from srm_spark.kafka.fetch import prepared
+from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.spark import SparkSession
 from srm_spark.spark.write import prepare_workers
@@ -255,6 +256,8 @@ class FlowRun:
         if self._is_unclean:
             self._settle(remotes_of(starts, routes))
         check_copies(self._ends, starts, routes, self._maps.maps)
+        if starts.unproven:
+            self._forget_maps(starts.unproven, term)
         self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
         take_in_tails(
             *(self._ends, starts, routes, self._maps.maps),
@@ -282,6 +285,14 @@ class FlowRun:
             maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )
         return assignment, blocked
+
+    def _forget_maps(self, partitions: Set[TopicPartition], term: Term | None) -> None:
+        text = "flow=%s partition=%s the offset map begins anew: its last copy is gone, and others have copied since"
+        for partition in sorted(partitions):
+            log.warning(text, self._settings.flow, partition)
+        self._claim.require()
+        MapWriter(self._settings, self._maps.maps, state_writer(self._settings, term)).forget(partitions)
+        self._maps.refresh()
 
     def _settle(self, remotes: Remotes) -> TargetEnds:
         """Wait until nothing of an earlier writer is under way any more."""

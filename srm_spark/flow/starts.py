@@ -31,6 +31,8 @@ class Starts:
     """Those of them whose position is the end of the offset map, since progress is lost."""
     recreated: set[TopicPartition] = field(default_factory=set)
     """Of topics that were created anew: nothing recorded says anything about them."""
+    unproven: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose offset map is not true any more: its last copy is gone, and others have copied since."""
     logs: dict[TopicPartition, Logs] = field(default_factory=dict)
     """What both sides are now; `positions` have what was recorded."""
     source_logs: dict[TopicPartition, OffsetRange] = field(default_factory=dict)

@@ -1,13 +1,13 @@
 """The offset syncs of one flow, ours and MirrorMaker 2's: for positions that the exact map does not know.
 
-Those are positions before the map begins: MirrorMaker 2 copied those records, or the map was lost. Where the map knows
-a position, its answer counts.
+Those lie before the map begins, or in a hole of it: MirrorMaker 2 copied those records, or the map was lost. Where the
+map knows a position, its answer counts.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from srm_spark.checkpoints import Translation, sample
 from srm_spark.codec import decode_offset_sync
@@ -15,8 +15,12 @@ from srm_spark.errors import CodecError, FlowError, SourceUnavailable, TargetUna
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.model import OffsetSync, TopicPartition
+from srm_spark.offset_map import Hole
 from srm_spark.offset_sync_store import OffsetSyncStore
 
+Holes = Mapping[TopicPartition, Sequence[Hole]]
+"""Source partition → what its exact map does not know; missing where there is no map."""
+_EMPTY = OffsetSyncStore()
 _REST = 10.0
 """After a topic was too long to be read in time, rest so many times as long as was tried."""
 
@@ -61,30 +65,31 @@ class SyncHistory:
 
     def __init__(self, reader: SyncReader) -> None:
         self._reader = reader
-        self._begins: dict[TopicPartition, int] = {}
+        self._holes: Holes = {}
         self._failure: tuple[FlowError, float] | None = None
         """Why the last look failed, and when to look again."""
-        self.stores: dict[TopicPartition, OffsetSyncStore] = {}
-        """By source partition, as of the last look."""
+        self.stores: dict[tuple[TopicPartition, Hole | None], OffsetSyncStore] = {}
+        """By source partition and hole of its map, None where it has no map; as of the last look."""
 
-    def refresh(self, begins: Mapping[TopicPartition, int]) -> None:
-        """Take in what is new; `begins` are the first source offsets that the exact map knows.
+    def refresh(self, holes: Holes) -> None:
+        """Take in what is new; `holes` are those of the exact maps there are.
 
-        Syncs behind those are left out: each one would make the store coarser about the past, and the map is exact
-        there. Where a map begins somewhere else than before, all syncs are read again. Raises SourceUnavailable or
+        Syncs elsewhere are left out: each one would make the store coarser about the past, and the map is exact there.
+        Where the holes of a map are others than before, all syncs are read again. Raises SourceUnavailable or
         TargetUnavailable, and then nothing is known until the next call.
         """
         began = time.monotonic()
         if self._failure is not None and began < self._failure[1]:
             raise self._failure[0]
-        if any(begins.get(partition) != self._begins.get(partition) for partition in self.stores):
+        if any(holes.get(partition) != self._holes.get(partition) for partition, _ in self.stores):
             self.close()
-        self._begins = dict(begins)
+        self._holes = dict(holes)
         try:
             for sync in self._reader.new():
-                begin = self._begins.get(sync.partition)
-                if begin is None or sync.upstream <= begin:
-                    self.stores.setdefault(sync.partition, OffsetSyncStore()).add((sync.upstream, sync.downstream))
+                for hole in self._holes.get(sync.partition, (None,)):
+                    if hole is None or hole.source.start <= sync.upstream <= hole.source.end:
+                        store = self.stores.setdefault((sync.partition, hole), OffsetSyncStore())
+                        store.add((sync.upstream, sync.downstream))
         except (SourceUnavailable, TargetUnavailable) as error:
             self.close()  # half of them could speak of a copy that was made anew later
             now = time.monotonic()
@@ -92,10 +97,13 @@ class SyncHistory:
             raise
         self._failure = None
 
-    def sample(self, partition: TopicPartition, upstream: int, limit: int) -> Translation | None:
-        """What the syncs say of one position (see `srm_spark.checkpoints.sample`); None where they say nothing."""
-        store = self.stores.get(partition)
-        return None if store is None else sample(store, upstream, limit)
+    def sample(self, partition: TopicPartition, upstream: int, target_end: int) -> Translation | None:
+        """What is known of one position (see `srm_spark.checkpoints.sample`); None where nothing is."""
+        of_map = self._holes.get(partition, (None,))
+        hole = next((one for one in of_map if one is None or one.source.start <= upstream < one.source.end), None)
+        store = self.stores.get((partition, hole), _EMPTY)
+        limit = target_end if hole is None or hole.before is None else min(hole.before, target_end)
+        return sample(store, upstream, limit, hole)
 
     def close(self) -> None:
         """Forget everything, and stop reading."""

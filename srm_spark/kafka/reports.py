@@ -17,7 +17,7 @@ from srm_spark.model import Hold, Interval, Logs, OffsetRange, ProgressDetail, T
 REPORT_SCHEMA = (
     "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
     "hold_offset bigint, hold_reason string, is_parking boolean, failure string, records bigint, bytes bigint, "
-    "zero_timestamps bigint, latency_ms bigint, slot int, writer string"
+    "zero_timestamps bigint, latency_ms bigint, slot int, writer string, rolled_back bigint"
 )
 """Spark's schema of the rows of `report_batch`."""
 
@@ -110,6 +110,8 @@ class PartitionReport:
     """In the exactly-once mode: the slot in whose transaction records and progress were committed."""
     writer: str | None = None
     """The process that did."""
+    rolled_back: int = 0
+    """Bytes that were acknowledged in a transaction that came to nothing."""
     target_end: int | None = None
     """Where the remote partition ended before, if that is known."""
     slack: int | None = 0
@@ -139,6 +141,7 @@ class PartitionReport:
     def undo(self, failure: str) -> None:
         """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
         self.failure = self.failure or f"{ROLLED_BACK}: {failure}"
+        self.rolled_back = self.bytes
         self.intervals.clear()
         self.hold, self.is_parking, self.latency_ms = None, False, None
         self.records = self.bytes = self.zero_timestamps = 0
@@ -217,6 +220,7 @@ def report_batch(reports: Iterable[PartitionReport]) -> pa.RecordBatch:
             ("latency_ms", pa.int64()),
             ("slot", pa.int32()),
             ("writer", pa.string()),
+            ("rolled_back", pa.int64()),
         ]
     )
     return pa.RecordBatch.from_pylist(rows, schema)
@@ -241,6 +245,7 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
         latency_ms=row["latency_ms"],
         slot=row["slot"],
         writer=row["writer"],
+        rolled_back=row["rolled_back"],
     )
 
 
@@ -263,4 +268,5 @@ def report_row(report: PartitionReport) -> dict[str, Any]:
         "latency_ms": report.latency_ms,
         "slot": report.slot,
         "writer": report.writer,
+        "rolled_back": report.rolled_back,
     }

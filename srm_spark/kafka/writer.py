@@ -38,6 +38,9 @@ _FULL_QUEUE_SECONDS = 0.05
 _WORTH_A_LOOP = 16
 """Records of a run from which on the compiled loop is faster than it takes to start it."""
 
+_PIECE = 1_000_000
+"""Bytes of a transaction after which an acknowledgement is asked for: they tell how far one came that is aborted."""
+
 _SHARED = (0, "")
 _TRIAL = -1
 _UNREADABLE = (
@@ -79,11 +82,12 @@ class WriteTask:
     def write_all(self, rows: Rows, slot: int) -> pa.RecordBatch:
         """Write `rows` until they end, or `max_bytes` are written; the report rows."""
         writing = Writing(self, slot)
+        piece = self.max_bytes if self.recording is None else _PIECE
         with _no_collection(), closing(iter(rows)) as runs:
             for whole in runs:
                 run = whole
                 while run.count:
-                    part = run.upto(self.max_bytes - writing.bytes)
+                    part = run.upto(min(piece, self.max_bytes - writing.bytes))
                     writing.write(part)
                     run = run.slice(part.count, run.count)
                     left = {*rows.open, run.partition} if run.count else rows.open

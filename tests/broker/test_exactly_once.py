@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 from confluent_kafka import KafkaException
 
@@ -10,19 +14,20 @@ from srm_spark.errors import ClaimLost
 from srm_spark.flow.status import FlowState
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.terms import Mark, Term, fence, newest_mark, open_producer
+from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero
 from tests.broker.test_offset_map import Part, assert_map_is_exact, read_map
 from tests.group_io import commit_mark
-from tests.kafka_io import Record, numbered, records
+from tests.kafka_io import Kafka, Record, numbered, records
 
 
 def replicate(pair: Pair) -> Driver:
     return pair.replicate({f"{pair.flow}.exactly.once.support": "required"})
 
 
-def await_committed(pair: Pair, count: int, name: str = "t") -> None:
+def await_committed(pair: Pair, count: int, name: str = "t", seconds: float = SOON) -> None:
     """Wait until so many records of a remote topic are committed; its markers may come later than those of progress."""
     remote = pair.remote(name)
 
@@ -30,7 +35,7 @@ def await_committed(pair: Pair, count: int, name: str = "t") -> None:
         log = pair.target.read(remote, committed=True) if remote in pair.target.topics() else {}
         return sum(map(len, log.values()))
 
-    await_until(lambda: seen() >= count, SOON, lambda: f"{count} records, there are {seen()}")
+    await_until(lambda: seen() >= count, seconds, lambda: f"{count} records, there are {seen()}")
 
 
 def test_records_are_committed_with_their_progress(pair: Pair) -> None:
@@ -134,3 +139,21 @@ def test_the_map_gets_what_a_batch_committed_before_it_died(pair: Pair, monkeypa
     found = read_map(pair.target, pair.map_topic)
     for partition in range(2):
         assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)
+
+
+def test_a_target_too_slow_for_one_large_transaction_gets_smaller_ones(
+    pair: Pair, local_kafka: Callable[..., LocalKafka]
+) -> None:
+    """8 MB at 200,000 B/s, where a transaction has to be done in 9 s."""
+    slow = local_kafka("slow")
+    change = ("--entity-type", "clients", "--entity-default", "--add-config", "producer_byte_rate=200000")
+    slow.tool("kafka.admin.ConfigCommand", "--alter", *change)
+    pair.source.create(pair.topic(), 2)
+    written = [Record(None, os.urandom(1000), number % 2) for number in range(8000)]
+    pair.source.write(pair.topic(), written)
+    to_slow = replace(pair, target=Kafka(slow), clusters={pair.alias: pair.clusters[pair.alias], "slow": slow})
+    of_flow = {f"{to_slow.flow}.exactly.once.support": "required", f"{to_slow.flow}.flow.retry.delay.ms": "3000"}
+    driver = to_slow.replicate({**of_flow, "slow.producer.delivery.timeout.ms": "6000"})
+    await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the first transaction is too large")
+    await_committed(to_slow, len(written), seconds=240)
+    assert records(to_slow.target.read(to_slow.remote(), committed=True)) == records(pair.source.read(pair.topic()))

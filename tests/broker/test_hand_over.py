@@ -1,4 +1,4 @@
-"""MirrorMaker 2, then us, then MirrorMaker 2 again, on one stream of records that never rests: each one once."""
+"""MirrorMaker 2, us, MirrorMaker 2 and us again, on one stream of records that never rests: each one once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from srm_spark.testing import JavaProcess
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import SOON
+from tests.broker.mirror import SOON, await_lag_zero
 from tests.broker.mirror_maker import connect_cluster, mirror_maker
 from tests.broker.test_offset_map import mapped_pairs
 from tests.kafka_io import Kafka
@@ -54,7 +54,7 @@ def _in_connect(pair: Pair, folder: Path) -> tuple[MirrorMaker, str, dict[str, s
 
 
 @pytest.mark.parametrize("where", [_dedicated, _in_connect])
-def test_mirror_maker_hands_over_to_us_and_takes_over_again(
+def test_mirror_maker_hands_over_to_us_and_takes_over_again_and_so_do_we(
     where: Callable[[Pair, Path], tuple[MirrorMaker, str, Mapping[str, str]]], pair: Pair, tmp_path: Path
 ) -> None:
     mirror_maker_2, offsets, ours = where(pair, tmp_path)
@@ -73,10 +73,14 @@ def test_mirror_maker_hands_over_to_us_and_takes_over_again(
         assert driver.stop()
         copied = _recorded(target, offsets, topic)
         assert sum(copied.values()) == target.count(remote), "what we record is what is there"
+        told_before = mapped_pairs(target, pair.map_topic)
         with mirror_maker_2():
             _await_more(target, remote, 1000)
-            load.end()
-            await_until(lambda: target.count(remote) >= source.count(topic), SOON, "all records")
+        driver = pair.replicate({"topics": topic, **ours})
+        _await_more(target, remote, 500)
+        load.end()
+        await_until(lambda: target.count(remote) >= source.count(topic), SOON, "all records")
+        await_lag_zero(driver)
     here, there = source.read(topic), target.read(remote)
     verdict = compare(here, there)
     assert verdict.records > 2500
@@ -84,8 +88,10 @@ def test_mirror_maker_hands_over_to_us_and_takes_over_again(
     true, told = true_pairs(here, there), mapped_pairs(target, pair.map_topic)
     for partition, pairs in true.items():
         assert told[partition].items() <= pairs.items(), "the map says where records lie"
-        assert max(told[partition]) == copied[partition] - 1, "of all that we copied, and of no more"
-    assert sum(map(len, told.values())) >= 1000 + unrecorded, "what was behind its last flush is in the map, too"
+        assert max(told_before[partition]) == copied[partition] - 1, "of all that we had copied, and of no more"
+        assert told_before[partition].items() <= told[partition].items(), "what was known before is known still"
+        assert max(told[partition]) == max(pairs), "and what we copied then"
+    assert sum(map(len, told_before.values())) >= 1000 + unrecorded, "what was behind its last flush is in the map, too"
 
 
 def _await_more(target: Kafka, remote: str, more: int) -> None:

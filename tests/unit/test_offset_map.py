@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.model import Interval, OffsetRange, ProgressDetail
-from srm_spark.offset_map import INTERVALS_PER_PART, PartitionMap, split
+from srm_spark.offset_map import INTERVALS_PER_PART, Hole, PartitionMap, split
 from srm_spark.translation import IntervalMap
 
 
@@ -90,16 +90,65 @@ def test_reading_again_from_an_earlier_offset_replaces_what_was_known_from_there
     assert chain.downstream(14) is None
 
 
-def test_what_does_not_continue_starts_over() -> None:
+def test_a_target_that_went_back_starts_over() -> None:
     for newer in (
-        stretch(30, 40, 40, Interval(30, 30, 10)),  # a hole in the source
-        stretch(20, 25, 5, Interval(20, 0, 5)),  # the target was created anew
+        stretch(30, 40, 10, Interval(30, 0, 10)),  # with a hole in the source
+        stretch(20, 25, 5, Interval(20, 0, 5)),
     ):
         chain = PartitionMap()
         chain.take(stretch(0, 20, 20, Interval(0, 0, 20)), "id")
         change = chain.take(newer, "id")
         assert (change.put, change.dropped) == ([newer], [0])
         assert chain.downstream(0) is None
+
+
+def with_hole() -> PartitionMap:
+    """Offsets 20 to 29 were copied by somebody else, to target offsets of which two are not ours: 20 to 31."""
+    chain = PartitionMap()
+    chain.take(stretch(0, 20, 20, Interval(0, 0, 20)), "id")
+    newer = stretch(30, 40, 42, Interval(30, 32, 10))
+    change = chain.take(newer, "id")
+    assert (change.put, change.dropped) == ([newer], [])
+    return chain
+
+
+def test_both_sides_of_a_hole_stay_known() -> None:
+    chain = with_hole()
+    chain.take(stretch(40, 50, 52, Interval(40, 42, 10)), "id")
+    assert [chain.downstream(offset) for offset in (0, 19, 20, 21, 29, 30, 49, 50)] == [
+        0,
+        19,
+        20,
+        None,
+        None,
+        32,
+        51,
+        52,
+    ]
+    assert [chain.upstream(offset) for offset in (0, 19, 20, 21, 31, 32, 52)] == [0, 19, 20, None, None, 30, 50]
+    assert [chain.copy_of(offset) for offset in (19, 20, 25, 30)] == [19, None, None, 32]
+    assert chain.source == (0, 50)
+    assert chain.holes() == [Hole(OffsetRange(20, 30), 20, 32)]
+
+
+def test_what_may_be_a_copy_in_a_hole_is_not_skipped() -> None:
+    chain = with_hole()
+    assert [chain.next_copy(offset) for offset in (20, 25, 30)] == [20, 20, 32]
+    assert [chain.next_original(offset) for offset in (20, 25, 32)] == [20, 20, 30]
+
+
+def test_source_read_again_from_within_a_hole_is_behind_it() -> None:
+    chain = with_hole()
+    again = stretch(25, 35, 52, Interval(25, 42, 10))
+    assert chain.take(again, "id").dropped == [30]
+    assert chain.holes() == [Hole(OffsetRange(20, 25), 20, 42)]
+
+
+def test_what_the_map_does_not_know_before_it_begins() -> None:
+    chain = PartitionMap()
+    assert chain.holes() == []
+    chain.take(stretch(5, 10, 8, Interval(6, 4, 4)), "id")
+    assert chain.holes() == [Hole(OffsetRange(0, 5), 0, 4)]
 
 
 def test_a_topic_created_anew_starts_over_though_its_offsets_would_fit() -> None:

@@ -9,7 +9,8 @@ import pytest
 from srm_spark.checkpoints import Standing, Translation
 from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.sync_history import SyncHistory, SyncReader
-from srm_spark.model import OffsetSync, TopicPartition
+from srm_spark.model import OffsetRange, OffsetSync, TopicPartition
+from srm_spark.offset_map import Hole
 from tests.awaiting import await_until
 
 HERE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -38,9 +39,29 @@ def every(step: int, end: int, partition: TopicPartition = HERE) -> list[OffsetS
     return [OffsetSync(partition, offset, offset + 5) for offset in range(0, end, step)]
 
 
+def before(offset: int) -> list[Hole]:
+    return [Hole(OffsetRange(0, offset), 0, None)]
+
+
+def test_each_hole_has_the_syncs_within_it() -> None:
+    """The older ones of the newest would make it coarse, and those of others would say that copying began again."""
+    history = SyncHistory(Written(*every(10, 100_000)))
+    holes = [Hole(OffsetRange(0, 500), 0, 505), Hole(OffsetRange(700, 900), 705, 905)]
+    history.refresh({HERE: holes})
+    assert history.sample(HERE, 499, 10**6) == Translation(Standing.SAMPLED, 499, 496, 8)
+    assert history.sample(HERE, 899, 10**6) == Translation(Standing.SAMPLED, 899, 896, 8)
+
+
+def test_where_no_sync_lies_in_a_hole_it_is_known_where_it_begins() -> None:
+    history = SyncHistory(Written(OffsetSync(HERE, 10, 15)))
+    history.refresh({HERE: [Hole(OffsetRange(700, 900), 705, 905)]})
+    assert history.sample(HERE, 750, 10**6) == Translation(Standing.SAMPLED, 750, 705, 50)
+    assert history.sample(HERE, 750, 600) is None, "the target ends before it"
+
+
 def test_syncs_behind_the_beginning_of_the_map_do_not_make_the_past_coarser() -> None:
     history = SyncHistory(Written(*every(10, 100_000)))
-    history.refresh({HERE: 500})
+    history.refresh({HERE: before(500)})
     assert history.sample(HERE, 499, 10**6) == Translation(Standing.SAMPLED, 499, 496, 8)
     history.refresh({})
     everything = history.sample(HERE, 499, 10**6)
@@ -50,9 +71,9 @@ def test_syncs_behind_the_beginning_of_the_map_do_not_make_the_past_coarser() ->
 
 def test_a_map_that_begins_elsewhere_has_all_syncs_read_again() -> None:
     history = SyncHistory(Written(*every(10, 1000), *every(10, 1000, OTHER)))
-    history.refresh({HERE: 500, OTHER: 20})
-    assert history.sample(HERE, 990, 10**6) == Translation(Standing.SAMPLED, 990, 506, 489)
-    history.refresh({HERE: 1000, OTHER: 20})
+    history.refresh({HERE: before(500), OTHER: before(20)})
+    assert history.sample(HERE, 490, 10**6) == Translation(Standing.SAMPLED, 490, 495, 0)
+    history.refresh({HERE: before(1000), OTHER: before(20)})
     assert history.sample(HERE, 990, 10**6) == Translation(Standing.SAMPLED, 990, 995, 0)
 
 
