@@ -7,11 +7,11 @@ backwards may stop at the first copy that is right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from srm_spark.model import Interval
-from srm_spark.tail import TailRecord, is_copy
+from srm_spark.tail import TailRecord
 
 
 class Comparison(NamedTuple):
@@ -30,7 +30,7 @@ def compare_copies(
     *,
     source_end: int,
     target_end: int,
-    keeps_timestamps: bool = True,
+    is_copy: Callable[[TailRecord, TailRecord], bool],
 ) -> Comparison:
     """Compare the copies that `intervals` name; `source` and `target` are in order and hold what is still there.
 
@@ -45,7 +45,7 @@ def compare_copies(
         if copy is None:
             break
         if copy.offset == place:
-            if not is_copy(record, copy, keeps_timestamps):
+            if not is_copy(record, copy):
                 return Comparison(record.offset, agrees)
             agrees = True
     return Comparison(behind, agrees)

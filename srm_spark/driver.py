@@ -23,7 +23,7 @@ from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.model import Flow
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import WIDE_SESSION
-from srm_spark.spark.session import LIGHT_SESSION, check_session, is_alive, open_session
+from srm_spark.spark.session import LIGHT_SESSION, check_session, is_alive, listen_for_batches, open_session
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ class Driver:
         else:
             check_session(session)
         self._session = session
+        listen_for_batches(session)
         self._waits = waits
         self._runners = [self._runner(flow) for flow in settings.flows]
         self._beats: dict[Flow, Job] = {}

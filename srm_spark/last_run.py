@@ -22,14 +22,16 @@ class LastRun(NamedTuple):
     """It ended by itself: everything that it wrote is acknowledged and recorded."""
     is_exactly_once: bool
     """It wrote records in transactions only, so the next one that begins a term has fenced it."""
+    is_stamped: bool | None
+    """Its copies got provenance headers; None where that is not recorded."""
 
     def value(self) -> bytes:
         """As the record's value."""
-        state, mode = ("clean" if self.is_clean else "running"), self.is_exactly_once
-        return _json({"v": _VERSION, "run": state, "exactly_once": mode})
+        state = "clean" if self.is_clean else "running"
+        return _json({"v": _VERSION, "run": state, "exactly_once": self.is_exactly_once, "stamped": self.is_stamped})
 
 
-UNKNOWN_RUN = LastRun(is_clean=False, is_exactly_once=False)
+UNKNOWN_RUN = LastRun(is_clean=False, is_exactly_once=False, is_stamped=None)
 """Nothing is recorded: whoever it was may be alive."""
 
 
@@ -44,7 +46,7 @@ def decode_last_run(value: bytes | None) -> LastRun:
         found = json.loads(value or b"")
         if found["v"] != _VERSION:
             return UNKNOWN_RUN
-        return LastRun(found["run"] == "clean", bool(found["exactly_once"]))
+        return LastRun(found["run"] == "clean", bool(found["exactly_once"]), bool(found["stamped"]))
     except (ValueError, TypeError, KeyError):
         return UNKNOWN_RUN
 

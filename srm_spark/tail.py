@@ -46,7 +46,6 @@ def match_tail(
     source_start: int,
     target_start: int,
     *,
-    keeps_timestamps: bool = True,
     skips_foreign: bool = False,
 ) -> TailMatch:
     """Match target records from `target_start` on with source records from `source_start` on, by position.
@@ -58,16 +57,14 @@ def match_tail(
 
     - Offsets missing on the target (compacted there, or markers of a transaction) may stand for as many source records.
     - Source offsets missing (compacted since) may have been as many target records.
-    - With `keeps_timestamps` False (LogAppendTime on the target) timestamps say nothing.
+    - The timestamp of a copy says nothing where it is the broker's (LogAppendTime on the target, then).
     - A copy whose timestamp was fixed is compared as it was before.
     - The match ends at the first record that is not ours; with `skips_foreign` it goes on behind it.
     """
-    return _match(_Candidates(source, source_start), target, target_start, keeps_timestamps, skips_foreign)
+    return _match(_Candidates(source, source_start), target, target_start, skips_foreign)
 
 
-def match_logs(
-    source: Iterable[TailRecord], target: Iterable[TailRecord], end: int, *, keeps_timestamps: bool = True
-) -> TailMatch:
+def match_logs(source: Iterable[TailRecord], target: Iterable[TailRecord], end: int) -> TailMatch:
     """Match two whole logs that meet behind their last records; `end` is the source offset there.
 
     Copies that the source has lost since come first on the target, and no place is known for them. Records that do not
@@ -77,12 +74,12 @@ def match_logs(
     first = next(records, None)
     if first is None:
         return TailMatch(end)
-    copies = dropwhile(lambda record: not is_copy(first, record, keeps_timestamps), iter(target))
+    copies = dropwhile(lambda record: not is_copy(first, record), iter(target))
     start = next(copies, None)
     if start is None:
         return TailMatch(first.offset, foreign=f"source offset {first.offset} has no copy")
     candidates = _Candidates(chain((first,), records), first.offset)
-    match = _match(candidates, chain((start,), copies), start.offset, keeps_timestamps, skips_foreign=False)
+    match = _match(candidates, chain((start,), copies), start.offset, skips_foreign=False)
     left = candidates.next()
     if match.foreign is None and left is not None:
         match.foreign = f"source offset {left.offset} has no copy"
@@ -102,12 +99,10 @@ def ours(stamp: Stamp, partition: TopicPartition, target: Iterable[TailRecord]) 
     return (record for record in target if stamp.is_ours(partition.topic, record.headers))
 
 
-def _match(
-    candidates: _Candidates, target: Iterable[TailRecord], expected: int, keeps_timestamps: bool, skips_foreign: bool
-) -> TailMatch:
+def _match(candidates: _Candidates, target: Iterable[TailRecord], expected: int, skips_foreign: bool) -> TailMatch:
     match = TailMatch(candidates.next_offset)
     for record in target:
-        found = candidates.take(record, record.offset - expected, keeps_timestamps)
+        found = candidates.take(record, record.offset - expected)
         expected = record.offset + 1
         if found is None:
             text = (
@@ -135,7 +130,7 @@ class _Candidates:
         """The next record that was not taken."""
         return self._look(0)
 
-    def take(self, wanted: TailRecord, skippable: int, keeps_timestamps: bool) -> int | None:
+    def take(self, wanted: TailRecord, skippable: int) -> int | None:
         """Source offset of `wanted`; -1 if it must have been compacted away there; None if it is not the source's.
 
         At most `skippable` records before it are passed over: they landed and were compacted away on the target.
@@ -144,7 +139,7 @@ class _Candidates:
             candidate = self._look(index)
             if candidate is None:
                 break
-            if is_copy(candidate, wanted, keeps_timestamps):
+            if is_copy(candidate, wanted):
                 for _ in range(index + 1):
                     self._seen.popleft()
                 self.next_offset = candidate.offset + 1
@@ -164,12 +159,17 @@ class _Candidates:
         return self._seen[index]
 
 
-def is_copy(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
-    """Whether `target` is what a record becomes: key, value, headers, and the timestamp where the target keeps it."""
+def is_copy(source: TailRecord, target: TailRecord) -> bool:
+    """Whether `target` is what a record becomes: key, value, headers, and the timestamp where the target kept it."""
     unfixed = _unfixed(target)
-    if unfixed is not None and _is_equal(source, unfixed, keeps_timestamps):
+    if unfixed is not None and _is_equal(source, unfixed):
         return True
-    return _is_equal(source, target, keeps_timestamps)
+    return _is_equal(source, target)
+
+
+def is_copy_either_way(stamp: Stamp, partition: TopicPartition, source: TailRecord, target: TailRecord) -> bool:
+    """The same of a copy that was made with a provenance header or without one: nobody knows what was set then."""
+    return is_copy(source, target) or any(is_copy(record, target) for record in copies(stamp, partition, [source]))
 
 
 def _unfixed(target: TailRecord) -> TailRecord | None:
@@ -182,11 +182,11 @@ def _unfixed(target: TailRecord) -> TailRecord | None:
     return target._replace(timestamp=int(value), headers=headers[:at] + headers[at + 1 :])
 
 
-def _is_equal(source: TailRecord, target: TailRecord, keeps_timestamps: bool) -> bool:
+def _is_equal(source: TailRecord, target: TailRecord) -> bool:
     if (source.key, source.value, source.headers) != (target.key, target.value, target.headers):
         return False
     # The client library sends 0, and -1 is none: both were written with the time of the copy.
-    return not keeps_timestamps or source.timestamp in (0, -1) or source.timestamp == target.timestamp
+    return target.is_append_time or source.timestamp in (0, -1) or source.timestamp == target.timestamp
 
 
 def _add(intervals: list[Interval], upstream: int, downstream: int) -> None:

@@ -228,7 +228,12 @@ class FlowSettings:
     @property
     def stamp(self) -> Stamp | None:
         """What copies get as a provenance header; None where they get none."""
-        return Stamp(self.flow.source, self.flow.target) if self.provenance_enabled else None
+        return self.own_stamp if self.provenance_enabled else None
+
+    @property
+    def own_stamp(self) -> Stamp:
+        """What copies get where they get one, and what those have that were made while they did."""
+        return Stamp(self.flow.source, self.flow.target)
 
     @property
     def map_topic(self) -> str:

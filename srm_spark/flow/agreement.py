@@ -1,12 +1,13 @@
 """Whether both sides still hold what was replicated: records are read again and compared with their copies.
 
-Where to look is what the offset map says. Many partitions at once are asked for their last record only, which costs two
-consumers; the few that differ are gone through backwards, one by one.
+Where to look is what the offset map says; how copies were made, they say themselves. Many partitions at once are asked
+for their last record only, which costs two consumers; the few that differ are gone through backwards, one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.divergence import compare_copies
@@ -16,7 +17,7 @@ from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import first_records, read_range
 from srm_spark.model import Interval, OffsetRange, TopicPartition
 from srm_spark.offset_map import PartitionMap
-from srm_spark.tail import TailRecord, copies, is_copy, ours
+from srm_spark.tail import TailRecord, is_copy_either_way
 
 _FIRST_STRETCH, _GROWTH, _LONGEST_STRETCH = 1000, 4, 1_000_000
 """Records of the first stretch that is compared, how much longer each further one is, and where that ends."""
@@ -48,9 +49,7 @@ def differing_copies(
         if record is None or copy is None or (record.offset, copy.offset) != (at.start, there[remote].start):
             differing.add(partition)
             continue
-        expected = next(iter(_as_copied(settings, partition, [record])), None)
-        keeps_timestamps = routes[partition.topic].limits.keeps_timestamps
-        if expected is None or not is_copy(expected, copy, keeps_timestamps):
+        if not is_copy_either_way(settings.own_stamp, partition, record, copy):
             differing.add(partition)
     return differing
 
@@ -79,14 +78,13 @@ def first_difference(
         if here.start < here.end and there.start < there.end:
             records = read_range(settings.source, settings.consumer, partition, here, SourceUnavailable)
             made = read_range(settings.target, {}, remote, there, TargetUnavailable)
-            records, made = _as_copied(settings, partition, records), _ours(settings, partition, made)
         compared = compare_copies(
             stretch,
             records,
             made,
             source_end=source.end,
             target_end=target.end,
-            keeps_timestamps=route.limits.keeps_timestamps,
+            is_copy=partial(is_copy_either_way, settings.own_stamp, partition),
         )
         difference = difference if compared.difference is None else compared.difference
         if compared.agrees or not _may_say_more(stretch[0], source, target):
@@ -103,13 +101,3 @@ def _may_say_more(first: Interval, source: OffsetRange, target: OffsetRange) -> 
 
 def _within(offsets: OffsetRange, log: OffsetRange) -> OffsetRange:
     return OffsetRange(max(offsets.start, log.start), min(offsets.end, log.end))
-
-
-def _as_copied(
-    settings: FlowSettings, partition: TopicPartition, records: Iterable[TailRecord]
-) -> Iterable[TailRecord]:
-    return records if settings.stamp is None else copies(settings.stamp, partition, records)
-
-
-def _ours(settings: FlowSettings, partition: TopicPartition, records: Iterable[TailRecord]) -> Iterable[TailRecord]:
-    return records if settings.stamp is None else ours(settings.stamp, partition, records)

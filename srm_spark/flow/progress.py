@@ -171,7 +171,7 @@ def note_run(ends: Ends, *, is_clean: bool) -> None:
     """Say that a run of this flow writes from now on, or has ended with everything that it wrote recorded."""
     settings = ends.settings
     ends.require_claim()
-    note = LastRun(is_clean, settings.is_exactly_once)
+    note = LastRun(is_clean, settings.is_exactly_once, settings.provenance_enabled)
     state_writer(settings, None).write(
         [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
     )

@@ -120,7 +120,7 @@ def _fill(ends: Ends, writer: MapWriter, gap: _Gap, route: Route, topic_id: str 
     target: Iterator[TailRecord] = read_range(settings.target, {}, gap.remote, gap.target, TargetUnavailable)
     if settings.stamp is not None:
         source, target = copies(settings.stamp, gap.partition, source), ours(settings.stamp, gap.partition, target)
-    match = match_logs(source, target, gap.source.end, keeps_timestamps=route.limits.keeps_timestamps)
+    match = match_logs(source, target, gap.source.end)
     if match.foreign is not None:
         reason = f"the records of both sides do not pair up to the end: {match.foreign}"
         return Rebuilt(gap.partition, OffsetRange(gap.source.start, gap.source.start), refusal=reason)

@@ -138,7 +138,7 @@ class _Replay:
         if self._settings.is_exactly_once:
             complete_map(self._ends, self._maps.maps, self._progress.newest, term)
         there = {p: remote for p, remote in self._remotes.items() if remote.topic in self._limits}
-        target_ends = settled(self._ends, there, is_fenced=False)
+        target_ends = settled(self._ends, there, is_fenced=False, stamp=self._settings.stamp)
         found = ((p, self._unrecorded(p, remote, target_ends.get(remote, 0))) for p, remote in there.items())
         self._refusals = {partition: why for partition, why in found if why is not None}
         return term

@@ -22,6 +22,7 @@ from srm_spark.kafka.records import first_timestamps, read_range
 from srm_spark.kafka.reports import FOREIGN_WRITER
 from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.provenance import Stamp
 from srm_spark.tail import TailMatch, TailRecord, copies, match_tail, ours
 
 log = logging.getLogger(__name__)
@@ -46,13 +47,14 @@ def take_in_tails(
     maps: Maps,
     *,
     term: Term | None,
+    stamp: Stamp | None,
     settle: Callable[[Remotes], TargetEnds] | None,
     parked: Mapping[TopicPartition, Set[int]],
 ) -> None:
     """Move start positions behind what has landed.
 
     Where anything has, `settle` waits until nothing more of it comes, and gives the ends; None where that is done
-    already. Source offsets that are `parked` have no copy.
+    already. `stamp` is what the last writer put on its copies. Source offsets that are `parked` have no copy.
     """
     remotes = remotes_of(starts, routes)
     tails, target_ends = _tails(ends, starts, remotes, starts.target_ends), starts.target_ends
@@ -69,7 +71,7 @@ def take_in_tails(
     for tail in tails:
         start = starts.positions[tail.partition]
         source_end, aside = source_ends.get(tail.partition, 0), parked.get(tail.partition, frozenset())
-        match = _match(ends, tail, source_end, routes[tail.partition.topic], aside)
+        match = _match(ends, tail, source_end, stamp, aside)
         verdict = _verdict(ends, tail, start, match)
         if isinstance(verdict, Hold):
             starts.held[tail.partition] = verdict
@@ -196,20 +198,19 @@ def _same_time(ends: Ends, partition: TopicPartition, remote: TopicPartition, of
     return None if here is None or there is None else (here, there)
 
 
-def _match(ends: Ends, tail: _Tail, source_end: int, route: Route, parked: Set[int]) -> TailMatch:
+def _match(ends: Ends, tail: _Tail, source_end: int, stamp: Stamp | None, parked: Set[int]) -> TailMatch:
     settings = ends.settings
     source_range = OffsetRange(tail.source_start, source_end)
     found = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
     # Behind our own progress nothing is parked: progress stands before the record while that is done.
     source: Iterator[TailRecord] = (r for r in found if tail.is_ours or r.offset not in parked)
     target: Iterator[TailRecord] = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
-    if settings.stamp is not None:
-        source, target = copies(settings.stamp, tail.partition, source), ours(settings.stamp, tail.partition, target)
+    if stamp is not None:
+        source, target = copies(stamp, tail.partition, source), ours(stamp, tail.partition, target)
     return match_tail(
         source,
         target,
         tail.source_start,
         tail.target.start,
-        keeps_timestamps=route.limits.keeps_timestamps,
         skips_foreign=tail.is_ours and not settings.policies.stops("foreign.writer.policy", tail.partition.topic),
     )

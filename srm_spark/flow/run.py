@@ -43,7 +43,9 @@ from srm_spark.flow.unreadable import unreadable
 from srm_spark.kafka.claim import Claim, lost
 from srm_spark.kafka.fetch import prepared
 from srm_spark.kafka.terms import Term
+from srm_spark.last_run import UNKNOWN_RUN, LastRun
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
+from srm_spark.provenance import Stamp
 from srm_spark.spark import SparkSession
 from srm_spark.spark.write import prepare_workers
 
@@ -81,12 +83,8 @@ class FlowRun:
         self._show = show
         self._waits = waits
         self._after_failure = after_failure
-        self._is_unclean = True
-        """Whether something of a writer before may be under way to the target."""
-        self._are_fenced = False
-        """Whether all of them wrote in transactions, so that a new term refuses what is under way."""
-        self._was_exactly_once = False
-        """Whether they may have transactions open that a flow without the mode would never end."""
+        self._before = UNKNOWN_RUN
+        """Of whoever wrote before the next generation: whether something of his may be under way to the target."""
         ends = connect(settings)
         self._claim = Claim(settings.flow, ends.target, settings.progress_topic)
         self._ends = replace(ends, require_claim=self._claim.require)
@@ -156,13 +154,12 @@ class FlowRun:
     def _follow_last_run(self) -> None:
         """Learn how the run before ended, and say that this one begins, before anything is written."""
         last = self._progress.last_run
-        self._is_unclean = self._after_failure or not last.is_clean
-        self._are_fenced = self._was_exactly_once = last.is_exactly_once
+        self._before = last._replace(is_clean=last.is_clean and not self._after_failure)
         note_run(self._ends, is_clean=False)
 
     def _note_clean(self) -> None:
         """Spare the next start its wait, where nothing of this run can be under way."""
-        if self._is_unclean or not self._claim.is_held():
+        if not self._before.is_clean or not self._claim.is_held():
             return
         try:
             note_run(self._ends, is_clean=True)
@@ -240,7 +237,7 @@ class FlowRun:
         """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
         slots = tasks + 1  # the last one is the driver's own
-        term = begin_term(self._ends, self._claim, slots, was_exactly_once=self._was_exactly_once)
+        term = begin_term(self._ends, self._claim, slots, was_exactly_once=self._before.is_exactly_once)
         self._progress.refresh()
         self._maps.refresh()
         if complete_map(self._ends, self._maps.maps, self._progress.newest, term):
@@ -253,7 +250,7 @@ class FlowRun:
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, self._ends.source.topic_ids(flowing)
         starts = find_starts(self._ends, self._progress, flowing, ids, self._maps.maps)
-        if self._is_unclean:
+        if not self._before.is_clean:
             self._settle(remotes_of(starts, routes))
         check_copies(self._ends, starts, routes, self._maps.maps)
         if starts.unproven:
@@ -262,10 +259,11 @@ class FlowRun:
         take_in_tails(
             *(self._ends, starts, routes, self._maps.maps),
             term=term,
-            settle=None if self._is_unclean else self._settle,
+            stamp=self._stamp_before,
+            settle=self._settle if self._before.is_clean else None,
             parked=self._parked().offsets(ids),
         )
-        self._is_unclean, self._are_fenced, self._was_exactly_once = False, term is not None, False
+        self._before = LastRun(True, term is not None, self._settings.provenance_enabled)
         record_new(self._ends, starts, routes, self._maps.maps, term=term)
         self._holds.topics = dict(prepared.held)
         self._holds.partitions.update(starts.held)
@@ -296,19 +294,31 @@ class FlowRun:
 
     def _settle(self, remotes: Remotes) -> TargetEnds:
         """Wait until nothing of an earlier writer is under way any more."""
-        return settled(self._ends, remotes, is_fenced=self._are_fenced, tell=partial(self._show, FlowState.STARTING))
+        is_fenced, tell = self._before.is_exactly_once, partial(self._show, FlowState.STARTING)
+        return settled(self._ends, remotes, is_fenced=is_fenced, stamp=self._stamp_before, tell=tell)
+
+    @property
+    def _stamp_before(self) -> Stamp | None:
+        """What the last writer put on its copies; where that is not recorded, what is put on them now."""
+        if self._before.is_stamped is None:
+            return self._settings.stamp
+        return self._settings.own_stamp if self._before.is_stamped else None
 
     def _stop_generation(self, seconds: float = STOP_SECONDS) -> None:
         if self._generation is not None:
             if not self._generation.stop(seconds):
                 log.warning("flow=%s the batch in progress was interrupted", self._settings.flow)
-                self._is_unclean = True
+                self._cut_off()
             self._generation = None
         self._lanes.leave()
 
+    def _cut_off(self) -> None:
+        """Something of the generation that ended may be under way."""
+        self._before = self._before._replace(is_clean=False)
+
     def _recover(self, failure: str) -> None:
         """Go on after a failure that other partitions or start positions mend; anything else fails the run."""
-        self._is_unclean = True  # the failure cut off the other tasks of the batch
+        self._cut_off()  # with the other tasks of the batch
         flow = self._settings.flow
         cause = first_cause(failure, flow.source)
         if SourceChanged.__name__ in failure or TargetChanged.__name__ in failure:

@@ -16,6 +16,7 @@ from srm_spark.flow.clusters import Ends
 from srm_spark.kafka.protocol import Protocol
 from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.provenance import Stamp
 from srm_spark.rest import Patience, Rest
 from srm_spark.tail import ours
 
@@ -32,12 +33,18 @@ PATIENCE = Patience()
 
 
 def settled(
-    ends: Ends, remotes: Remotes, *, is_fenced: bool, tell: Tell = lambda _: None, patience: Patience = PATIENCE
+    ends: Ends,
+    remotes: Remotes,
+    *,
+    is_fenced: bool,
+    stamp: Stamp | None,
+    tell: Tell = lambda _: None,
+    patience: Patience = PATIENCE,
 ) -> TargetEnds:
     """The target's ends once nothing of an old writer is behind them, or under way.
 
-    An old writer that `is_fenced` has nothing under way that a broker would take. Raises TargetUnavailable after
-    `patience.settle_seconds`.
+    `stamp` is what an old writer put on its copies. One that `is_fenced` has nothing under way that a broker would
+    take. Raises TargetUnavailable after `patience.settle_seconds`.
     """
     with _LeaderLogs(ends) as logs:
         rest = Rest(patience, time.monotonic(), logs.are_known, None if is_fenced else logs.quota())
@@ -56,7 +63,7 @@ def settled(
             tell(reason)
             time.sleep(min(patience.look_seconds, patience.still_seconds))
             now = ends.target.end_offsets(remotes.values())
-            if _has_moved(ends, remotes, found, now):
+            if _has_moved(ends, remotes, stamp, found, now):
                 rest.moved(time.monotonic())
             found = now
 
@@ -122,15 +129,16 @@ def _reason(ends: Ends, behind: Mapping[TopicPartition, int | None], rest: Rest)
     return f"remote topics on {alias} must stand still for {rest.needed:g} s: the last writer did not end cleanly"
 
 
-def _has_moved(ends: Ends, remotes: Remotes, before: Mapping[TopicPartition, int], now: TargetEnds) -> bool:
+def _has_moved(
+    ends: Ends, remotes: Remotes, stamp: Stamp | None, before: Mapping[TopicPartition, int], now: TargetEnds
+) -> bool:
     """Whether an old writer of this flow was at work; with provenance headers its records can be told from others."""
-    settings = ends.settings
-    if settings.stamp is None:
+    if stamp is None:
         return before != now
     for partition, remote in remotes.items():
         new = OffsetRange(before.get(remote, 0), now.get(remote, 0))
         if new.start < new.end:
-            found = read_range(settings.target, {}, remote, new, TargetUnavailable)
-            if any(ours(settings.stamp, partition, found)):
+            found = read_range(ends.settings.target, {}, remote, new, TargetUnavailable)
+            if any(ours(stamp, partition, found)):
                 return True
     return False

@@ -198,7 +198,6 @@ def limits_of(configs: Mapping[str, TopicConfig]) -> Limits:
         max_bytes=number("max.message.bytes") or Limits.max_bytes,
         before_ms=number("message.timestamp.before.max.ms") if is_checked else None,
         after_ms=number("message.timestamp.after.max.ms") if is_checked else None,
-        keeps_timestamps=is_checked,
         needs_key="compact" in text("cleanup.policy").split(","),
         codec=codec if (codec := text("compression.type")) in _CODECS else "",
         keeps_batches=text("compression.type") in ("", "producer"),

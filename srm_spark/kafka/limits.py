@@ -46,9 +46,6 @@ class Limits:
     """`message.timestamp.after.max.ms`; later ones are refused."""
     needs_key: bool = False
     """Compacted topics refuse records without a key."""
-
-    keeps_timestamps: bool = True
-    """False with LogAppendTime: the broker writes its own."""
     codec: str = ""
     """`compression.type`, where it is a codec; the broker would compress anew what comes in another one."""
     keeps_batches: bool = True

@@ -12,12 +12,13 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
@@ -124,6 +125,16 @@ def _deafen_the_child() -> None:
 
 # pyspark gives its JVM a `preexec_fn`, and before that Python runs what was registered for forks.
 os.register_at_fork(after_in_child=_deafen_the_child)
+
+
+def listen_for_batches(session: SparkSession) -> None:
+    """Open the socket by which Spark calls batch functions, before the clients of many flows are open.
+
+    py4j waits for it with select(), which knows open files up to number 1,023 only.
+    """
+    if not is_connect(session):
+        listen: Callable[[object], None] = ensure_callback_server_started
+        listen(session.sparkContext._gateway)
 
 
 def own_session(session: SparkSession) -> SparkSession:

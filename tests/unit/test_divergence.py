@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from srm_spark.divergence import Comparison, compare_copies
 from srm_spark.model import Interval, OffsetRange
 from srm_spark.offset_map import PartitionMap
-from srm_spark.tail import TailRecord
+from srm_spark.tail import TailRecord, is_copy
 from srm_spark.translation import IntervalMap
 
 COPIES = [Interval(10, 0, 3), Interval(15, 3, 2)]
@@ -25,7 +25,9 @@ TARGET = {0: "a", 1: "b", 2: "c", 3: "d", 4: "e"}
 
 
 def compared(source: dict[int, str], target: dict[int, str], source_end: int = 17, target_end: int = 5) -> Comparison:
-    return compare_copies(COPIES, log(source), log(target), source_end=source_end, target_end=target_end)
+    return compare_copies(
+        COPIES, log(source), log(target), source_end=source_end, target_end=target_end, is_copy=is_copy
+    )
 
 
 def without(side: dict[int, str], *offsets: int) -> dict[int, str]:

@@ -25,8 +25,8 @@ def test_the_key_is_a_connector_and_a_map_as_kafka_connect_wants_it() -> None:
 @pytest.mark.parametrize(
     ("run", "value"),
     [
-        (LastRun(is_clean=True, is_exactly_once=False), b'{"v":1,"run":"clean","exactly_once":false}'),
-        (LastRun(is_clean=False, is_exactly_once=True), b'{"v":1,"run":"running","exactly_once":true}'),
+        (LastRun(True, False, False), b'{"v":1,"run":"clean","exactly_once":false,"stamped":false}'),
+        (LastRun(False, True, True), b'{"v":1,"run":"running","exactly_once":true,"stamped":true}'),
     ],
 )
 def test_what_is_written_is_read(run: LastRun, value: bytes) -> None:
