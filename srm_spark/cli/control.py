@@ -13,6 +13,7 @@ from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.losses import losses
 from srm_spark.cli.moves import failback, failover
 from srm_spark.cli.options import ERROR, FILE
+from srm_spark.cli.plan import plan
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
 from srm_spark.cli.reload import read_pid, signal_driver
@@ -44,6 +45,7 @@ def main(context: click.Context, files: Sequence[Path]) -> None:
             "offsets": of_offsets,
             "groups": {"status": {"files": files}},
             "losses": {"files": files},
+            "plan": {"files": files},
             "quarantine": parked,
             **moves,
         }
@@ -54,6 +56,7 @@ main.add_command(failover)
 main.add_command(groups)
 main.add_command(losses)
 main.add_command(offsets)
+main.add_command(plan)
 main.add_command(quarantine)
 offsets.add_command(rebuild)
 offsets.add_command(translate)

@@ -184,6 +184,7 @@ SRM_CONNECTOR = (
 )
 
 RECREATED_KEY = "source.recreated.policy"
+RENAMED_KEY = "target.renamed.policy"
 LOSS_POLICIES = (
     ("source.truncated.policy", "resume", "The source deleted records that were not replicated yet."),
     (
@@ -198,13 +199,20 @@ LOSS_POLICIES = (
         "copies in the same remote topic, with a map of its own.",
     ),
     ("target.changed.policy", "resume", "A remote topic was truncated or created anew."),
+    (
+        RENAMED_KEY,
+        "stop",
+        "The replication policy has another name for a remote topic than before: `resume` goes on under it, `recopy` "
+        "copies everything the source has; what was copied stays under the old name.",
+    ),
     ("foreign.writer.policy", "stop", "Somebody else writes to a remote topic."),
 )
 """Key, default, the case: `stop` holds the topic with its reason, `resume` goes on and reports what is lost."""
 
 
 def _choices(policy: str) -> tuple[str, ...]:
-    return ("stop", "resume", "new-generation") if policy == RECREATED_KEY else ("stop", "resume")
+    more = {RECREATED_KEY: ("new-generation",), RENAMED_KEY: ("recopy",)}
+    return ("stop", "resume", *more.get(policy, ()))
 
 
 PROVENANCE_KEY = "provenance.header.enabled"

@@ -53,19 +53,20 @@ class _Check:
                 remote_id=ids.get(remote.topic), remote_epoch=epoch
             )
         starts.target_ends.update({remote: end.offset for remote, end in there.items()})
-        known = [p for p in remotes if starts.positions[p].target_end is not None and p not in starts.recreated]
-        anew = [p for p in known if self._was[p].remote_id not in (None, ids.get(remotes[p].topic))]
-        first = self._ends.target.first_offsets([remotes[partition] for partition in anew])
-        for partition in anew:
+        anew = starts.recreated | starts.renamed
+        known = [p for p in remotes if starts.positions[p].target_end is not None and p not in anew]
+        on_new = [p for p in known if self._was[p].remote_id not in (None, ids.get(remotes[p].topic))]
+        first = self._ends.target.first_offsets([remotes[partition] for partition in on_new])
+        for partition in on_new:
             self._target_is_new(partition, first.get(remotes[partition], 0))
-        suspects = self._suspects([p for p in known if p not in set(anew)])
+        suspects = self._suspects([p for p in known if p not in set(on_new)])
         first = self._ends.target.first_offsets([remotes[partition] for partition in suspects])
         for partition in suspects:
             self._search(partition, first.get(remotes[partition], 0))
-        by_others = remotes.keys() - set(known) - starts.recreated
+        by_others = remotes.keys() - set(known) - anew
         for partition in by_others:
             self._cut_to_the_end(partition)
-        starts.unproven.update(self._unproven(by_others))
+        starts.unproven.update(starts.renamed & self._maps.keys(), self._unproven(by_others))
 
     def _unproven(self, partitions: Set[TopicPartition]) -> set[TopicPartition]:
         """Those of them whose map ends before the position, at a copy that is not there: others copied in between.

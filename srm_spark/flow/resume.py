@@ -134,7 +134,7 @@ def _tails(
     guesses: list[TopicPartition] = []
     for partition, start in list(starts.positions.items()):
         remote, end = remotes[partition], target_ends.get(remotes[partition], 0)
-        if partition in starts.recreated:
+        if partition in starts.recreated or partition in starts.renamed:
             continue
         if start.target_end is None:
             if end > 0:

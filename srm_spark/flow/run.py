@@ -31,6 +31,7 @@ from srm_spark.flow.pace import pace_of
 from srm_spark.flow.progress import Position, ProgressTopic, note_run, state_writer
 from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.reading import is_direct
+from srm_spark.flow.renames import Renames
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import remotes_of, take_in_tails
 from srm_spark.flow.retention import MapRetention
@@ -90,6 +91,7 @@ class FlowRun:
         self._ends = replace(ends, require_claim=self._claim.require)
         self._remote = RemoteTopics(self._ends)
         self._holds = Holds(self._ends, self._remote)
+        self._renames = Renames(self._ends)
         self._progress = ProgressTopic(settings, self._ends.target)
         role = f"{settings.flow}|offset-map"
         self._maps = OffsetMaps(self._ends.target, settings.map_topic, role, TargetUnavailable)
@@ -245,11 +247,14 @@ class FlowRun:
         self._topics = self._remote.select()
         self._unseen = self._remote.unseen(self._topics)
         positions = self._progress.positions
+        self._renames.look(self._topics, positions)
         copied = {partition.topic for partition, known in positions.items() if known.logs.remote_id is not None}
-        prepared = self._remote.prepare(self._topics, copied)
+        ready = {topic: count for topic, count in self._topics.items() if topic not in self._renames.held}
+        prepared = self._remote.prepare(ready, copied - set(self._renames.going_on))
         flowing = {topic: count for topic, count in self._topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, self._ends.source.topic_ids(flowing)
         starts = find_starts(self._ends, self._progress, flowing, ids, self._maps.maps)
+        self._renames.begin(starts)
         if not self._before.is_clean:
             self._settle(remotes_of(starts, routes))
         check_copies(self._ends, starts, routes, self._maps.maps)
@@ -265,7 +270,7 @@ class FlowRun:
         )
         self._before = LastRun(True, term is not None, self._settings.provenance_enabled)
         record_new(self._ends, starts, routes, self._maps.maps, term=term)
-        self._holds.topics = dict(prepared.held)
+        self._holds.topics = {**prepared.held, **self._renames.held}
         self._holds.partitions.update(starts.held)
         positions = {p: start for p, start in starts.positions.items() if p not in self._holds.partitions}
         blocked = unreadable(self._ends, {p: start for p, start in positions.items() if p in self._holds.suspects})
@@ -285,7 +290,7 @@ class FlowRun:
         return assignment, blocked
 
     def _forget_maps(self, partitions: Set[TopicPartition], term: Term | None) -> None:
-        text = "flow=%s partition=%s the offset map begins anew: its last copy is gone, and others have copied since"
+        text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
         for partition in sorted(partitions):
             log.warning(text, self._settings.flow, partition)
         self._claim.require()

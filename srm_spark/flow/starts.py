@@ -31,8 +31,10 @@ class Starts:
     """Those of them whose position is the end of the offset map, since progress is lost."""
     recreated: set[TopicPartition] = field(default_factory=set)
     """Of topics that were created anew: nothing recorded says anything about them."""
+    renamed: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose copies go to a remote topic of another name from now on: nothing is known of it."""
     unproven: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose offset map is not true any more: its last copy is gone, and others have copied since."""
+    """Partitions whose offset map is not true of the remote topic."""
     logs: dict[TopicPartition, Logs] = field(default_factory=dict)
     """What both sides are now; `positions` have what was recorded."""
     source_logs: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
@@ -142,7 +144,7 @@ def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Ma
     for partition in starts.new:
         start = starts.positions[partition].next_offset
         end = target_ends.get(remote[partition])
-        is_known = partition in starts.mapped
+        is_known = partition in starts.mapped or partition in starts.renamed
         is_empty = not is_known and end is not None and target_firsts.get(remote[partition]) == end
         details[partition] = ProgressDetail(
             source=OffsetRange(0 if is_empty else starts.begin(partition), start),

@@ -123,3 +123,27 @@ def test_a_new_leader_with_the_same_log_changes_nothing(pair: Pair, broker: Loca
     driver.stop()
     assert copied(pair) == records(pair.source.read(pair.topic()))[0]
     assert driver.status()[0].losses == {}
+
+
+def _log_append_time(pair: Pair, kind: str) -> None:
+    if pair.remote() not in pair.target.topics():
+        pair.target.create(pair.remote())
+    pair.target.configure(pair.remote(), message_timestamp_type=kind)
+
+
+@pytest.mark.parametrize("what", ["provenance", "timestamps"])
+def test_copies_that_were_made_in_another_way_are_still_copies(pair: Pair, broker: LocalKafka, what: str) -> None:
+    """The source has a new leader, so they are compared; a header or a timestamp of then makes them no others."""
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(10))
+    if what == "timestamps":
+        _log_append_time(pair, "LogAppendTime")
+    replicate_all(pair, {"provenance.header.enabled": str(what == "provenance").lower()}).stop()
+    _log_append_time(pair, "CreateTime")
+    broker.kill()
+    broker.start()
+    pair.source.write(pair.topic(), NEW)
+    driver = replicate_all(pair)
+    driver.stop()
+    assert [record.value for record in copied(pair)] == [r.value for r in records(pair.source.read(pair.topic()))[0]]
+    assert driver.status()[0].losses == {}

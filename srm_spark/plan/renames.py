@@ -1,0 +1,77 @@
+"""What a changed replication policy means for a flow: which remote topics get other names, and what each way costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.progress import Position, ProgressTopic
+from srm_spark.flow.renames import KEY, RECOPY, find_renames
+from srm_spark.flow.topics import RemoteTopics
+from srm_spark.model import TopicPartition
+
+
+@dataclass(frozen=True)
+class Rename:
+    """One source topic whose copies would go to a remote topic of another name."""
+
+    topic: str
+    before: str
+    """The remote topic that has the copies so far, and keeps them."""
+    now: str
+    """Where they would go."""
+    way: str
+    """`stop`, `resume` or `recopy`: what the configuration says."""
+    kept: int
+    """Target offsets of the old remote topic."""
+    to_come: int
+    """Source offsets that `resume` copies: those behind the recorded positions."""
+    all_there: int
+    """Source offsets that `recopy` copies: all that the source still has."""
+    there: int | None
+    """Target offsets that the new name has already, of whomever; None where there is no such topic."""
+
+
+def plan_renames(settings: FlowSettings) -> tuple[Rename, ...]:
+    """What the next start of a flow finds renamed. Raises SourceUnavailable and TargetUnavailable; writes nothing."""
+    ends = connect(settings)
+    topics = RemoteTopics(ends).select()
+    with closing(ProgressTopic(settings, ends.target)) as progress:
+        if settings.progress_topic not in ends.target.topics():
+            return ()
+        progress.refresh()
+        found = find_renames(ends, topics, progress.positions)
+        return tuple(_plan(ends, topic, before, progress.positions) for topic, before in sorted(found.items()))
+
+
+def _plan(ends: Ends, topic: str, before: str, positions: dict[TopicPartition, Position]) -> Rename:
+    policies, present = ends.settings.policies, ends.target.topics()
+    now = ends.policy.format_remote_topic(ends.settings.flow.source, topic)
+    partitions = [TopicPartition(topic, number) for number in range(ends.source.topics()[topic])]
+    first, end = ends.source.first_offsets(partitions), ends.source.end_offsets(partitions)
+    reached = {p: max(first[p], positions[p].next_offset) if p in positions else first[p] for p in partitions}
+    goes_on = RECOPY if policies.defaults.get(KEY) == RECOPY else "resume"
+    return Rename(
+        topic,
+        before,
+        now,
+        "stop" if policies.stops(KEY, topic) else goes_on,
+        kept=_size(ends, before, present[before]),
+        to_come=sum(max(0, end[p] - reached[p]) for p in partitions),
+        all_there=sum(end[p] - first[p] for p in partitions),
+        there=_size(ends, now, present[now]) if now in present else None,
+    )
+
+
+def _size(ends: Ends, topic: str, count: int) -> int:
+    partitions = [TopicPartition(topic, number) for number in range(count)]
+    first, end = ends.target.first_offsets(partitions), ends.target.end_offsets(partitions)
+    return sum(end[p] - first[p] for p in partitions)
+
+
+def is_open(renames: Iterable[Rename]) -> bool:
+    """Whether somebody has to say which way to go."""
+    return any(rename.way == "stop" for rename in renames)
