@@ -27,7 +27,8 @@ from srm_spark.spark.session import LIGHT_SESSION, check_session, is_alive, list
 
 log = logging.getLogger(__name__)
 
-_JOIN_SECONDS = 150.0
+JOIN_SECONDS = 150.0
+"""How long a clean stop waits for batches, and for what flows do beside them."""
 _DEAD_JOIN_SECONDS = 15.0
 """Where Spark has died there is no batch to wait for, and a call to it may never return; the claims must get free."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)
@@ -91,11 +92,13 @@ class Driver:
         leaving = {*changes.stopped, *(restart.settings.flow for restart in changes.restarted)}
         for flow in changes.heartbeats_stopped:
             self._beats.pop(flow).remove()
+        known = {runner.settings.flow: runner for runner in self._runners}
         late = self._end([runner for runner in self._runners if runner.settings.flow in leaving])
         self.settings = changes.settings
         self._runners = [runner for runner in self._runners if runner.settings.flow not in leaving - late]
         new = [*changes.started, *(r.settings for r in changes.restarted if r.settings.flow not in late)]
-        for started in [self._runner(flow) for flow in new]:
+        before = {flow: runner.status for flow, runner in known.items()}
+        for started in [self._runner(settings, before.get(settings.flow)) for settings in new]:
             self._runners.append(started)
             started.start()
         for heartbeat in changes.heartbeats_started:
@@ -137,14 +140,14 @@ class Driver:
             self._session.stop()
         return not late
 
-    def _runner(self, settings: FlowSettings) -> FlowRunner:
-        return FlowRunner(settings, self._session, waits=self._waits)
+    def _runner(self, settings: FlowSettings, before: FlowStatus | None = None) -> FlowRunner:
+        return FlowRunner(settings, self._session, waits=self._waits, before=before)
 
     def _end(self, runners: Sequence[FlowRunner]) -> set[Flow]:
         """Stop these flows with their batches; those that did not end in time."""
         for runner in runners:
             runner.stop()
-        seconds = _JOIN_SECONDS if is_alive(self._session) else _DEAD_JOIN_SECONDS
+        seconds = JOIN_SECONDS if is_alive(self._session) else _DEAD_JOIN_SECONDS
         deadline = time.monotonic() + seconds
         late = {r.settings.flow for r in runners if not r.join(max(0.0, deadline - time.monotonic()))}
         for flow in late:

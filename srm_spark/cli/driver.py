@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -14,11 +14,11 @@ from types import FrameType
 import click
 
 from srm_spark.cli.doctor import doctor
-from srm_spark.cli.options import ERROR, FILE, OK, pairs
+from srm_spark.cli.options import ERROR, FILE, INTERRUPTED, OK, pairs
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
-from srm_spark.driver import Driver
+from srm_spark.driver import JOIN_SECONDS, Driver
 from srm_spark.errors import ConfigError, Problem, SrmError
 from srm_spark.flow.status import FlowState
 
@@ -62,7 +62,7 @@ def run(
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    asked = _signals()
+    stop = _Stop()
     overrides = pairs(defines)
     reloader = Reloader(lambda: load_settings(configs, overrides, flows))
     try:
@@ -70,7 +70,7 @@ def run(
         for warning in settings.warnings:
             logging.warning(warning)
         with _pid_in(pid_file):
-            code = _run(Driver(settings, waits=not no_wait), asked, reloader, ProgressLog(log_progress))
+            code = _run(Driver(settings, waits=not no_wait), stop, reloader, ProgressLog(log_progress))
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
@@ -100,14 +100,15 @@ def _pid_in(path: Path | None) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def _run(driver: Driver, asked: Sequence[int], reloader: Reloader, progress: ProgressLog) -> int:
+def _run(driver: Driver, stop: _Stop, reloader: Reloader, progress: ProgressLog) -> int:
     """Run until a signal asks to stop; the exit code."""
-    if asked:
+    if stop.asked:
         driver.stop()
         return OK
+    stop.waits_for = f"the batch in progress of {_names(driver)}, {JOIN_SECONDS:g} s at most"
     try:
         with driver:
-            while not asked and not driver.wait(_LOOK_SECONDS):
+            while not stop.asked and not driver.wait(_LOOK_SECONDS):
                 reloader.look(driver)
                 if progress.is_due():
                     progress.log(driver.status())
@@ -118,16 +119,32 @@ def _run(driver: Driver, asked: Sequence[int], reloader: Reloader, progress: Pro
     return ERROR if FlowState.FAILED in states else OK
 
 
-def _signals() -> Sequence[int]:
-    """Collects SIGTERM and SIGINT from now on: one that comes while Spark starts counts, too."""
-    asked: list[int] = []
+def _names(driver: Driver) -> str:
+    return ", ".join(str(status.flow) for status in driver.status())
 
-    def ask(number: int, _: FrameType | None) -> None:
-        asked.append(number)
 
-    for number in _STOP_SIGNALS:
-        signal.signal(number, ask)
-    return asked
+class _Stop:
+    """Takes SIGTERM and Ctrl-C from now on: one that comes while Spark starts counts, too.
+
+    The first one ends in peace and says what it waits for. A second Ctrl-C ends now, as kill -9 would: the next start
+    recognises what was written and not recorded. A second SIGTERM is none: who starts a driver may have to repeat it.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._has_ended_by_key = False
+        self.waits_for = "Spark to start, which takes some seconds"
+        for number in _STOP_SIGNALS:
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, _: FrameType | None) -> None:
+        if self._has_ended_by_key and number == signal.SIGINT:
+            logging.warning("ended at once: what was written and is not recorded is recognised by the next start")
+            os._exit(INTERRUPTED)
+        self._has_ended_by_key = self._has_ended_by_key or number == signal.SIGINT
+        if not self.asked:
+            self.asked = True
+            logging.info("stopping: waiting for %s; Ctrl-C again ends now", self.waits_for)
 
 
 run.add_command(doctor)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
-from srm_spark.flow.status import FlowStatus
+from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.model import Flow
 
 log = logging.getLogger(__name__)
@@ -28,20 +29,22 @@ class ProgressLog:
         """Log a line per flow; a rate is that since the last lines, and what is not known has no number."""
         now = time.monotonic()
         for status in statuses:
-            # A flow that started anew counts from 0 again.
-            new = max(0, status.records - self._records.get(status.flow, 0))
+            new = max(0, status.records - self._records.get(status.flow, 0))  # one may be another one, after a reload
             log.info("%s", describe(status, new / (now - self._at)))
         self._records = {status.flow: status.records for status in statuses}
         self._at = now
 
 
 def describe(status: FlowStatus, rate: float) -> str:
-    """One line; `rate` in records per second."""
-    facts = [f"flow={status.flow} state={status.state.value} records={status.records} rate={rate:.0f}/s"]
+    """One line; `rate` in records per second, which says nothing where the flow does not run."""
+    is_running = status.state is FlowState.RUNNING
+    facts = [f"flow={status.flow} state={status.state.value} records={status.records}"]
+    facts.append(f"rate={f'{rate:.0f}/s' if is_running else 'unknown'}")
     facts.append(f"lag={_known(status.lag_records)} latency_ms={_known(status.latency_ms)}")
-    for name, found in (("held", status.held), ("parked", status.parked), ("lost", status.losses)):
-        if found:
-            facts.append(f"{name}={len(found)}")
+    if status.unknown_since is not None:
+        facts.append(f"since={datetime.fromtimestamp(status.unknown_since, timezone.utc):%H:%M:%SZ}")
+    counts = {"held": len(status.held), "parked": len(status.parked), "lost": status.lost_records}
+    facts.extend(f"{name}={count}" for name, count in counts.items() if count)
     if status.limit is not None:
         facts.append(status.limit)
     return " ".join(facts)

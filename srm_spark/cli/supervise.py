@@ -1,7 +1,7 @@
 """Runs spark-submit as a child, so that a SIGTERM ends the driver instead of the JVM under it.
 
 ```
-spark-submit.sh          gets SIGTERM, SIGINT or SIGHUP, sends SIGTERM to the group below
+spark-submit.sh          gets SIGTERM, SIGINT or SIGHUP, sends SIGTERM to the group below; SIGINT behind a second one
 └── spark-submit's JVM   deaf to it: it would end Spark in the middle of a batch
     └── srm_driver.py    ends the batch, records its progress, exits; then the JVM exits with its code
 ```
@@ -44,8 +44,9 @@ def run_submit(command: Sequence[str], environment: Mapping[str, str]) -> int:
             return code if code >= 0 else 128 - code  # as a shell says that a signal ended it
         except subprocess.TimeoutExpired:
             if asked:
+                is_now = asked.count(signal.SIGINT) > 1  # the driver ends at once by a second one of its own
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGTERM)
+                    os.killpg(process.pid, signal.SIGINT if is_now else signal.SIGTERM)
 
 
 def _deaf() -> None:

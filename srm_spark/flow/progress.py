@@ -6,7 +6,8 @@ MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from srm_spark.codec import (
@@ -29,6 +30,8 @@ from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import TransactionalWriter
 from srm_spark.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
 from srm_spark.model import UNKNOWN, Hold, Logs, Loss, ProgressDetail, TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,11 @@ class Totals:
     zero_timestamps: int = 0
     latency_ms: int | None = None
     losses: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
+
+    @property
+    def lost_records(self) -> int:
+        """Source offsets of all losses."""
+        return sum(loss.offsets.end - loss.offsets.start for lost in self.losses.values() for loss in lost)
 
 
 class ProgressTopic:
@@ -175,6 +183,15 @@ def note_run(ends: Ends, *, is_clean: bool) -> None:
     state_writer(settings, None).write(
         [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
     )
+
+
+def forget_maps(ends: Ends, maps: Maps, partitions: Set[TopicPartition], term: Term | None) -> None:
+    """Let the offset map of some partitions begin anew: what it says is not true of their remote topics."""
+    for partition in sorted(partitions):
+        text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
+        log.warning(text, ends.settings.flow, partition)
+    ends.require_claim()
+    MapWriter(ends.settings, maps, state_writer(ends.settings, term)).forget(partitions)
 
 
 def record(ends: Ends, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None) -> None:

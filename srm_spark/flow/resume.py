@@ -7,14 +7,14 @@ of its offsets, and a progress topic that was lost. What has landed is not copie
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.offset_map import Maps
 from srm_spark.flow.progress import Position, record
-from srm_spark.flow.settling import Remotes, TargetEnds
+from srm_spark.flow.settling import Remotes, Settle
 from srm_spark.flow.starts import Starts
 from srm_spark.flow.sync_history import newest_syncs
 from srm_spark.kafka.limits import Route
@@ -48,7 +48,7 @@ def take_in_tails(
     *,
     term: Term | None,
     stamp: Stamp | None,
-    settle: Callable[[Remotes], TargetEnds] | None,
+    settle: Settle | None,
     parked: Mapping[TopicPartition, Set[int]],
 ) -> None:
     """Move start positions behind what has landed.

@@ -8,13 +8,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
+from typing import Any
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import ClaimHeld, FlowError, SourceChanged, TargetChanged, TargetUnavailable
+from srm_spark.flow.before import Before
 from srm_spark.flow.causes import denied_topics, first_cause
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.consumers import ConsumerGroups
@@ -26,16 +28,16 @@ from srm_spark.flow.internal_topics import ensure_topic, map_topic, quarantine_t
 from srm_spark.flow.known_topics import KnownTopics
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.map_table import MapTable
-from srm_spark.flow.offset_map import MapWriter, OffsetMaps
+from srm_spark.flow.offset_map import OffsetMaps
 from srm_spark.flow.pace import pace_of
-from srm_spark.flow.progress import Position, ProgressTopic, note_run, state_writer
+from srm_spark.flow.progress import Position, ProgressTopic, forget_maps
+from srm_spark.flow.pulse import Pulse, Stall
 from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.renames import Renames
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import remotes_of, take_in_tails
 from srm_spark.flow.retention import MapRetention
-from srm_spark.flow.settling import Remotes, TargetEnds, settled
 from srm_spark.flow.starts import find_starts, record_new
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.terms import begin_term, complete_map
@@ -43,10 +45,7 @@ from srm_spark.flow.topics import RemoteTopics
 from srm_spark.flow.unreadable import unreadable
 from srm_spark.kafka.claim import Claim, lost
 from srm_spark.kafka.fetch import prepared
-from srm_spark.kafka.terms import Term
-from srm_spark.last_run import UNKNOWN_RUN, LastRun
 from srm_spark.model import Hold, RefusedPolicy, TopicPartition
-from srm_spark.provenance import Stamp
 from srm_spark.spark import SparkSession
 from srm_spark.spark.write import prepare_workers
 
@@ -61,6 +60,8 @@ _TABLE_SECONDS = 10.0
 """How long it waits for a write to the table; one that is cut off leaves the table as it was."""
 _LAG_SECONDS = 5.0
 """How old the lag in the status may be, however seldom topics are looked for."""
+_FIRST_COPY_SECONDS = 30.0
+"""Spark may need so long for the first batch of a query."""
 _DEBOUNCE_SECONDS = 1.0
 """Topics are often created several at a time: one new generation for all of them."""
 
@@ -84,11 +85,11 @@ class FlowRun:
         self._show = show
         self._waits = waits
         self._after_failure = after_failure
-        self._before = UNKNOWN_RUN
-        """Of whoever wrote before the next generation: whether something of his may be under way to the target."""
         ends = connect(settings)
         self._claim = Claim(settings.flow, ends.target, settings.progress_topic)
         self._ends = replace(ends, require_claim=self._claim.require)
+        self._before = Before(self._ends, partial(show, FlowState.STARTING))
+        self._pulse = Pulse(self._ends, self._stalled)
         self._remote = RemoteTopics(self._ends)
         self._holds = Holds(self._ends, self._remote)
         self._renames = Renames(self._ends)
@@ -112,13 +113,14 @@ class FlowRun:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, FlowError) and not isinstance(error, ClaimHeld):
             self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
+        self._pulse.end()
         self._groups.tell_to_stop()
         self._table.tell_to_stop()
         try:
             self._stop_generation()
-            if kind is None:
+            if kind is None and self._claim.is_held():  # else there is nothing of ours
                 self._count()
-                self._note_clean()
+                self._before.note_clean(self._claim)
         finally:
             self._groups.join(_GROUPS_SECONDS if kind is None else 0.0)
             self._table.join(_TABLE_SECONDS if kind is None else 0.0)
@@ -130,6 +132,7 @@ class FlowRun:
     def until_stopped(self) -> None:
         """Run until the flow is told to stop."""
         self._show(FlowState.STARTING, None)
+        self._pulse.begin()
         if not self._after_failure:  # once, and not again with every retry
             for warning in factors_too_large(self._ends):
                 log.warning("flow=%s %s", self._settings.flow, warning)
@@ -145,28 +148,13 @@ class FlowRun:
             ensure_topic(self._ends.syncs_cluster, syncs_topic(self._ends))
         self._progress.refresh()
         self._progress.take_totals()  # what earlier runs did
-        self._follow_last_run()
+        self._before.follow(self._progress.last_run, after_failure=self._after_failure)
         self._start_generation()
         if self._groups.is_wanted:
             self._groups.start()
         self._table.start()
         while not self._stop.wait(TICK_SECONDS):
             self._tick()
-
-    def _follow_last_run(self) -> None:
-        """Learn how the run before ended, and say that this one begins, before anything is written."""
-        last = self._progress.last_run
-        self._before = last._replace(is_clean=last.is_clean and not self._after_failure)
-        note_run(self._ends, is_clean=False)
-
-    def _note_clean(self) -> None:
-        """Spare the next start its wait, where nothing of this run can be under way."""
-        if not self._before.is_clean or not self._claim.is_held():
-            return
-        try:
-            note_run(self._ends, is_clean=True)
-        except FlowError as error:
-            log.warning("flow=%s the next start will wait for what may be under way: %s", self._settings.flow, error)
 
     def _own(self) -> bool:
         while not self._stop.is_set():
@@ -194,7 +182,7 @@ class FlowRun:
         elif now >= self._next_look:
             self._next_look = now + self._settings.topics.refresh_seconds
             self._look(now)
-        elif now >= self._next_lag:
+        elif now >= self._next_lag or self._pulse.is_quiet:
             self._follow_lag()
 
     def _check_claim(self) -> None:
@@ -231,6 +219,7 @@ class FlowRun:
             assignment, blocked = self._assignment()  # positions and map are others now
         lag = self._moving(self._lag()) if self._settings.is_realtime else 0  # nobody else asks for it yet
         live = self._lanes.choose(assignment.starts.keys() - blocked.keys(), assignment.tasks, lag)
+        self._pulse.rest(_FIRST_COPY_SECONDS)
         self._generation = Generation(self._session, self._ends, assignment, blocked, self._may_go_on, live=live)
         self._holds.partitions.update(blocked)
         self._show_lag()
@@ -239,7 +228,7 @@ class FlowRun:
         """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
         slots = tasks + 1  # the last one is the driver's own
-        term = begin_term(self._ends, self._claim, slots, was_exactly_once=self._before.is_exactly_once)
+        term = begin_term(self._ends, self._claim, slots, was_exactly_once=self._before.was_exactly_once)
         self._progress.refresh()
         self._maps.refresh()
         if complete_map(self._ends, self._maps.maps, self._progress.newest, term):
@@ -256,19 +245,20 @@ class FlowRun:
         starts = find_starts(self._ends, self._progress, flowing, ids, self._maps.maps)
         self._renames.begin(starts)
         if not self._before.is_clean:
-            self._settle(remotes_of(starts, routes))
+            self._before.wait(remotes_of(starts, routes))
         check_copies(self._ends, starts, routes, self._maps.maps)
         if starts.unproven:
-            self._forget_maps(starts.unproven, term)
+            forget_maps(self._ends, self._maps.maps, starts.unproven, term)
+            self._maps.refresh()
         self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
         take_in_tails(
             *(self._ends, starts, routes, self._maps.maps),
             term=term,
-            stamp=self._stamp_before,
-            settle=self._settle if self._before.is_clean else None,
+            stamp=self._before.stamp,
+            settle=self._before.settle,
             parked=self._parked().offsets(ids),
         )
-        self._before = LastRun(True, term is not None, self._settings.provenance_enabled)
+        self._before.begin(in_transactions=term is not None)
         record_new(self._ends, starts, routes, self._maps.maps, term=term)
         self._holds.topics = {**prepared.held, **self._renames.held}
         self._holds.partitions.update(starts.held)
@@ -289,41 +279,17 @@ class FlowRun:
         )
         return assignment, blocked
 
-    def _forget_maps(self, partitions: Set[TopicPartition], term: Term | None) -> None:
-        text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
-        for partition in sorted(partitions):
-            log.warning(text, self._settings.flow, partition)
-        self._claim.require()
-        MapWriter(self._settings, self._maps.maps, state_writer(self._settings, term)).forget(partitions)
-        self._maps.refresh()
-
-    def _settle(self, remotes: Remotes) -> TargetEnds:
-        """Wait until nothing of an earlier writer is under way any more."""
-        is_fenced, tell = self._before.is_exactly_once, partial(self._show, FlowState.STARTING)
-        return settled(self._ends, remotes, is_fenced=is_fenced, stamp=self._stamp_before, tell=tell)
-
-    @property
-    def _stamp_before(self) -> Stamp | None:
-        """What the last writer put on its copies; where that is not recorded, what is put on them now."""
-        if self._before.is_stamped is None:
-            return self._settings.stamp
-        return self._settings.own_stamp if self._before.is_stamped else None
-
     def _stop_generation(self, seconds: float = STOP_SECONDS) -> None:
         if self._generation is not None:
             if not self._generation.stop(seconds):
                 log.warning("flow=%s the batch in progress was interrupted", self._settings.flow)
-                self._cut_off()
+                self._before.cut_off()
             self._generation = None
         self._lanes.leave()
 
-    def _cut_off(self) -> None:
-        """Something of the generation that ended may be under way."""
-        self._before = self._before._replace(is_clean=False)
-
     def _recover(self, failure: str) -> None:
         """Go on after a failure that other partitions or start positions mend; anything else fails the run."""
-        self._cut_off()  # with the other tasks of the batch
+        self._before.cut_off()  # with the other tasks of the batch
         flow = self._settings.flow
         cause = first_cause(failure, flow.source)
         if SourceChanged.__name__ in failure or TargetChanged.__name__ in failure:
@@ -366,15 +332,45 @@ class FlowRun:
         new = self._progress.take_totals()
         if new.records or new.losses:
             self._groups.moved()
-            self._show(
-                FlowState.RUNNING,
-                self._unseen or self._lanes.obstacle,
+            self._pulse.landed()
+            self._show_running(
                 records=new.records,
                 bytes=new.bytes,
                 zero_timestamps=new.zero_timestamps,
                 latency_ms=new.latency_ms,
                 losses={str(partition): ", ".join(map(str, lost)) for partition, lost in new.losses.items()},
+                lost_records=new.lost_records,
             )
+
+    def _expect_copies(self, lag: Mapping[TopicPartition, int]) -> None:
+        """Tell the pulse where copies must land now: not where a limit makes them wait, or until the next trigger."""
+        is_slow = pace_of(self._settings).describe() is not None or self._settings.batch.trigger_interval_ms > 1000
+        if self._generation is None or is_slow:
+            self._pulse.expect(())
+            return
+        routes = self._generation.assignment.routes
+        self._pulse.expect(
+            TopicPartition(routes[p.topic].remote_topic, p.partition)
+            for p, behind in lag.items()
+            if behind and p in self._generation.assignment.starts and p not in self._holds.partitions
+        )
+
+    def _stalled(self, stall: Stall | None) -> None:
+        """Called by the pulse, whatever the thread of the flow waits for."""
+        if stall is not None:
+            self._show(FlowState.STALLED, stall.reason, unknown_since=stall.since)
+        elif self._generation is None:
+            self._show(FlowState.STARTING, None)
+        else:
+            self._show_running()
+
+    def _show_running(self, **changes: Any) -> None:
+        """Show what changed; it runs unless the pulse says that nothing moves."""
+        stall = self._pulse.stall
+        if stall is None:
+            self._show(FlowState.RUNNING, self._unseen or self._lanes.obstacle, **changes)
+        else:
+            self._show(FlowState.STALLED, stall.reason, unknown_since=stall.since, **changes)
 
     def _parked(self) -> Quarantine:
         if self._settings.refused.parks:
@@ -399,9 +395,8 @@ class FlowRun:
     def _show_lag(self) -> dict[TopicPartition, int]:
         self._next_lag = time.monotonic() + _LAG_SECONDS
         lag = self._lag()
-        self._show(
-            FlowState.RUNNING,
-            self._unseen or self._lanes.obstacle,
+        self._expect_copies(lag)
+        self._show_running(
             topics=len(self._topics),
             partitions=sum(self._topics.values()),
             lag_records=sum(lag.values()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from srm_spark.spark.session import own_session, release
 
 log = logging.getLogger(__name__)
 
+_TOTALS = ("records", "bytes", "zero_timestamps", "lost_records")
+_TROUBLE = (FlowState.STALLED, FlowState.RETRYING, FlowState.FAILED)
 _GOOD_RUN_SECONDS = 60.0
 """A run that lasted so long was a success: only starts that fail in a row count against `flow.retry.count`."""
 
@@ -27,14 +30,20 @@ _GOOD_RUN_SECONDS = 60.0
 class FlowRunner:
     """One flow."""
 
-    def __init__(self, settings: FlowSettings, session: SparkSession, *, waits: bool = True) -> None:
-        """With `waits` False, a flow that another driver owns fails at once instead of waiting for it."""
+    def __init__(
+        self, settings: FlowSettings, session: SparkSession, *, waits: bool = True, before: FlowStatus | None = None
+    ) -> None:
+        """With `waits` False, a flow that another driver owns fails at once instead of waiting for it.
+
+        `before` is what this driver did for the same flow by other settings: its totals go on.
+        """
         self.settings = settings
         self._given = session
         self._session = own_session(session)
         self._waits = waits
         self._stop = threading.Event()
-        self._status = FlowStatus(settings.flow)
+        self._lock = threading.Lock()
+        self._status = FlowStatus(settings.flow) if before is None else begun_anew(before)
         self._thread = threading.Thread(target=self._run, name=f"srm {settings.flow}", daemon=True)
 
     @property
@@ -99,20 +108,34 @@ class FlowRunner:
 
     def _show(self, state: FlowState, reason: str | None, **changes: Any) -> None:
         """Change the status; totals are added up. A change of state is logged, and what stands still from now on."""
-        old = self._status
-        for total in ("records", "bytes", "zero_timestamps"):
-            changes[total] = getattr(old, total) + changes.get(total, 0)
-        for partition, lost in changes.pop("losses", {}).items():
-            losses = changes.setdefault("losses", dict(old.losses))
-            losses[partition] = f"{losses[partition]}, {lost}" if partition in losses else lost
-        if changes.get("latency_ms") is None:
-            changes["latency_ms"] = old.latency_ms
-        if state is not FlowState.RUNNING:
-            changes["lag_records"] = changes["limit"] = None
-        self._status = replace(old, state=state, reason=reason, **changes)
+        with self._lock:
+            old = self._status
+            for total in _TOTALS:
+                changes[total] = getattr(old, total) + changes.get(total, 0)
+            for partition, lost in changes.pop("losses", {}).items():
+                losses = changes.setdefault("losses", dict(old.losses))
+                losses[partition] = f"{losses[partition]}, {lost}" if partition in losses else lost
+            self._status = replace(old, state=state, reason=reason, **{**changes, **_unknown(old, state, changes)})
         for what, why in self._status.held.items():
             if old.held.get(what) != why:
                 log.warning("flow=%s %s %s", self.settings.flow, what, why)
         if (old.state, old.reason) != (state, reason):
-            level = logging.WARNING if state in (FlowState.RETRYING, FlowState.FAILED) else logging.INFO
+            level = logging.WARNING if state in _TROUBLE else logging.INFO
             log.log(level, "flow=%s state=%s%s", self.settings.flow, state.value, f" reason={reason}" if reason else "")
+
+
+def begun_anew(before: FlowStatus) -> FlowStatus:
+    """The status of a flow that starts by other settings: what was done stays done, what was known is not."""
+    kept = {name: getattr(before, name) for name in (*_TOTALS, "losses")}
+    return FlowStatus(before.flow, **kept)
+
+
+def _unknown(old: FlowStatus, state: FlowState, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What becomes of numbers that are true of the moment only: nothing is left of them where nothing runs."""
+    if state is FlowState.RUNNING:
+        latency = changes.get("latency_ms")
+        return {"latency_ms": old.latency_ms if latency is None else latency, "unknown_since": None}
+    since = changes.get("unknown_since") or old.unknown_since
+    if since is None and old.state is FlowState.RUNNING:
+        since = time.time()
+    return {"lag_records": None, "limit": None, "latency_ms": None, "unknown_since": since}

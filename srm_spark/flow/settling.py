@@ -26,6 +26,8 @@ Remotes = Mapping[TopicPartition, TopicPartition]
 """Source partition → its remote partition."""
 TargetEnds = dict[TopicPartition, int]
 """Remote partition → offset of its next record, as clients see it."""
+Settle = Callable[[Remotes], TargetEnds]
+"""Waits until nothing of an old writer is behind these ends any more."""
 Tell = Callable[[str], None]
 """Takes what is waited for, for people."""
 

@@ -17,6 +17,8 @@ class FlowState(Enum):
     WAITING = "waiting"
     """Another driver owns the flow."""
     RUNNING = "running"
+    STALLED = "stalled"
+    """A cluster does not answer, or nothing is copied though there is something to copy; it goes on by itself."""
     RETRYING = "retrying"
     """It failed and starts again after a delay."""
     FAILED = "failed"
@@ -45,10 +47,14 @@ class FlowStatus:
     limit: str | None = None
     """By what bandwidth limit it is slowed down; None while it waits for none, or where that is not known."""
     latency_ms: int | None = None
-    """Of the newest batch: acknowledgement on the target minus record timestamp."""
+    """Of the newest batch: acknowledgement on the target minus record timestamp; None where nothing runs."""
     batch_ms: Mapping[str, int] = field(default_factory=dict)
     """Where the newest micro-batch spent its time, by Spark's phases: `addBatch` is our part, `triggerExecution` all of
     it. Empty before the first one, and in the real-time lane."""
+    unknown_since: float | None = None
+    """Since when lag and latency are not known, in seconds since the epoch; None where they are, or never were."""
+    lost_records: int = 0
+    """Source offsets that are lost, in all partitions."""
     losses: Mapping[str, str] = field(default_factory=dict)
     """Partition → source offsets that are lost, because they were deleted before they were replicated."""
     consumers: ConsumersReport | None = field(default=None, repr=False)

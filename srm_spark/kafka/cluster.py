@@ -40,6 +40,7 @@ minute; `_NOENT` is no leader known."""
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT)
 _STALE = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """An admin client that listed offsets before a partition's leader changed goes on with the old epoch for minutes."""
+_AWAY = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
 _RETRY_SECONDS = 0.2
 _FIRST_TRY_SECONDS = 5.0
 _CHUNK = 500
@@ -110,6 +111,18 @@ class Cluster:
     def admin(self) -> AdminClient:
         """The client, for the other modules of this package."""
         return self._admin
+
+    def beside(self, role: str, timeout: float) -> Cluster:
+        """The same cluster by a client of its own, whose calls take `timeout` seconds at most."""
+        return Cluster(self.settings, self._error, properties=self.properties, timeout=timeout, role=role)
+
+    def ping(self) -> None:
+        """Ask for a sign of life. Raises where no broker answers in time; one that refuses the call has answered."""
+        try:
+            self._admin.describe_cluster(request_timeout=self.timeout).result()
+        except KafkaException as error:
+            if error.args[0].code() in _AWAY:
+                raise self.failure("reach it", error) from error
 
     def topics(self) -> dict[str, int]:
         """Every topic that we may see, with its partition count."""
@@ -209,7 +222,7 @@ class Cluster:
         self._admin.poll(0)  # an admin client hands over what its threads met only when it is asked
         kafka_error: KafkaError = error.args[0]
         reason = kafka_error.str()
-        if kafka_error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN):
+        if kafka_error.code() in _AWAY:
             reason = f"{reason}; last seen: {self._last_error}"
         otherwise = (
             f"check {self.alias}.bootstrap.servers, {self.alias}.security.protocol and the credentials, "

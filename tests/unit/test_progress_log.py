@@ -13,8 +13,20 @@ FLOW = Flow("A", "B")
 
 def test_what_is_not_known_has_no_number() -> None:
     assert describe(FlowStatus(FLOW), 0.0) == (
-        "flow=A->B state=starting records=0 rate=0/s lag=unknown latency_ms=unknown"
+        "flow=A->B state=starting records=0 rate=unknown lag=unknown latency_ms=unknown"
     )
+
+
+def test_what_was_known_of_a_flow_that_stalled_is_unknown_since_then() -> None:
+    status = FlowStatus(FLOW, FlowState.STALLED, "B does not answer", records=120, unknown_since=3661.0)
+    assert describe(status, 7.0) == (
+        "flow=A->B state=stalled records=120 rate=unknown lag=unknown latency_ms=unknown since=01:01:01Z"
+    )
+
+
+def test_what_is_lost_is_counted_in_records() -> None:
+    status = FlowStatus(FLOW, FlowState.RUNNING, losses={"t-0": "5 to 9, 11 to 20"}, lost_records=15)
+    assert describe(status, 0.0).endswith(" lost=15")
 
 
 def test_what_stands_still_is_counted() -> None:

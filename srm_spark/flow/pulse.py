@@ -1,0 +1,134 @@
+"""Feels the pulse of one flow: asks both clusters for a sign of life, and the target whether copies land.
+
+In threads of their own, since a cluster that is away holds up whoever asks it. The first look comes at once: an address
+where nobody listens is told within seconds, however long the calls of the flow would wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from srm_spark.errors import FlowError
+from srm_spark.flow.clusters import Ends
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.model import TopicPartition
+from srm_spark.vitals import SILENT_SECONDS, Silence, Vitals
+
+_ANSWER_SECONDS = 2.0
+_COPIES = "copies"
+"""The one who lives as long as records land, or there is nothing to copy."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Why nothing moves."""
+
+    reason: str
+    since: float
+    """Seconds since the epoch."""
+
+
+class Pulse:
+    """The pulse of one run of a flow; `tell` takes the stall that begins or changes, and None when it is over."""
+
+    def __init__(self, ends: Ends, tell: Callable[[Stall | None], None], patience: float = SILENT_SECONDS) -> None:
+        self._flow = ends.settings.flow
+        self._source, self._target = (
+            cluster.beside(f"{self._flow}|pulse", _ANSWER_SECONDS) for cluster in (ends.source, ends.target)
+        )
+        self._tell = tell
+        self._vitals = Vitals(patience)
+        self._over = threading.Event()
+        self._expected: frozenset[TopicPartition] = frozenset()
+        self._ends: dict[TopicPartition, int] = {}
+        self._lock = threading.Lock()
+        self.stall: Stall | None = None
+        """That lasts."""
+
+    def begin(self) -> None:
+        """Look from now on."""
+        for cluster in (self._source, self._target):
+            self._vitals.sign(cluster.alias, time.monotonic())
+        look, judge = self._vitals.patience / 4, self._vitals.patience / 8
+        for job, seconds in ((self._ask_source, look), (self._ask_target, look), (self._judge, judge)):
+            name = f"srm pulse {self._flow}"
+            threading.Thread(target=self._repeat, args=(job, seconds), name=name, daemon=True).start()
+
+    def end(self) -> None:
+        """Say nothing more; a look that hangs ends by itself."""
+        with self._lock:
+            self._over.set()
+
+    def rest(self, seconds: float) -> None:
+        """No copies are expected for a while, then those that were asked for."""
+        self._vitals.sign(_COPIES, time.monotonic(), seconds)
+
+    def expect(self, remotes: Iterable[TopicPartition]) -> None:
+        """Copies are to land in some of these remote partitions, as one has just seen."""
+        expected, now = frozenset(remotes), time.monotonic()
+        if not expected:
+            self._vitals.forget(_COPIES)
+        else:
+            self._vitals.expect(_COPIES, now)
+        self._expected = expected
+
+    def landed(self) -> None:
+        """Copies were recorded just now."""
+        if self._expected:
+            self._vitals.sign(_COPIES, time.monotonic())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether copies were to land and did not for a while: is there anything left to copy?"""
+        return self._vitals.age(_COPIES, time.monotonic()) > self._vitals.patience / 2
+
+    def _repeat(self, job: Callable[[], None], seconds: float) -> None:
+        while not self._over.is_set():
+            job()
+            self._over.wait(seconds)
+
+    def _ask(self, cluster: Cluster) -> None:
+        try:
+            cluster.ping()
+            self._vitals.sign(cluster.alias, time.monotonic())
+        except FlowError as error:
+            self._vitals.failed(cluster.alias, str(error))
+
+    def _ask_source(self) -> None:
+        self._ask(self._source)
+
+    def _ask_target(self) -> None:
+        self._ask(self._target)
+        if not self.is_quiet:
+            return
+        expected = self._expected
+        try:
+            ends = self._target.end_offsets(expected, waits=False)
+        except FlowError as error:
+            self._vitals.failed(_COPIES, str(error))
+            return
+        if any(end > self._ends.get(partition, end) for partition, end in ends.items()):
+            self.landed()
+        self._ends = ends
+        missing = sorted(expected - ends.keys())
+        if missing:
+            self._vitals.failed(_COPIES, f"{missing[0]} has no leader, of {len(missing)} partitions")
+
+    def _judge(self) -> None:
+        silence = self._vitals.silence(time.monotonic())
+        found = None if silence is None else self._stall_of(silence)
+        with self._lock:
+            before, self.stall = self.stall, found
+            is_news = (before is None or found is None or before.reason != found.reason) and before != found
+            if is_news and not self._over.is_set():
+                self._tell(found)
+
+    def _stall_of(self, silence: Silence) -> Stall:
+        since = time.time() - (time.monotonic() - silence.since)
+        if silence.who != _COPIES:
+            return Stall(silence.why or f"cluster {silence.who} does not answer", since)
+        why = "its brokers answer" if silence.why is None else silence.why
+        return Stall(f"nothing lands on {self._target.alias} ({self._target.settings.bootstrap_servers}): {why}", since)
