@@ -52,6 +52,16 @@ _SETTINGS = (
     # Spark's Kafka source writes twenty lines a batch at INFO.
     "spark.log.level=WARN",
 )
+_UNLESS_SAID: Mapping[str, str] = {
+    # It listens on every interface without a login, and where 17 ports in a row are taken the driver does not start.
+    "spark.ui.enabled": "false",
+    # A site's own regex may hide more than ours; the driver warns of one that hides too little.
+    **SPARK_SETTINGS,
+    # A site that names extensions or a catalog of its own keeps them, and goes without tables.
+    **DELTA_SETTINGS,
+    **CHECKPOINT_SETTINGS,
+}
+"""Settings that the user or spark-defaults.conf may say otherwise."""
 
 
 @dataclass
@@ -112,12 +122,8 @@ def build_command(
 ) -> list[str]:
     """The whole spark-submit command. Ours comes first where the user may say otherwise: the last --conf wins."""
     command = [str(spark_home / "bin" / "spark-submit"), "--name", "srm-driver", "--master", request.master]
-    # A site's own regex may hide more than ours; the driver warns of one that hides too little.
-    hiding = [f"{key}={value}" for key, value in SPARK_SETTINGS.items() if key not in request.settings]
-    # A site that names extensions or a catalog of its own keeps them, and goes without tables.
-    delta = [f"{key}={value}" for key, value in DELTA_SETTINGS.items() if key not in request.settings]
-    files = [f"{key}={value}" for key, value in CHECKPOINT_SETTINGS.items() if key not in request.settings]
-    for setting in (*_SETTINGS, *hiding, *delta, *files):
+    unless_said = [f"{key}={value}" for key, value in _UNLESS_SAID.items() if key not in request.settings]
+    for setting in (*_SETTINGS, *unless_said):
         command += ["--conf", setting]
     lists = {"--jars": [str(jar) for jar in jars]}
     configs = [str(config.resolve()) for config in request.configs]

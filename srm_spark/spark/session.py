@@ -29,9 +29,14 @@ from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
 log = logging.getLogger(__name__)
 
 APP_NAME = "srm-spark"
+_LOOPBACK = "127.0.0.1"
 _OWN: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",  # it listens on every interface and asks for no login
     "spark.ui.showConsoleProgress": "false",
+    # Driver and executors are one process: what they say to each other needs to be heard on no network.
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.bindAddress": _LOOPBACK,
     "spark.scheduler.mode": "FAIR",  # flows share the cores instead of queueing behind each other's batches
     "spark.speculation": "false",
     "spark.driver.memory": "2g",

@@ -29,7 +29,7 @@ def value_of(words: list[str], option: str) -> str:
 def test_local_runs_in_the_virtual_environment_itself() -> None:
     assert command("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*") == [
         *("/spark/bin/spark-submit", "--name", "srm-driver", "--master", "local[*]"),
-        *("--conf", "spark.speculation=false", "--conf", "spark.log.level=WARN"),
+        *("--conf", "spark.speculation=false", "--conf", "spark.log.level=WARN", "--conf", "spark.ui.enabled=false"),
         *("--conf", f"spark.redaction.regex={SPARK_REDACTION_REGEX}", "--conf", "spark.io.encryption.enabled=true"),
         *("--conf", "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension"),
         *("--conf", "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog"),
@@ -68,6 +68,11 @@ def test_the_master_is_found_where_spark_finds_it(
     arguments: tuple[str, ...], defaults: dict[str, str], local: bool
 ) -> None:
     assert ("--archives" not in command(*arguments, **defaults)) == local
+
+
+def test_the_ui_of_spark_is_off_unless_it_is_asked_for() -> None:
+    for words in (command("--conf", "spark.ui.enabled=true"), command(spark_ui_enabled="true")):
+        assert "spark.ui.enabled=false" not in words
 
 
 def test_a_redaction_of_the_users_own_is_kept() -> None:
