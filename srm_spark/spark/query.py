@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from srm_spark.spark.scratch import scratch
 from srm_spark.spark.session import is_connect
 
 BatchFunction = Callable[[DataFrame, int], None]
@@ -80,7 +81,7 @@ class Query:
         self, frame: DataFrame, name: str, make_batch: Callable[[Path], BatchFunction], trigger_ms: int
     ) -> None:
         """`make_batch` gets the checkpoint directory, where the batch function finds the offset log."""
-        self.checkpoint = Path(tempfile.mkdtemp(prefix="srm-spark-"))
+        self.checkpoint = Path(tempfile.mkdtemp(prefix="query-", dir=scratch()))
         if not is_connect(frame.sparkSession):
             # A pool for each flow, inherited by the thread of the query: jobs of one pool run one after the other.
             frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", name)

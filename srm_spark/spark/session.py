@@ -25,6 +25,7 @@ from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
+from srm_spark.spark.scratch import scratch
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,6 @@ _OWN: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",  # the tables are small, and Delta would read each in 50 tasks
-    "spark.log.level": "ERROR",
     **SPARK_SETTINGS,
     **CHECKPOINT_SETTINGS,
     **DELTA_SETTINGS,
@@ -82,7 +82,7 @@ def open_session(
         builder = builder.master("local[*]")
         files = fetch("driver") if jars is None else jars
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in files))
-        for key, value in {**_OWN, **(settings or {})}.items():
+        for key, value in {**_OWN, **_in_scratch(), **(settings or {})}.items():
             builder = builder.config(key, value)
     try:
         with _sparing_the_jvm(), _keeping_our_interrupt():
@@ -91,6 +91,13 @@ def open_session(
         raise SetupError(f"Spark does not start: {error}; run srm-driver doctor to see what is missing") from error
     check_session(session)
     return session, not _is_submitted()
+
+
+def _in_scratch() -> dict[str, str]:
+    """Settings by which a JVM of our own leaves no files behind, and says nothing but errors."""
+    folder, logging_settings = scratch(), Path(__file__).with_name("log4j2.properties")
+    options = f'"-Djava.io.tmpdir={folder}" "-Dlog4j2.configurationFile={logging_settings}"'
+    return {"spark.local.dir": str(folder), "spark.driver.defaultJavaOptions": options}
 
 
 @contextmanager

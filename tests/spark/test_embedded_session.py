@@ -1,17 +1,24 @@
-"""The session that a driver makes for itself: what it listens on."""
+"""The session that a driver makes for itself: what it listens on, what it says, what it leaves behind."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
 
 UI_PORTS = range(4040, 4057)
 """Where Spark looks for a free port for its UI, before it gives up and does not start."""
 SCRIPT = r"""
-import glob, json, os, re
+import glob, json, os, re, sys
 from pathlib import Path
 from srm_spark.spark.session import open_session
 
@@ -20,7 +27,11 @@ LISTEN = "0A"
 def family(pid):
     yield pid
     for children in glob.glob(f"/proc/{pid}/task/*/children"):
-        for child in Path(children).read_text().split():
+        try:
+            found = Path(children).read_text().split()
+        except OSError:  # a thread that has ended
+            continue
+        for child in found:
             yield from family(child)
 
 def sockets(pid):
@@ -34,20 +45,76 @@ session, _ = open_session(settings={"spark.driver.memory": "512m"})
 assert session.sparkContext.parallelize([1]).map(lambda x: x + 1).collect() == [2]
 ours = {inode for pid in family(str(os.getpid())) for inode in sockets(pid)}
 lines = [line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
-print(json.dumps([line[1] for line in lines if line[3] == LISTEN and line[9] in ours]))
+print(json.dumps([line[1] for line in lines if line[3] == LISTEN and line[9] in ours]), flush=True)
+sys.stdin.read()  # until the test ends it
 session.stop()
 """
 _LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 """127.0.0.1, the same as IPv6 says it, and ::1, as Linux writes them."""
 
 
-def test_it_listens_on_loopback_only_and_starts_where_the_ports_of_the_ui_are_taken() -> None:
-    with ExitStack() as taken:
+@dataclass(frozen=True)
+class Run:
+    """What a process with a session did before it was killed together with its JVM."""
+
+    listening: list[str]
+    said: str
+    folder: Path
+    """All that its temporary files are in."""
+    left: set[str]
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The script with its temporary files in `folder`; killed with its JVM at the end of the block if it still runs."""
+    with (folder / "said").open("a") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            env={**os.environ, "TMPDIR": str(folder), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder}"},
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A process that started where all ports of Spark's UI were taken, and was killed."""
+    folder = tmp_path_factory.mktemp("run")
+    with ExitStack() as stack:
         for port in UI_PORTS:
             with suppress(OSError):  # somebody else has it
-                taken.enter_context(socket.create_server(("", port)))
-        done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    addresses = [where.partition(":")[0] for where in json.loads(done.stdout)]
-    assert addresses  # the script can see sockets at all
-    assert set(addresses) <= _LOOPBACK, done.stdout
+                stack.enter_context(socket.create_server(("", port)))
+        process = stack.enter_context(running(folder))
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        said = (folder / "said").read_text()
+        assert line, said
+    left = {path.name for path in folder.iterdir()} - {"said"}
+    return Run([where.partition(":")[0] for where in json.loads(line)], said, folder, left)
+
+
+def test_it_listens_on_loopback_only_also_where_the_ports_of_the_ui_are_taken(killed: Run) -> None:
+    assert killed.listening  # the script can see sockets at all
+    assert set(killed.listening) <= _LOOPBACK
+
+
+def test_it_starts_without_a_word(killed: Run) -> None:
+    of_the_jvm = ("WARNING: Using incubator modules", "Picked up JAVA_TOOL_OPTIONS")
+    assert [line for line in killed.said.splitlines() if not line.startswith(of_the_jvm)] == []
+
+
+def test_what_a_killed_one_left_is_removed_by_the_next_start(killed: Run) -> None:
+    assert killed.left
+    with running(killed.folder) as process:
+        process.communicate()
+    assert process.returncode == 0
+    assert not killed.left & {path.name for path in killed.folder.iterdir()}
