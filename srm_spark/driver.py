@@ -15,8 +15,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from srm_spark.config.reload import Changes, compare
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
-from srm_spark.errors import FlowError, SessionEnded
-from srm_spark.flow.heartbeat import Heartbeats
+from srm_spark.errors import SessionEnded
+from srm_spark.flow.heartbeat import Heartbeats, telling
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus
@@ -156,17 +156,9 @@ class Driver:
 
     def _schedule(self, settings: HeartbeatSettings) -> None:
         heartbeats = Heartbeats(settings, self.settings.clusters[settings.flow.target])
-        last_failure: list[str] = []
-
-        def beat() -> None:
-            try:
-                heartbeats.beat()
-                last_failure.clear()
-            except FlowError as error:
-                if last_failure != [str(error)]:  # once per change, not once per second
-                    log.warning("flow=%s no heartbeat: %s", settings.flow, error)
-                last_failure[:] = [str(error)]
-
         self._beats[settings.flow] = self._scheduler.add_job(
-            beat, "interval", seconds=settings.interval_seconds, next_run_time=datetime.now(timezone.utc)
+            telling(settings, heartbeats.beat),
+            "interval",
+            seconds=settings.interval_seconds,
+            next_run_time=datetime.now(timezone.utc),
         )

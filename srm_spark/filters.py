@@ -6,7 +6,7 @@ A name here is a whole topic name, group id or property key; patterns are Java's
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -42,6 +42,11 @@ class NameFilter:
     def excluded_by(self, name: str) -> str | None:
         """The first pattern of `exclude` that matches, for explanations."""
         return _first_match(self.exclude, self._excluded.parts, name)
+
+    def idle(self, names: Collection[str]) -> tuple[str, ...]:
+        """The patterns of `include` that match none of the names."""
+        pairs = zip(self.include, self._included.parts, strict=True)
+        return tuple(pattern for pattern, part in pairs if not any(map(part.fullmatch, names)))
 
 
 def _first_match(patterns: tuple[str, ...], parts: Iterable[re.Pattern[str]], name: str) -> str | None:

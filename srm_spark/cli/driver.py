@@ -14,6 +14,7 @@ from types import FrameType
 import click
 
 from srm_spark.cli.doctor import doctor
+from srm_spark.cli.first_lines import first_lines
 from srm_spark.cli.options import ERROR, FILE, INTERRUPTED, OK, pairs
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
@@ -69,6 +70,8 @@ def run(
         settings = load_settings(configs, overrides, flows)
         for warning in settings.warnings:
             logging.warning(warning)
+        for line in first_lines(settings, log_progress):
+            logging.info(line)
         with _pid_in(pid_file):
             code = _run(Driver(settings, waits=not no_wait), stop, reloader, ProgressLog(log_progress))
     except ConfigError as error:
@@ -116,6 +119,8 @@ def _run(driver: Driver, stop: _Stop, reloader: Reloader, progress: ProgressLog)
     except SrmError as error:
         click.echo(str(error), err=True)
         return ERROR
+    finally:
+        progress.log_totals(driver.status())
     return ERROR if FlowState.FAILED in states else OK
 
 

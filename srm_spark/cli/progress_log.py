@@ -1,4 +1,4 @@
-"""A line per flow and minute: what was copied, how fast, and how far behind it is."""
+"""A line per flow and minute: what was copied, how fast, and how far behind it is; and what it was at the end."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from srm_spark.model import Flow
 
 log = logging.getLogger(__name__)
 
+FIRST_SECONDS = 5.0
+"""Whoever has started a driver waits for its first counts."""
+
 
 class ProgressLog:
-    """Logs at most once in `seconds`; never where that is 0."""
+    """Logs at most once in `seconds`, the first time early; never where that is 0."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._at = time.monotonic()
+        self._at = self._start = time.monotonic()
+        self._next = self._at + min(FIRST_SECONDS, seconds)
         self._records: dict[Flow, int] = {}
 
     def is_due(self) -> bool:
         """Whether it is time for the next lines."""
-        return self._seconds > 0 and time.monotonic() - self._at >= self._seconds
+        return self._seconds > 0 and time.monotonic() >= self._next
 
     def log(self, statuses: Sequence[FlowStatus]) -> None:
         """Log a line per flow; a rate is that since the last lines, and what is not known has no number."""
@@ -32,7 +36,13 @@ class ProgressLog:
             new = max(0, status.records - self._records.get(status.flow, 0))  # one may be another one, after a reload
             log.info("%s", describe(status, new / (now - self._at)))
         self._records = {status.flow: status.records for status in statuses}
-        self._at = now
+        self._at, self._next = now, now + self._seconds
+
+    def log_totals(self, statuses: Sequence[FlowStatus]) -> None:
+        """Log what each flow did from start to end."""
+        seconds = time.monotonic() - self._start
+        for status in statuses:
+            log.info("%s", describe_total(status, seconds))
 
 
 def describe(status: FlowStatus, rate: float) -> str:
@@ -48,6 +58,11 @@ def describe(status: FlowStatus, rate: float) -> str:
     if status.limit is not None:
         facts.append(status.limit)
     return " ".join(facts)
+
+
+def describe_total(status: FlowStatus, seconds: float) -> str:
+    """One line for the whole run of a driver."""
+    return f"flow={status.flow} total records={status.records} bytes={status.bytes} seconds={seconds:.0f}"
 
 
 def _known(number: int | None) -> str:

@@ -6,16 +6,20 @@ the pair `B->A` writes, to be seen on B (mirrormaker2.md section 6).
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Callable
 
 from srm_spark.codec import encode_heartbeat
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
-from srm_spark.errors import TargetUnavailable
+from srm_spark.errors import FlowError, TargetUnavailable
 from srm_spark.flow.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
 from srm_spark.model import Heartbeat
 from srm_spark.policy import HEARTBEATS_TOPIC
+
+log = logging.getLogger(__name__)
 
 
 class Heartbeats:
@@ -44,3 +48,21 @@ class Heartbeats:
         except TargetUnavailable:
             self._is_ready = False  # the topic may be gone
             raise
+
+
+def telling(settings: HeartbeatSettings, beat: Callable[[], None]) -> Callable[[], None]:
+    """`beat`, which logs why it failed instead of raising it: once per change, not once per second."""
+    last: list[str] = []
+    # Of a pair that nobody enabled nobody expects a word.
+    level = logging.WARNING if settings.enabled else logging.DEBUG
+
+    def beat_and_tell() -> None:
+        try:
+            beat()
+            last.clear()
+        except FlowError as error:
+            if last != [str(error)]:
+                log.log(level, "flow=%s no heartbeat: %s", settings.flow, error)
+            last[:] = [str(error)]
+
+    return beat_and_tell

@@ -6,6 +6,7 @@ source's own configs that pass the exclude list; nothing is ever deleted.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,10 +15,14 @@ from srm_spark.config.rights import acl_name
 from srm_spark.errors import TargetUnavailable
 from srm_spark.filter_plugins import CONFIG_PROPERTIES, load_filter
 from srm_spark.filters import NameFilter, is_replicated
+from srm_spark.flow.chosen_topics import ChosenTopics
 from srm_spark.flow.clusters import Ends
 from srm_spark.kafka.access import Access
 from srm_spark.kafka.cluster import TopicConfig, TopicSpec
 from srm_spark.kafka.limits import Limits, Route
+from srm_spark.wording import count, some
+
+log = logging.getLogger(__name__)
 
 _VISIBLE_SECONDS = 30.0
 _CODECS = ("gzip", "snappy", "lz4", "zstd")
@@ -45,6 +50,7 @@ class RemoteTopics:
         )
         self._verdicts: dict[str, bool] = {}
         self._limits: dict[str, Limits] = {}
+        self._chosen = ChosenTopics(ends)
 
     def select(self) -> dict[str, int]:
         """Source topics that flow now, with their partition counts."""
@@ -72,6 +78,7 @@ class RemoteTopics:
 
         Of `copied` topics there were remote topics: where one is gone, the policy decides whether it is made anew.
         """
+        self._chosen.tell(topics)
         present = self._ends.target.topics()
         remote = {topic: self.remote_name(topic) for topic in topics}
         missing = [topic for topic, name in remote.items() if name not in present]
@@ -130,6 +137,9 @@ class RemoteTopics:
             for topic in missing
         }
         refused = self._ends.target.create(specs.values())
+        if created := [name for name, reason in refused.items() if not reason]:
+            flow, alias = self._ends.settings.flow, self._ends.target.alias
+            log.info("flow=%s created %s on %s: %s", flow, count(len(created), "topic"), alias, some(created))
         return {
             topic: f"{self.remote_name(topic)} cannot be created on {self._ends.target.alias}: {reason}; "
             "create it by hand, or allow CREATE and check replication.factor"

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import srm_spark
 from srm_spark.cli.driver import run
+from srm_spark.cli.first_lines import first_lines
 from srm_spark.cli.options import ERROR
+from srm_spark.config import load_settings
 
 BAD = """\
 clusters = A, B, A.B
@@ -72,3 +75,28 @@ def test_a_pid_file_that_cannot_be_written_is_named_before_anything_starts(
     assert result.exit_code == ERROR
     assert "--pid-file" in result.output
     assert "cannot be written: No such file or directory" in result.output
+
+
+THREE = """\
+clusters = A, B, C
+A.bootstrap.servers = a:1,a:2
+B.bootstrap.servers = b:1
+C.bootstrap.servers = c:1
+A->B.enabled = true
+B->A.enabled = true
+"""
+
+
+def test_the_first_lines_name_the_program_the_flows_their_clusters_and_where_to_look(tmp_path: Path) -> None:
+    path = tmp_path / "srm.properties"
+    path.write_text(THREE)
+    settings = load_settings(path)
+    assert list(first_lines(settings, 60)) == [
+        f"srm-spark {srm_spark.__version__}: 2 flows: A->B, B->A",
+        "cluster A: a:1,a:2",
+        "cluster B: b:1",
+        "status: a line per flow every 60 s in this log; of consumer groups by srm-control groups status",
+    ]
+    picked = list(first_lines(load_settings(path, flows=["A->B"]), 0))
+    assert picked[0].endswith(": 1 flow: A->B")
+    assert "changes only (--log-progress 0)" in picked[-1]

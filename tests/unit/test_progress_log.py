@@ -45,6 +45,25 @@ def test_it_is_due_after_its_time_and_never_with_0() -> None:
     assert not ProgressLog(0).is_due()
 
 
+def test_the_first_counts_come_after_5_seconds_the_others_after_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("srm_spark.cli.progress_log.time.monotonic", lambda: clock[0])
+    progress, quick = ProgressLog(60), ProgressLog(2)
+    due = []
+    for clock[0] in (101.9, 102.0, 104.9, 105.0, 164.9, 165.0):
+        due.append((clock[0], progress.is_due(), quick.is_due()))
+        if progress.is_due():
+            progress.log([])
+    assert [at for at, is_due, _ in due if is_due] == [105.0, 165.0]
+    assert [is_due for _, _, is_due in due] == [False, True, True, True, True, True]
+
+
+def test_the_whole_run_is_summed_up_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    ProgressLog(0).log_totals([FlowStatus(FLOW, FlowState.STOPPED, records=1200, bytes=34_000)])
+    assert caplog.messages == ["flow=A->B total records=1200 bytes=34000 seconds=0"]
+
+
 def test_a_flow_that_started_anew_has_no_negative_rate(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     progress = ProgressLog(1e-9)

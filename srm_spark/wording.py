@@ -1,0 +1,19 @@
+"""How counts and lists of names are written for people."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+SHOWN = 10
+"""Names in one line; the others are counted."""
+
+
+def count(number: int, noun: str) -> str:
+    """`1 topic`, `2 topics`: for nouns that take an s."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def some(names: Collection[str], shown: int = SHOWN) -> str:
+    """The first names in order, and how many more there are."""
+    first = ", ".join(sorted(names)[:shown])
+    return f"{first} and {len(names) - shown} more" if len(names) > shown else first
