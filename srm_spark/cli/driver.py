@@ -15,7 +15,7 @@ import click
 
 from srm_spark.cli.doctor import doctor
 from srm_spark.cli.first_lines import first_lines
-from srm_spark.cli.options import ERROR, FILE, INTERRUPTED, OK, pairs
+from srm_spark.cli.options import ERROR, FILE, INTERRUPTED, OK, VERSION, pairs
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
@@ -40,6 +40,7 @@ LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
     "--log-progress", default=60.0, show_default=True, metavar="SECONDS", help="Log each flow's rate and lag; 0: never."
 )
 @click.option("--pid-file", type=FILE, help="Write the process id there while it runs, for srm-control config apply.")
+@VERSION
 @click.pass_context
 def run(
     context: click.Context,
@@ -113,8 +114,7 @@ def _run(driver: Driver, stop: _Stop, reloader: Reloader, progress: ProgressLog)
         with driver:
             while not stop.asked and not driver.wait(_LOOK_SECONDS):
                 reloader.look(driver)
-                if progress.is_due():
-                    progress.log(driver.status())
+                progress.look(driver.status())
             states = [status.state for status in driver.status()]
     except SrmError as error:
         click.echo(str(error), err=True)

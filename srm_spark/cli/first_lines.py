@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from srm_spark import __version__
+from srm_spark.cli.options import PROGRAM
 from srm_spark.config.settings import Settings
 from srm_spark.wording import count
-
-PROGRAM = f"srm-spark {__version__}"
 
 
 def first_lines(settings: Settings, progress_seconds: float) -> Iterator[str]:

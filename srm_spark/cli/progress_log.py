@@ -17,17 +17,26 @@ FIRST_SECONDS = 5.0
 
 
 class ProgressLog:
-    """Logs at most once in `seconds`, the first time early; never where that is 0."""
+    """Logs once in `seconds`, and soon after a flow begins to run; never where `seconds` is 0."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._at = self._start = time.monotonic()
-        self._next = self._at + min(FIRST_SECONDS, seconds)
+        self._next = self._at + seconds
+        self._running: set[Flow] = set()
         self._records: dict[Flow, int] = {}
 
-    def is_due(self) -> bool:
-        """Whether it is time for the next lines."""
-        return self._seconds > 0 and time.monotonic() >= self._next
+    def look(self, statuses: Sequence[FlowStatus]) -> None:
+        """Log where it is time for the next lines."""
+        if self._seconds <= 0:
+            return
+        now = time.monotonic()
+        running = {status.flow for status in statuses if status.state is FlowState.RUNNING}
+        if running - self._running:
+            self._running |= running
+            self._next = min(self._next, now + FIRST_SECONDS)
+        if now >= self._next:
+            self.log(statuses)
 
     def log(self, statuses: Sequence[FlowStatus]) -> None:
         """Log a line per flow; a rate is that since the last lines, and what is not known has no number."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from srm_spark.cli.progress_log import ProgressLog, describe
@@ -39,23 +41,39 @@ def test_a_limit_is_told_while_it_slows_a_flow_down() -> None:
     assert describe(FlowStatus(FLOW, FlowState.RUNNING, limit=limit), 2.0).endswith(f" {limit}")
 
 
-def test_it_is_due_after_its_time_and_never_with_0() -> None:
-    assert ProgressLog(1e-9).is_due()
-    assert not ProgressLog(60).is_due()
-    assert not ProgressLog(0).is_due()
-
-
-def test_the_first_counts_come_after_5_seconds_the_others_after_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [100.0]
+def looks(monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture, seconds: float, runs_at: float) -> list[int]:
+    """The seconds after the start at which something is logged, of a flow that runs from `runs_at` on."""
+    clock = [1000.0]
     monkeypatch.setattr("srm_spark.cli.progress_log.time.monotonic", lambda: clock[0])
-    progress, quick = ProgressLog(60), ProgressLog(2)
-    due = []
-    for clock[0] in (101.9, 102.0, 104.9, 105.0, 164.9, 165.0):
-        due.append((clock[0], progress.is_due(), quick.is_due()))
-        if progress.is_due():
-            progress.log([])
-    assert [at for at, is_due, _ in due if is_due] == [105.0, 165.0]
-    assert [is_due for _, _, is_due in due] == [False, True, True, True, True, True]
+    said.set_level("INFO")
+    progress = ProgressLog(seconds)
+    logged = []
+    for second in range(200):
+        clock[0] = 1000.0 + second
+        said.clear()
+        progress.look([FlowStatus(FLOW, FlowState.RUNNING if second >= runs_at else FlowState.STARTING)])
+        logged += [second] * len(said.messages)
+    return logged
+
+
+@pytest.mark.parametrize(
+    ("seconds", "runs_at", "logged"),
+    [
+        (60, 10, [15, 75, 135, 195]),  # the first counts 5 s after the flow runs
+        (60, 100, [60, 105, 165]),
+        (60, math.inf, [60, 120, 180]),
+        (90, 0, [5, 95, 185]),
+        (0, 10, []),
+    ],
+)
+def test_counts_come_soon_after_a_flow_runs_and_then_at_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    seconds: float,
+    runs_at: float,
+    logged: list[int],
+) -> None:
+    assert looks(monkeypatch, caplog, seconds, runs_at) == logged
 
 
 def test_the_whole_run_is_summed_up_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
