@@ -1,8 +1,9 @@
 """Kafka cluster replication on Spark.
 
 ```
-from srm_spark import Driver, History, load_settings
+from srm_spark import Driver, History, load_settings, session
 
+spark = session()  # or the one that is there already
 with Driver(load_settings("conf.properties"), session=spark) as driver, History(driver) as history:
     ...
     history.frame()
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from srm_spark.errors import SrmError
     from srm_spark.flow.status import FlowState, FlowStatus
     from srm_spark.history import History
+    from srm_spark.spark.session import session
     from srm_spark.state import read_losses, read_offset_map
 
 __version__ = "0.1.0"
@@ -36,6 +38,7 @@ __all__ = [
     "load_settings",
     "read_losses",
     "read_offset_map",
+    "session",
 ]
 
 _HOMES = {
@@ -48,6 +51,7 @@ _HOMES = {
     "load_settings": "srm_spark.config",
     "read_losses": "srm_spark.state",
     "read_offset_map": "srm_spark.state",
+    "session": "srm_spark.spark.session",
 }
 
 

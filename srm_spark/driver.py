@@ -19,11 +19,18 @@ from srm_spark.errors import SessionEnded
 from srm_spark.flow.heartbeat import Heartbeats, telling
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.runner import FlowRunner
-from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.flow.status import FlowState, Statuses
 from srm_spark.model import Flow
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import WIDE_SESSION
-from srm_spark.spark.session import LIGHT_SESSION, check_session, is_alive, listen_for_batches, open_session
+from srm_spark.spark.session import (
+    LIGHT_SESSION,
+    check_connector,
+    check_session,
+    is_alive,
+    listen_for_batches,
+    open_session,
+)
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +70,8 @@ class Driver:
             session, self._owns_session = open_session(jars, {**_session_for(settings), **(spark_settings or {})})
         else:
             check_session(session)
+        if not self._owns_session:
+            check_connector(session)
         self._session = session
         listen_for_batches(session)
         self._waits = waits
@@ -105,9 +114,12 @@ class Driver:
             self._schedule(heartbeat)
         return changes
 
-    def status(self) -> tuple[FlowStatus, ...]:
+    def status(self) -> Statuses:
         """A snapshot of every flow."""
-        return tuple(runner.status for runner in self._runners)
+        return Statuses(runner.status for runner in self._runners)
+
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until `request_stop`, until no flow is left, or for `seconds`; False when the time was up.

@@ -1,6 +1,6 @@
 """What a driver's flows did over time, for notebooks: samples of their status as a pandas DataFrame.
 
-A sample is one flow at one moment. Unknown is NaN, never 0.
+Only who asks for a DataFrame needs pandas. A sample is one flow at one moment. Unknown is NaN, never 0.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pandas as pd
-
+from srm_spark.errors import SetupError
 from srm_spark.flow.status import FlowStatus
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ("time", "flow", "state", "records", "rate", "lag", "latency", "held", "reason")
 _MOST_SAMPLES = 100_000
@@ -75,7 +77,7 @@ class History:
         `records` since the driver started, `rate` in records/s since the flow's sample before, `lag` in records,
         `latency` in ms, `held` how many partitions stand still.
         """
-        found = pd.DataFrame([_row(sample) for sample in list(self._samples)], columns=list(COLUMNS))
+        found = _pandas().DataFrame([_row(sample) for sample in list(self._samples)], columns=list(COLUMNS))
         flows = found.groupby("flow", sort=False)
         seconds = flows["time"].diff().dt.total_seconds() if len(found) else found["rate"]
         found["rate"] = flows["records"].diff() / seconds.where(seconds > 0)
@@ -90,6 +92,14 @@ class History:
         while not self._stop.wait(self._seconds):
             self.sample()
         self.sample()
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd  # noqa: PLC0415
+    except ImportError as error:
+        raise SetupError("a history is shown by pandas, which is missing here: pip install 'pandas>=2.2,<3'") from error
+    return pd
 
 
 def _row(sample: _Sample) -> dict[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from srm_spark.flow.consumers import ConsumersReport
+from srm_spark.html import table
 from srm_spark.model import Flow
 
 
@@ -63,3 +64,23 @@ class FlowStatus:
     """Source topic → how many of its records are in quarantine, and why; empty where nothing is ever parked."""
     held: Mapping[str, str] = field(default_factory=dict)
     """Topic or partition → why it stands still, with the offset."""
+
+    def _repr_html_(self) -> str:
+        return Statuses((self,))._repr_html_()
+
+
+class Statuses(tuple[FlowStatus, ...]):
+    """All flows of a driver at one moment; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        titles = ("flow", "state", "topics", "partitions", "records", "lag", "latency, ms", "held", "parked", "reason")
+        return table(titles, map(_cells, self))
+
+
+def _cells(status: FlowStatus) -> tuple[object, ...]:
+    numbers = (status.topics, status.partitions, status.records, status.lag_records, status.latency_ms)
+    reasons = [*filter(None, [status.reason]), *(f"{what}: {why}" for what, why in status.held.items())]
+    still = (len(status.held), len(status.parked), "; ".join(reasons))
+    return (status.flow, status.state.value, *numbers, *still)

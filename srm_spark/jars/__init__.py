@@ -6,7 +6,7 @@ errors.
 """
 
 from srm_spark.jars.fetch import cached, fetch
-from srm_spark.jars.java import JavaRuntime, ensure_java, find_java, java_command, java_home
+from srm_spark.jars.java import JavaRuntime, ensure_java, find_java, java_command, java_home, unfit_java_home
 from srm_spark.jars.manifest import DELTA_SETTINGS, JAR_SETS, Dependency, JarSet
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "find_java",
     "java_command",
     "java_home",
+    "unfit_java_home",
 ]

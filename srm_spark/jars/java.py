@@ -73,6 +73,17 @@ def find_java() -> JavaRuntime:
     raise SetupError(f"Java 17 or 21 is needed, found only {seen}; {REMEDY}")
 
 
+def unfit_java_home() -> str | None:
+    """What JAVA_HOME names, where that is not taken; None where it is taken or not set."""
+    named = os.environ.get("JAVA_HOME")
+    if not named:
+        return None
+    runtime = _ask(Path(named) / "bin" / "java")
+    if runtime is None:
+        return f"JAVA_HOME is {named}, where no Java answers"
+    return None if runtime.version in SUPPORTED else f"JAVA_HOME is {named}, which is Java {runtime.version}"
+
+
 def ensure_java() -> JavaRuntime:
     """`find_java`, and where there is none, get one: from the system's packages if we are root, else by cjdk."""
     try:

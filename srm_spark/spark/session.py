@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
-from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
+from srm_spark.jars import DELTA_SETTINGS, fetch, java_home, unfit_java_home
 from srm_spark.spark.scratch import scratch
 
 log = logging.getLogger(__name__)
@@ -78,6 +78,8 @@ def open_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the same packages as the driver
     builder = SparkSession.builder.appName(APP_NAME)
     if "SPARK_REMOTE" not in os.environ and not _is_submitted():
+        if unfit := unfit_java_home():
+            log.warning("%s; Spark 4.2 runs with the one at %s", unfit, java_home())
         os.environ["JAVA_HOME"] = str(java_home())  # Spark's scripts look nowhere else but on the PATH
         builder = builder.master("local[*]")
         files = fetch("driver") if jars is None else jars
@@ -91,6 +93,14 @@ def open_session(
         raise SetupError(f"Spark does not start: {error}; run srm-driver doctor to see what is missing") from error
     check_session(session)
     return session, not _is_submitted()
+
+
+def session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A Spark session for notebooks, ready for drivers and tables: with the jars, this Python and Delta.
+
+    The session that is there already, as it is, or a new one with `settings` above our own. It is yours to stop.
+    """
+    return open_session(settings=settings)[0]
 
 
 def _in_scratch() -> dict[str, str]:
@@ -231,6 +241,18 @@ def check_session(session: SparkSession) -> None:
             "start the session with spark.redaction.regex=%s",
             *(regex, _LOGIN, SPARK_REDACTION_REGEX),
         )
+
+
+def check_connector(session: SparkSession) -> None:
+    """Refuse a session that was started without Spark's Kafka source; asks no broker."""
+    reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", "nowhere:1")
+    try:
+        _ = reader.option("subscribe", "any").load().schema  # a Connect server looks only when it is asked
+    except AnalysisException as error:
+        raise SetupError(
+            "this Spark session was started without the Kafka source: make it by srm_spark.session(), or start it with "
+            "the jars that `python -m srm_spark.jars driver` prints, as spark.jars or --jars"
+        ) from error
 
 
 def _covers(regex: str, name: str) -> bool:

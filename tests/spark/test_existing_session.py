@@ -42,15 +42,15 @@ def test_speculation_is_refused_with_its_remedy(tmp_path: Path) -> None:
     assert all("start the session with spark.speculation=false" in line for line in lines)
 
 
-WITHOUT_DELTA = """
+WITHOUT_JARS = """
 import logging
 import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 from pyspark.sql import SparkSession
-from srm_spark import load_settings, read_offset_map
-from srm_spark.errors import StateFailed
+from srm_spark import Driver, load_settings, read_offset_map
+from srm_spark.errors import SetupError, StateFailed
 from srm_spark.flow.map_table import MapTable
 
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
@@ -66,23 +66,31 @@ maps = SimpleNamespace(refresh=lambda: None, lock=threading.RLock(), maps={})
 table = MapTable(settings.flows[0], session, maps)
 table.start()
 print("ended:", table.join(90))
+try:
+    Driver(settings, session=session)
+except SetupError as error:
+    print(error)
 """
 
 
-def test_without_delta_a_flow_goes_without_its_table_and_says_so_once(tmp_path: Path) -> None:
+def test_without_jars_a_flow_goes_without_its_table_but_not_without_the_kafka_source(tmp_path: Path) -> None:
     (tmp_path / "srm.properties").write_text(f"{CONFIG}state.path = {tmp_path}/state\nstate.interval.seconds = 1\n")
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_DELTA, str(tmp_path / "srm.properties")],
+        [sys.executable, "-c", WITHOUT_JARS, str(tmp_path / "srm.properties")],
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
     lines = done.stdout.splitlines()
-    assert len(lines) == 3, (lines, done.stderr)
+    assert len(lines) == 5, (lines, done.stderr)
     assert lines[0].startswith(f"flow A->B: {tmp_path}/state/offset-map/A/B cannot be read: ")
     assert lines[1].startswith("flow=A->B the table of its offset map is not up to date: ")
     remedy = "this Spark session was started without Delta: start it with the jars of docs/running.md and --conf "
     assert all(remedy in line for line in lines[:2])
     assert lines[2] == "ended: True"
+    assert "spark.redaction.regex of this session" in lines[3]
+    assert lines[4].startswith(
+        "this Spark session was started without the Kafka source: make it by srm_spark.session()"
+    )
     assert not (tmp_path / "state").exists()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import time
 from dataclasses import replace
 
+import pytest
+
+from srm_spark.errors import SetupError
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.history import COLUMNS, History
 from srm_spark.model import Flow
@@ -64,3 +68,11 @@ def test_it_looks_by_itself_while_it_is_open() -> None:
     count = len(history.frame())
     time.sleep(0.05)
     assert len(history.frame()) == count
+
+
+def test_without_pandas_it_samples_and_says_what_a_frame_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(FakeDriver())
+    history.sample()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SetupError, match="pip install 'pandas"):
+        history.frame()

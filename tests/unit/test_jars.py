@@ -58,6 +58,11 @@ def test_an_unsuitable_java_home_is_passed_over(no_java: Path, tmp_path: Path, m
     make_java(tmp_path / "cache" / "java", "17.0.1")
     assert find_java().home == tmp_path / "cache" / "java"
     assert not find_java().has_compiler
+    assert java.unfit_java_home() == f"JAVA_HOME is {tmp_path / 'jdk11'}, which is Java 11"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    assert java.unfit_java_home() == f"JAVA_HOME is {tmp_path / 'nothing'}, where no Java answers"
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk17", "17.0.1")))
+    assert java.unfit_java_home() is None
 
 
 def test_unsuitable_javas_are_named_with_the_remedy(

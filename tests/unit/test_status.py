@@ -1,0 +1,41 @@
+"""How a notebook shows the status."""
+
+from __future__ import annotations
+
+import re
+
+from srm_spark.flow.status import FlowState, FlowStatus, Statuses
+from srm_spark.model import Flow
+
+
+def cells(html: str) -> list[list[str]]:
+    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_flows_are_rows_and_unknown_is_no_number() -> None:
+    running = FlowStatus(Flow("A", "B"), FlowState.RUNNING, topics=2, partitions=5, records=12_000, lag_records=0)
+    waiting = FlowStatus(Flow("B", "A"), FlowState.WAITING, "another driver owns it")
+    titles, first, second = cells(Statuses([running, waiting])._repr_html_())
+    assert titles == [
+        "flow",
+        "state",
+        "topics",
+        "partitions",
+        "records",
+        "lag",
+        "latency, ms",
+        "held",
+        "parked",
+        "reason",
+    ]
+    assert first == ["A-&gt;B", "running", "2", "5", "12,000", "0", "unknown", "0", "0", ""]
+    assert second[5] == "unknown"
+    assert second[-1] == "another driver owns it"
+    assert cells(running._repr_html_()) == [titles, first]
+
+
+def test_what_clusters_say_is_no_html() -> None:
+    held = FlowStatus(Flow("A", "B"), FlowState.RUNNING, held={"t-0": "<script>alert(1)</script>"})
+    assert "<script>" not in held._repr_html_()
+    assert "t-0: &lt;script&gt;" in held._repr_html_()
