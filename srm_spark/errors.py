@@ -41,13 +41,14 @@ class Problem:
     location: str
     """`file:line`, `-D` for an override, or the file alone where no line applies."""
     key: str
+    """Empty where it is the file as a whole."""
     message: str
     """What was found and what is allowed."""
     hint: str = ""
     """What to do: a did-you-mean, a command, an example."""
 
     def __str__(self) -> str:
-        text = f"{self.location}: {self.key}: {self.message}"
+        text = ": ".join(filter(None, (self.location, self.key, self.message)))
         return f"{text} — {self.hint}" if self.hint else text
 
 

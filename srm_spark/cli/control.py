@@ -12,7 +12,7 @@ import click
 from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.losses import losses
 from srm_spark.cli.moves import failback, failover
-from srm_spark.cli.options import ERROR, FILE
+from srm_spark.cli.options import ERROR, FILE, VERSION
 from srm_spark.cli.plan import plan
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
@@ -24,6 +24,7 @@ from srm_spark.config.load import Loaded, load
 from srm_spark.config.rights import rights_of_flow, rights_of_heartbeats
 from srm_spark.errors import ConfigError, SrmError
 from srm_spark.model import Flow
+from srm_spark.wording import count
 
 FILES = click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE…"
@@ -34,6 +35,7 @@ OUTPUT = click.option("-o", "--output", type=click.Choice(["text", "json"]), def
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--config", "files", multiple=True, type=FILE, help="For offsets and groups, where it may also stand.")
+@VERSION
 @click.pass_context
 def main(context: click.Context, files: Sequence[Path]) -> None:
     """Looks at and steers srm-spark."""
@@ -97,7 +99,7 @@ def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, o
         for problem in problems:
             click.echo(f"error: {problem}", err=True)
         if not problems:
-            click.echo(f"usable: {len(flows)} flows ({', '.join(flows)}), dialect {loaded.settings.dialect}")
+            click.echo(f"usable: {count(len(flows), 'flow')} ({', '.join(flows)}), dialect {loaded.settings.dialect}")
     raise SystemExit(1 if problems else 0)
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, OK, pairs
 from srm_spark.doctor import Finding, Health, examine
+from srm_spark.wording import count
 
 _STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red", Health.UNKNOWN: "yellow"}
 
@@ -26,14 +27,12 @@ _STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red
 def doctor(
     context: click.Context, *, configs: tuple[Path, ...], flows: tuple[str, ...], defines: tuple[str, ...], output: str
 ) -> None:
-    """Check this machine, the configuration and its clusters; change nothing.
+    """Check this machine, and with --config a configuration and its clusters; change nothing.
 
     Exit code 0: nothing failed (unknown is not failed), 1: something did, and its remedy is printed.
     """
     before = context.parent.params if context.parent else {}
     configs = (*before.get("configs", ()), *configs)
-    if not configs:
-        raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
     flows, defines = (*before.get("flows", ()), *flows), (*before.get("defines", ()), *defines)
     findings = examine(configs, pairs(defines), flows)
     if output == "json":
@@ -50,5 +49,7 @@ def _print(findings: Sequence[Finding]) -> None:
         console.print(mark + Text(f"{finding.check}: {finding.found}", style=""))
         if finding.remedy:
             console.print(Text(f"{'':8}→ {finding.remedy}"))
-    count = {health: sum(finding.health is health for finding in findings) for health in Health}
-    console.print(", ".join(f"{number} {health.value}" for health, number in count.items()))
+    numbers = {health: sum(finding.health is health for finding in findings) for health in Health}
+    words = {health: f"{number} {health.value}" for health, number in numbers.items()}
+    words[Health.WARNED] = count(numbers[Health.WARNED], Health.WARNED.value)
+    console.print(", ".join(words.values()))

@@ -20,6 +20,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SrmError
 from srm_spark.filters import NameFilter, split_list
 from srm_spark.flow.group_report import GroupReport, GroupRow, report_groups
+from srm_spark.wording import count
 
 CONFIG = click.option(
     "--config", "files", multiple=True, required=True, type=FILE, help="As for srm-driver; repeatable."
@@ -80,7 +81,7 @@ def export(
         click.echo(text, nl=False)
     else:
         path.write_text(text)
-        click.echo(f"{len(rows)} offsets written to {path}", err=True)
+        click.echo(f"{count(len(rows), 'offset')} written to {path}", err=True)
     for row in report.rows:
         if row.downstream is None:
             click.echo(f"left out: group {row.group} on {row.remote}: {row.standing}", err=True)
@@ -111,19 +112,28 @@ def status(*, files: Sequence[Path], defines: Sequence[str], source: str, target
         document = {"positions": [_as_json(row) for row in report.rows], "not_taken": report.left_out}
         click.echo(json.dumps(document, indent=2))
         return
+    if report.rows:
+        _print(report.rows, source, target)
+    else:
+        click.echo(
+            f"no group of {source} that matches {names} has committed an offset on a topic of {source}->{target}"
+        )
+    for line in _left_out(report.left_out):
+        click.echo(line)
+
+
+def _print(rows: Sequence[GroupRow], source: str, target: str) -> None:
     table = Table("group", "topic", box=None)
     numbers = ("partition", f"on {source}", "lag", f"goes on on {target} at", f"committed on {target}", "lag there")
     for title in numbers:
         table.add_column(title, justify="right")
     table.add_column("translation")
     table.add_column("group offset sync")
-    for row in report.rows:
+    for row in rows:
         here, there = (row.upstream, row.source_lag), (row.downstream, row.target_offset, row.target_lag)
         cells = ["-" if number is None else str(number) for number in (row.remote.partition, *here, *there)]
         table.add_row(row.group, row.remote.topic, *cells, row.standing, row.sync or "-")
     Console(width=None if sys.stdout.isatty() else 240).print(table)
-    for line in _left_out(report.left_out):
-        click.echo(line)
 
 
 def _left_out(groups: Mapping[str, str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from srm_spark.filters import NameFilter, split_list
 from srm_spark.flow.replay import Replayed, drop_parked, list_parked
 from srm_spark.flow.replay import replay as replay_parked
 from srm_spark.quarantine import Parked
+from srm_spark.wording import count
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 _SHARED = (
@@ -95,11 +96,11 @@ def drop(*, files: Sequence[Path], defines: Sequence[str], flow: str, names: str
         if dry_run or not found:
             return
         if not yes:
-            click.confirm(f"Forget these {len(found)} records?", abort=True)
+            click.confirm(f"Forget {count(len(found), 'record')}?", abort=True)
         drop_parked(settings, found)
     except SrmError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{len(found)} records are forgotten")
+    click.echo(f"forgotten: {count(len(found), 'record')}")
 
 
 def _settings(files: Sequence[Path], defines: Sequence[str], flow: str) -> FlowSettings:

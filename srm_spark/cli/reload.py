@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from srm_spark.config.settings import Settings
 from srm_spark.errors import ConfigError, SetupError
+from srm_spark.wording import count
 
 if TYPE_CHECKING:  # srm-control starts without Spark
     from srm_spark.driver import Driver
@@ -38,7 +39,7 @@ class Reloader:
         except ConfigError as error:
             for problem in error.problems:
                 log.error("%s", problem)
-            log.error("nothing was changed: %s problems in the configuration", len(error.problems))
+            log.error("nothing was changed: %s in the configuration", count(len(error.problems), "problem"))
             return
         for warning in settings.warnings:
             log.warning(warning)

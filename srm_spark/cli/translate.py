@@ -13,6 +13,7 @@ from srm_spark.config import load_settings
 from srm_spark.errors import OffsetFileError, SrmError
 from srm_spark.flow.kept_outside import TranslatedPositions, translate_positions
 from srm_spark.offset_files import FORMATS, OffsetFile, parse_offsets
+from srm_spark.wording import count
 
 
 @click.command()
@@ -63,7 +64,7 @@ def translate(
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
-        click.echo(f"{len(done.found)} offsets written to {path}", err=True)
+        click.echo(f"{count(len(done.found), 'offset')} written to {path}", err=True)
     raise SystemExit(DIFFERENT if refusals else OK)
 
 

@@ -95,6 +95,8 @@ def find_dialect(sources: Sources, report: Report) -> Dialect:
 
 def _aliases(sources: Sources, report: Report) -> list[str]:
     entry = sources.entries.get("clusters")
+    if entry is None and sources.problems and not sources.entries:
+        return []  # nothing could be read, and that is told
     if entry is None:
         hint = did_you_mean("clusters", sources.entries) or "write `clusters = A, B`"
         report.problem(sources.name, "clusters", "is missing; allowed a comma-separated list of aliases", hint)

@@ -97,14 +97,18 @@ def _read_file(path: Path, problems: list[Problem], warnings: list[str]) -> list
     try:
         size = path.stat().st_size
         if size > _MAX_BYTES:
-            problems.append(Problem(str(path), "(file)", f"{size} bytes; a configuration has at most {_MAX_BYTES}"))
+            problems.append(Problem(str(path), "", f"{size} bytes; a configuration has at most {_MAX_BYTES}"))
             return []
         text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        where = "" if path.is_absolute() else f"; looked in {Path.cwd()}"
+        problems.append(Problem(str(path), "", f"there is no such file{where}"))
+        return []
     except OSError as error:
-        problems.append(Problem(str(path), "(file)", f"cannot be read: {error.strerror or error}"))
+        problems.append(Problem(str(path), "", f"cannot be read: {error.strerror or error}"))
         return []
     except UnicodeDecodeError as error:
-        problems.append(Problem(str(path), "(file)", f"is not UTF-8: byte {error.start}", "save the file as UTF-8"))
+        problems.append(Problem(str(path), "", f"is not UTF-8: byte {error.start}", "save the file as UTF-8"))
         return []
     if path.suffix.lower() in YAML_SUFFIXES:
         return list(_read_yaml(str(path), text, problems, warnings))

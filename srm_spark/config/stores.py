@@ -47,6 +47,8 @@ def read_bytes(path: str) -> bytes:
         if Path(path).stat().st_size > _MAX_BYTES:
             raise StoreError(f"{path} is larger than any keystore")
         return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise StoreError(f"there is no file {path} on this machine") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no path"
         raise StoreError(f"{path} cannot be read: {reason}") from error

@@ -14,6 +14,7 @@ from srm_spark.doctor.clusters import CLUSTER_SECONDS, check_clusters
 from srm_spark.doctor.machine import check_machine
 from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
 from srm_spark.errors import SrmError
+from srm_spark.wording import count
 
 __all__ = ["Finding", "Health", "examine"]
 
@@ -24,8 +25,10 @@ def examine(
     flows: Sequence[str] = (),
     seconds: float = CLUSTER_SECONDS,
 ) -> list[Finding]:
-    """All findings, in the order in which they should be mended."""
+    """All findings, in the order in which they should be mended; without a configuration those of this machine."""
     findings = check_machine()
+    if not configs:
+        return [*findings, unknown("configuration", "not checked: none was given", "srm-driver doctor --config FILE")]
     try:
         loaded = load(configs, overrides, flows)
     except SrmError as error:
@@ -36,7 +39,7 @@ def examine(
     if problems:
         return [*findings, _skipped()]
     names = ", ".join(str(flow.flow) for flow in loaded.settings.flows)
-    findings.append(ok("configuration", f"{len(loaded.settings.flows)} flows: {names}"))
+    findings.append(ok("configuration", f"{count(len(loaded.settings.flows), 'flow')}: {names}"))
     findings.extend(warned("configuration", str(warning)) for warning in loaded.report.warnings)
     try:
         return findings + check_clusters(loaded.settings, seconds)

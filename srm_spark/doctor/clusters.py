@@ -15,6 +15,7 @@ from srm_spark.doctor.permissions import check_source, check_target
 from srm_spark.doctor.report import Finding, failed, ok, unknown
 from srm_spark.errors import SrmError
 from srm_spark.kafka.access import Access, Reach, Trouble
+from srm_spark.wording import count
 
 CLUSTER_SECONDS = 10.0
 
@@ -29,7 +30,9 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True)
-class _Factor:
+class Factor:
+    """Copies that a key asks of a cluster."""
+
     key: str
     alias: str
     copies: int
@@ -44,7 +47,8 @@ def check_clusters(settings: Settings, seconds: float = CLUSTER_SECONDS) -> list
     with ThreadPoolExecutor(len(clusters)) as pool:
         reached = dict(zip(aliases, pool.map(lambda cluster: _reach(cluster, seconds), clusters), strict=True))
         flows = list(pool.map(lambda flow: list(_check_flow(flow, reached, seconds)), settings.flows))
-    findings = [_reached(cluster, reached[cluster.alias], settings.flows) for cluster in clusters]
+    factors = list(factors_of(settings))
+    findings = [_reached(cluster, reached[cluster.alias], factors) for cluster in clusters]
     return [*findings, *(finding for found in flows for finding in found)]
 
 
@@ -55,7 +59,7 @@ def _reach(cluster: ClusterSettings, seconds: float) -> Reach | SrmError:
         return error
 
 
-def _reached(cluster: ClusterSettings, reach: Reach | SrmError, flows: Sequence[FlowSettings]) -> Finding:
+def _reached(cluster: ClusterSettings, reach: Reach | SrmError, factors: Sequence[Factor]) -> Finding:
     check, where = f"cluster {cluster.alias}", cluster.bootstrap_servers
     if isinstance(reach, SrmError):
         return failed(check, str(reach), f"correct the {cluster.alias}. settings that it names")
@@ -63,8 +67,8 @@ def _reached(cluster: ClusterSettings, reach: Reach | SrmError, flows: Sequence[
         detail = f" ({reach.detail})" if reach.detail else ""
         remedy = _REMEDIES[reach.trouble].format(alias=cluster.alias)
         return failed(check, f"{where}: {reach.trouble.value}{detail}", remedy)
-    brokers = f"{where}: {reach.brokers} broker{'s' if reach.brokers != 1 else ''}"
-    high = [factor for factor in _factors(flows) if factor.alias == cluster.alias and factor.copies > reach.brokers]
+    brokers = f"{where}: {count(reach.brokers, 'broker')}"
+    high = [factor for factor in factors if factor.alias == cluster.alias and factor.copies > reach.brokers]
     if high:
         wanted = ", ".join(f"{factor.key} = {factor.copies}" for factor in dict.fromkeys(high))
         keys = " ".join(f"-D {key}={reach.brokers}" for key in dict.fromkeys(factor.key for factor in high))
@@ -72,16 +76,19 @@ def _reached(cluster: ClusterSettings, reach: Reach | SrmError, flows: Sequence[
     return ok(check, brokers)
 
 
-def _factors(flows: Sequence[FlowSettings]) -> Iterator[_Factor]:
-    for flow in flows:
+def factors_of(settings: Settings) -> Iterator[Factor]:
+    """How many copies each cluster is asked to keep, by the keys that say so."""
+    for flow in settings.flows:
         target = flow.flow.target
-        yield _Factor("replication.factor", target, flow.topics.replication_factor)
-        yield _Factor("offset.storage.replication.factor", target, flow.progress_replication_factor)
+        yield Factor("replication.factor", target, flow.topics.replication_factor)
+        yield Factor("offset.storage.replication.factor", target, flow.progress_replication_factor)
         if flow.syncs.enabled:
             holder = target if flow.syncs.on_target else flow.flow.source
-            yield _Factor("offset-syncs.topic.replication.factor", holder, flow.syncs.replication_factor)
+            yield Factor("offset-syncs.topic.replication.factor", holder, flow.syncs.replication_factor)
         if flow.checkpoints.emit_enabled:
-            yield _Factor("checkpoints.topic.replication.factor", target, flow.checkpoints.replication_factor)
+            yield Factor("checkpoints.topic.replication.factor", target, flow.checkpoints.replication_factor)
+    for beat in settings.heartbeats:
+        yield Factor("heartbeats.topic.replication.factor", beat.flow.target, beat.replication_factor)
 
 
 def _check_flow(flow: FlowSettings, reached: Mapping[str, Reach | SrmError], seconds: float) -> Iterator[Finding]:

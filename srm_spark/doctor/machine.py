@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from srm_spark.doctor.report import Finding, failed, ok, unknown
+from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
 from srm_spark.errors import SetupError
-from srm_spark.jars import JAR_SETS, fetch, find_java
+from srm_spark.jars import JAR_SETS, fetch, find_java, unfit_java_home
 from srm_spark.jars.fetch import cached
 from srm_spark.kafka.access import librdkafka_version
 from srm_spark.kafka.compiled import why_not as why_no_loop
+from srm_spark.wording import count
 
 OLDEST_PYTHON = (3, 10)
 SPARK = "4.2"
@@ -44,7 +45,10 @@ def check_java() -> Finding:
     except SetupError as error:
         found, _, remedy = str(error).partition("; ")
         return failed("Java", found, remedy)
-    return ok("Java", f"{java.version} at {java.home}")
+    found = f"{java.version} at {java.home}"
+    if unfit := unfit_java_home():
+        return warned("Java", f"{found}; {unfit}", f"export JAVA_HOME={java.home}")
+    return ok("Java", found)
 
 
 def check_spark() -> Finding:
@@ -66,15 +70,14 @@ def check_spark() -> Finding:
 
 def check_jars() -> Finding:
     """The driver's jars and their checksums."""
-    remedy = "python -m srm_spark.jars driver"
     if not cached(_DRIVER_SET):
-        return failed("driver jars", "are not downloaded", remedy)
+        return warned("driver jars", "the first start will download them", "python -m srm_spark.jars driver")
     try:
         jars = fetch(_DRIVER_SET)
     except SetupError as error:
         found, _, remedy = str(error).partition("; ")
         return failed("driver jars", found, remedy)
-    return ok("driver jars", f"{len(jars)} jars with the right checksums in {jars[0].parent}")
+    return ok("driver jars", f"{count(len(jars), 'jar')} with the right checksums in {jars[0].parent}")
 
 
 def check_scala() -> Finding:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import wraps
 
 from srm_spark.config.settings import ClusterSettings, FlowSettings
-from srm_spark.doctor.report import Finding, failed, ok, unknown
+from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
 from srm_spark.errors import SrmError
-from srm_spark.filters import is_replicated
+from srm_spark.filters import NameFilter, is_replicated
 from srm_spark.flow.clusters import connect
 from srm_spark.kafka.access import Access, Operations
+from srm_spark.wording import count, some
 
 _SHOWN = 3
 _Check = Callable[[FlowSettings, Access, Access], Iterator[Finding]]
@@ -34,7 +35,9 @@ def check_source(flow: FlowSettings, source: Access, target: Access) -> Iterator
     """READ and DESCRIBE_CONFIGS on the selected topics, WRITE on the offset-syncs topic or CREATE."""
     alias = flow.flow.source
     needed = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
-    yield _topics(f"{flow.flow}: read the topics on {alias}", _selected(flow, source), needed, source, flow.source)
+    selected = _selected(flow, source)
+    yield from _unseen(flow, selected)
+    yield _topics(f"{flow.flow}: read the topics on {alias}", selected, needed, source, flow.source)
     if flow.syncs.enabled:
         side, cluster = (target, flow.target) if flow.syncs.on_target else (source, flow.source)
         check = f"{flow.flow}: write offset syncs on {cluster.alias}"
@@ -67,6 +70,16 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     yield _group(flow, target)
 
 
+def _unseen(flow: FlowSettings, selected: Collection[str]) -> Iterator[Finding]:
+    """What `topics` names and the source does not show."""
+    takes = connect(flow).topics
+    if idle := takes.idle(selected) if type(takes) is NameFilter else ():
+        found = f"no topic that flows matches {some(idle)}: there is none, READ on it is not allowed, or it is excluded"
+        yield warned(
+            f"{flow.flow}: topics on {flow.flow.source}", found, f"check {flow.flow}.topics and topics.exclude"
+        )
+
+
 def _selected(flow: FlowSettings, source: Access) -> list[str]:
     ends, heartbeats = connect(flow), flow.topics.heartbeats_replicated
     names = source.topic_partitions()
@@ -90,7 +103,7 @@ def _topics(
     dark = [name for name, had in allowed.items() if had is None]
     if dark:
         return unknown(check, f"the cluster does not tell what is allowed on {_some(dict.fromkeys(dark))}")
-    return ok(check, f"{', '.join(sorted(needed))} on {len(names)} topic{'s' * (len(names) != 1)}")
+    return ok(check, f"{', '.join(sorted(needed))} on {count(len(names), 'topic')}")
 
 
 def _own_topic(check: str, topic: str, needed: Operations, access: Access, cluster: ClusterSettings) -> Finding:

@@ -34,9 +34,9 @@ def ok(check: str, found: str) -> Finding:
     return Finding(check, Health.OK, found)
 
 
-def warned(check: str, found: str) -> Finding:
+def warned(check: str, found: str, remedy: str = "") -> Finding:
     """Worth a look."""
-    return Finding(check, Health.WARNED, found)
+    return Finding(check, Health.WARNED, found, remedy)
 
 
 def failed(check: str, found: str, remedy: str) -> Finding:

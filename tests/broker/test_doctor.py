@@ -25,6 +25,7 @@ ONE_COPY = {
     "checkpoints.topic.replication.factor": "1",
     "offset-syncs.topic.replication.factor": "1",
     "offset.storage.replication.factor": "1",
+    "heartbeats.topic.replication.factor": "1",
 }
 
 Keys = Mapping[str, str]
@@ -91,6 +92,17 @@ def test_clusters_that_answer_are_fine(
     assert found["cluster A"].found == f"{primary.bootstrap_servers}: 1 broker"
     assert found["A->B: read the topics on A"].health is Health.OK
     assert found["A->B: create topics on B"].health is Health.OK
+
+
+def test_topics_that_do_not_exist_are_told(
+    findings: Examine, primary: KafkaCluster, secondary: KafkaCluster, unique: str
+) -> None:
+    create(primary.bootstrap_servers, f"orders-{unique}")
+    topics = {"A->B.topics": f"orders-{unique}, gone-{unique}, none-{unique}.*"}
+    found = findings(keys(primary.bootstrap_servers, secondary.bootstrap_servers, **topics))["A->B: topics on A"]
+    assert found.health is Health.WARNED
+    assert f"matches gone-{unique}, none-{unique}.*:" in found.found
+    assert found.remedy == "check A->B.topics and topics.exclude"
 
 
 def test_more_copies_than_brokers_are_told(findings: Examine, primary: KafkaCluster, secondary: KafkaCluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from click.testing import CliRunner
 from confluent_kafka import KafkaError
 
 from srm_spark.cli.driver import run
+from srm_spark.config import load_settings
 from srm_spark.doctor import Health, examine
-from srm_spark.doctor.machine import check_python, check_scala, check_spark
+from srm_spark.doctor.clusters import factors_of
+from srm_spark.doctor.machine import check_jars, check_java, check_python, check_scala, check_spark
+from srm_spark.jars.cache import CACHE_VARIABLE
 from srm_spark.kafka.access import Trouble, trouble_of
 
 
@@ -62,8 +66,38 @@ def test_all_problems_of_a_file_are_findings_and_clusters_are_left_alone(tmp_pat
     assert found[-1].health is Health.UNKNOWN
 
 
-@pytest.mark.parametrize("arguments", [[], ["doctor"]])
-def test_a_configuration_is_needed(arguments: list[str]) -> None:
-    done = CliRunner().invoke(run, arguments)
+def test_a_configuration_is_needed_to_run() -> None:
+    done = CliRunner().invoke(run, [])
     assert done.exit_code == 2
     assert "Missing option '--config'" in done.stderr
+
+
+def test_the_machine_is_examined_without_a_configuration() -> None:
+    done = CliRunner().invoke(run, ["doctor", "-o", "json"])
+    found = {finding["check"]: finding for finding in json.loads(done.stdout)}
+    assert {"Python", "Java", "pyspark", "driver jars"} <= found.keys()
+    assert found["configuration"]["health"] == Health.UNKNOWN.value
+    assert done.exit_code == any(finding["health"] == Health.FAILED.value for finding in found.values())
+
+
+def test_jars_that_will_be_fetched_are_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    finding = check_jars()
+    assert (finding.health, finding.found) == (Health.WARNED, "the first start will download them")
+    assert finding.remedy == "python -m srm_spark.jars driver"
+
+
+def test_another_java_than_that_of_java_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    finding = check_java()
+    assert finding.health is Health.WARNED
+    assert f"JAVA_HOME is {tmp_path}, where no Java answers" in finding.found
+    assert finding.remedy.startswith("export JAVA_HOME=/")
+
+
+def test_copies_of_heartbeats_are_counted_on_the_clusters_that_they_are_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "srm.properties"
+    servers = "A.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n"
+    path.write_text(f"clusters = A, B\n{servers}A->B.enabled = true\nheartbeats.topic.replication.factor = 5\n")
+    wanted = {(factor.alias, factor.copies) for factor in factors_of(load_settings(path)) if "heartbeats" in factor.key}
+    assert wanted == {("A", 5), ("B", 5)}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click import Command
 from click.testing import CliRunner
 
 import srm_spark
+from srm_spark.cli.control import main as control
 from srm_spark.cli.driver import run
 from srm_spark.cli.first_lines import first_lines
 from srm_spark.cli.options import ERROR
@@ -59,7 +61,19 @@ def test_a_flow_that_is_not_enabled_is_a_problem(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(run, ["--config", str(tmp_path / "none.properties")])
     assert result.exit_code == ERROR
-    assert "none.properties" in result.output
+    assert result.output.splitlines() == [f"{tmp_path / 'none.properties'}: there is no such file"]
+
+
+def test_of_a_relative_path_it_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(run, ["--config", "none.properties"])
+    assert result.output.splitlines() == [f"none.properties: there is no such file; looked in {tmp_path}"]
+
+
+@pytest.mark.parametrize("command", [run, control])
+def test_the_version_is_told(command: Command) -> None:
+    result = CliRunner().invoke(command, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"srm-spark {srm_spark.__version__}\n")
 
 
 def test_a_pid_file_that_cannot_be_written_is_named_before_anything_starts(

@@ -28,7 +28,7 @@ def _run(*arguments: str) -> Result:
 def test_validate_says_that_a_file_is_usable(file: str) -> None:
     result = _run("validate", file)
     assert result.exit_code == 0
-    assert result.stdout == "usable: 1 flows (A->B), dialect mm2\n"
+    assert result.stdout == "usable: 1 flow (A->B), dialect mm2\n"
     assert f"warning: {file}:6: no.such: unknown key" in result.stderr
 
 

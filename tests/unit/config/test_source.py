@@ -104,7 +104,7 @@ def test_unreadable_files_are_problems(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("missing", "latin.properties", "bad.properties")]
     messages = [str(problem) for problem in read_sources([*paths, tmp_path], {}).problems]
     assert len(messages) == 4
-    assert "No such file" in messages[0]
+    assert "there is no such file" in messages[0]
     assert "UTF-8" in messages[1]
     assert "bad.properties:2: (escape)" in messages[2]
 
