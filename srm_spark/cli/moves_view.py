@@ -11,6 +11,7 @@ from rich.table import Table
 
 from srm_spark.model import Flow
 from srm_spark.plan.world import GroupMove, Kind, Loss, Outcome, Plan, Range, Statement, World
+from srm_spark.wording import count
 
 _WIDTH = 160
 _UNKNOWN = "unknown"
@@ -69,7 +70,7 @@ def _loss(loss: Loss, flow: Flow) -> str:
     if not loss.records:
         return "nothing, 0 records"
     age = f"{_UNKNOWN} age" if loss.seconds is None else f"up to {loss.seconds:.0f} s old"
-    return f"{loss.records} records, {age}; progress was recorded last {recorded}"
+    return f"{count(loss.records, 'record')}, {age}; progress was recorded last {recorded}"
 
 
 def _counts(moves: Sequence[GroupMove]) -> str:
@@ -77,7 +78,7 @@ def _counts(moves: Sequence[GroupMove]) -> str:
         return "none"
     counts = Counter(move.outcome for move in moves)
     verdicts = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
-    return f"{len({move.group for move in moves})}, on {len(moves)} partitions: {verdicts}"
+    return f"{len({move.group for move in moves})}, on {count(len(moves), 'partition')}: {verdicts}"
 
 
 def _table(moves: Sequence[GroupMove], flow: Flow) -> str:
@@ -99,11 +100,11 @@ def _ranges(ranges: Sequence[Range]) -> Iterable[str]:
     for found in ranges:
         to, missing = found.replicated_to, found.missing
         copied = f"up to {to - 1}" if to else "nothing" if to == 0 else _UNKNOWN
-        gap = _UNKNOWN if missing is None else f"{missing.end - missing.start} records"
+        gap = _UNKNOWN if missing is None else count(missing.end - missing.start, "record")
         line = f"{found.partition} -> {found.remote}: {copied}; not copied: {gap}"
         held = f"; held: {found.hold}" if found.hold else ""
         lost = "".join(f"; lost before: {start} to {end - 1}" for start, end in found.lost)
-        parked = f"; in quarantine: {found.parked} records" if found.parked else ""
+        parked = f"; in quarantine: {count(found.parked, 'record')}" if found.parked else ""
         yield line + held + parked + lost
 
 

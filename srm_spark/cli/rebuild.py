@@ -13,6 +13,7 @@ from srm_spark.config import load_settings
 from srm_spark.errors import SrmError
 from srm_spark.filters import NameFilter, split_list
 from srm_spark.flow.rebuild import rebuild_map
+from srm_spark.wording import count
 
 
 @click.command()
@@ -38,8 +39,7 @@ def rebuild(*, files: Sequence[Path], defines: Sequence[str], source: str, targe
         elif one.source.start == one.source.end:
             click.echo(f"{one.partition}: nothing is missing")
         else:
-            click.echo(
-                f"{one.partition}: {one.records} records, source offsets {one.source.start} to {one.source.end - 1}"
-            )
+            offsets = f"source offsets {one.source.start} to {one.source.end - 1}"
+            click.echo(f"{one.partition}: {count(one.records, 'record')}, {offsets}")
     if any(one.refusal is not None for one in done):
         raise SystemExit(DIFFERENT)

@@ -16,6 +16,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Ends
 from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,9 @@ class InternalTopic:
         name = self.spec.name
         if partitions < self.needs_partitions:
             remedy = f"kafka-topics.sh --alter --topic {name} --partitions {self.needs_partitions}"
-            return Fault(f"has {partitions} partitions, and {self.needs_partitions} are needed", remedy, is_fatal=True)
+            return Fault(
+                f"has {count(partitions, 'partition')}, and {self.needs_partitions} are needed", remedy, is_fatal=True
+            )
         if not self.holds or cleanup_policy in (None, "compact"):
             return None
         remedy = f"kafka-configs.sh --alter --topic {name} --add-config cleanup.policy=compact"

@@ -98,8 +98,8 @@ class RemoteTopics:
             if reason := grown[remote[topic]]:
                 have = present[remote[topic]]
                 held[topic] = (
-                    f"{remote[topic]} on {self._ends.target.alias} has {have} partitions, {topics[topic]} are needed "
-                    f"and it cannot grow: {reason}; add partitions to it"
+                    f"{remote[topic]} on {self._ends.target.alias} has {count(have, 'partition')}, "
+                    f"{topics[topic]} are needed and it cannot grow: {reason}; add partitions to it"
                 )
         held |= self._forbidden({topic: name for topic, name in remote.items() if topic not in held})
         flowing = {topic: name for topic, name in remote.items() if topic not in held}

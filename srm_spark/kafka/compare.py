@@ -26,6 +26,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.kafka.clients import LastError, reader
 from srm_spark.kafka.librdkafka import headers_of
+from srm_spark.wording import count
 
 _POLL_SECONDS = 0.1
 _SHOWN_BYTES = 24
@@ -75,7 +76,7 @@ def compare_topics(
                 left.drain()
                 right.drain()
                 if partition >= min(counts):
-                    difference = f"the source has {counts[0]} partitions, the target {counts[1]}"
+                    difference = f"the source has {count(counts[0], 'partition')}, the target {counts[1]}"
                 yield PartitionComparison(topic, remote_topic, partition, left.count, right.count, difference)
 
 
@@ -110,7 +111,7 @@ def _headers_differ(ours: tuple[tuple[str, bytes | None], ...], theirs: tuple[tu
     for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
         if one != other:
             return f"header {index} {one[0]!r}: {_shown(one[1])} / {other[0]!r}: {_shown(other[1])}"
-    return f"{len(ours)} headers / {len(theirs)} headers"
+    return f"{count(len(ours), 'header')} / {count(len(theirs), 'header')}"
 
 
 def _shown(content: bytes | None) -> str:

@@ -9,6 +9,7 @@ from srm_spark.model import Flow
 from srm_spark.plan.drain import behind, moved
 from srm_spark.plan.state import MoveState
 from srm_spark.plan.world import Kind, Outcome, Plan, Stage, World, few, unsafe
+from srm_spark.wording import count
 
 
 def make_plan(kind: Kind, flow: Flow, world: World, *, fenced: bool, state: MoveState | None) -> Plan:
@@ -41,8 +42,8 @@ def verdict(kind: Kind, state: MoveState, world: World) -> tuple[str, ...]:
             found.append(f"{names} has no leader on the source, so whether everything is copied is not known")
         if world.source_down is None and ends != still:
             found.append(f"the source was written after it was drained: {moved(still, ends)}")
-        if count := behind(world.ranges):
-            found.append(f"{count} records were not copied before the groups moved")
+        if missing := behind(world.ranges):
+            found.append(f"not copied before the groups moved: {count(missing, 'record')}")
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from srm_spark.model import Flow, OffsetRange, TopicPartition
+from srm_spark.wording import count
 
 
 class Kind(Enum):
@@ -168,7 +169,9 @@ def unsafe(world: World) -> tuple[str, ...]:
         if move.outcome is Outcome.STAYS:
             stays.setdefault((move.group, move.reason), []).append(str(move.remote))
     groups = [f"group {group} on {few(partitions)}: {reason}" for (group, reason), partitions in stays.items()]
-    parked = [f"{found.partition}: {found.parked} records are in quarantine" for found in world.ranges if found.parked]
+    parked = [
+        f"{found.partition}: {count(found.parked, 'record')} in quarantine" for found in world.ranges if found.parked
+    ]
     return (*groups, *world.unknown, *standing(world.ranges), *parked)
 
 

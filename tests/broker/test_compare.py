@@ -86,7 +86,7 @@ def test_equal_partitions_are_equal(compare: Compare) -> None:
         ({"value": b"w"}, r"value b'v' / b'w'"),
         ({"value": None}, r"value b'v' / null"),
         ({"headers": [("h", b"2"), ("h", b"1")]}, r"header 0 'h': b'1' / 'h': b'2'"),
-        ({"headers": [("h", b"1")]}, r"2 headers / 1 headers"),
+        ({"headers": [("h", b"1")]}, r"2 headers / 1 header"),
         ({"headers": [("h", b"1"), ("g", b"2")]}, r"header 1 'h': b'2' / 'g': b'2'"),
         ({"headers": [("h", b"1"), ("h", None)]}, r"header 1 'h': b'2' / 'h': null"),
         ({"timestamp": NOW + 1}, rf"timestamp {NOW} / {NOW + 1}"),
@@ -104,7 +104,7 @@ def test_a_record_that_differs_is_found(compare: Compare, changes: Record, told:
         (record(key=None), record(key=b""), "key null / b''"),
         (record(value=None), record(value=b""), "value null / b''"),
         (record(headers=[("h", None)]), record(headers=[("h", b"")]), "header 0 'h': null / 'h': b''"),
-        (record(headers=[]), record(headers=[("", b"")]), "0 headers / 1 headers"),
+        (record(headers=[]), record(headers=[("", b"")]), "0 headers / 1 header"),
     ],
 )
 def test_null_and_empty_are_different(compare: Compare, ours: Record, theirs: Record, told: str) -> None:
@@ -168,7 +168,7 @@ def test_missing_partitions_and_topics_are_differences(
     assert [row.difference for row in rows] == [
         None,
         "the source has 2 partitions, the target 1",
-        "the source has 1 partitions, the target 0",
+        "the source has 1 partition, the target 0",
     ]
 
 

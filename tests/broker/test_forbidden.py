@@ -52,7 +52,7 @@ def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
     assert_copied(pair.source, pair.topic("fine"), target, pair.remote("fine"))
     closed = [f"{pair.topic('closed')}-{number}" for number in range(3)]
     reasons = await_held(driver, [pair.topic("small"), *closed])
-    assert "has 1 partitions, 3 are needed and it cannot grow" in reasons[pair.topic("small")]
+    assert "has 1 partition, 3 are needed and it cannot grow" in reasons[pair.topic("small")]
     assert all("TOPIC_AUTHORIZATION_FAILED" in reasons[name] for name in closed)
     assert target.topics()[pair.remote("small")] == 1
     assert target.count(pair.remote("small")) == target.count(pair.remote("closed")) == 0

@@ -56,7 +56,7 @@ def test_no_flow_runs_on_truth_that_is_deleted_by_age(policy: str) -> None:
 
 
 def test_too_few_partitions_are_refused() -> None:
-    with pytest.raises(TargetUnavailable, match=r"has 1 partitions, and 2 are needed; .*--partitions 2"):
+    with pytest.raises(TargetUnavailable, match=r"has 1 partition, and 2 are needed; .*--partitions 2"):
         ensure(TRUTH, "compact", 1)
 
 

@@ -61,7 +61,7 @@ def test_groups_that_stay_and_partitions_that_are_held_are_not_safe() -> None:
         "group g on A.orders-0, A.orders-0, A.orders-0 and 1 more: busy",
         "group k: not allowed",
         "orders-0 is held at 4: too large",
-        "orders-1: 2 records are in quarantine",
+        "orders-1: 2 records in quarantine",
     )
     assert verdict(Kind.FAILOVER, FRESH, world()) == ()
 
@@ -88,7 +88,7 @@ def test_a_source_that_moved_after_it_was_drained_is_not_safe() -> None:
     assert verdict(Kind.PLANNED_FAILOVER, state, world()) == ()
     assert verdict(Kind.PLANNED_FAILOVER, state, world(ranges=(copied(11, 12),))) == (
         "the source was written after it was drained: orders-0 from 10 to 12",
-        "1 records were not copied before the groups moved",
+        "not copied before the groups moved: 1 record",
     )
     assert verdict(Kind.FAILOVER, state, world(ranges=(copied(11, 12),))) == ()
     (text,) = verdict(Kind.PLANNED_FAILOVER, state, world(ranges=(copied(10, None),), down=GONE))
