@@ -19,7 +19,7 @@ from srm_spark.errors import SessionEnded
 from srm_spark.flow.heartbeat import Heartbeats, telling
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.runner import FlowRunner
-from srm_spark.flow.status import FlowState, Statuses
+from srm_spark.flow.status import FlowState, FlowStatus, Statuses
 from srm_spark.model import Flow
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import WIDE_SESSION

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from enum import Enum
 
 from srm_spark.flow.consumers import ConsumersReport
@@ -75,12 +76,17 @@ class Statuses(tuple[FlowStatus, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        titles = ("flow", "state", "topics", "partitions", "records", "lag", "latency, ms", "held", "parked", "reason")
-        return table(titles, map(_cells, self))
+        return table(_TITLES, map(_cells, self))
+
+
+_TITLES = ("flow", "state", "topics", "partitions", "records", "lag", "latency, ms", "held", "parked", "lost", "reason")
 
 
 def _cells(status: FlowStatus) -> tuple[object, ...]:
-    numbers = (status.topics, status.partitions, status.records, status.lag_records, status.latency_ms)
+    lag: object = status.lag_records
+    if status.unknown_since is not None:
+        lag = f"unknown since {datetime.fromtimestamp(status.unknown_since, timezone.utc):%H:%M:%SZ}"
+    numbers = (status.topics, status.partitions, status.records, lag, status.latency_ms)
     reasons = [*filter(None, [status.reason]), *(f"{what}: {why}" for what, why in status.held.items())]
-    still = (len(status.held), len(status.parked), "; ".join(reasons))
-    return (status.flow, status.state.value, *numbers, *still)
+    counts = (len(status.held), len(status.parked), status.lost_records)
+    return (status.flow, status.state.value, *numbers, *counts, "; ".join(reasons))

@@ -91,7 +91,7 @@ def test_copies_that_are_not_recorded_yet_are_signs_of_life_too(world: World) ->
         return world.target.looks
 
     await_until(lambda: looks() > 5, 20, "some looks, each behind half of the patience")
-    assert world.told == []
+    assert not any(stall is not None and "nothing lands" in stall.reason for stall in world.told)
 
 
 def test_a_partition_without_a_leader_is_named(world: World) -> None:

@@ -27,10 +27,13 @@ def test_flows_are_rows_and_unknown_is_no_number() -> None:
         "latency, ms",
         "held",
         "parked",
+        "lost",
         "reason",
     ]
-    assert first == ["A-&gt;B", "running", "2", "5", "12,000", "0", "unknown", "0", "0", ""]
+    assert first == ["A-&gt;B", "running", "2", "5", "12,000", "0", "unknown", "0", "0", "0", ""]
     assert second[5] == "unknown"
+    stalled = FlowStatus(Flow("A", "B"), FlowState.STALLED, unknown_since=3661.0)
+    assert cells(stalled._repr_html_())[1][5] == "unknown since 01:01:01Z"
     assert second[-1] == "another driver owns it"
     assert cells(running._repr_html_()) == [titles, first]
 
