@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 from srm_spark.config.jaas import JaasError
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS, ClientKey
 from srm_spark.config.levels import Layered, Level, Setting, client_props, cluster_props, record_producer_props
+from srm_spark.config.overruled import CONSUMER, EVERY, EXACTLY_ONCE, PRODUCER
 from srm_spark.config.render import unmapped
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.sasl import sasl_problem
@@ -17,6 +19,7 @@ from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.tls import TlsError
 from srm_spark.config.values import Report
+from srm_spark.config.written import Where, take_apart
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _SERVER = re.compile(r"^(?:[\w.\-%]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})$")
@@ -46,20 +49,32 @@ def check_flows(sources: Sources, report: Report, resolver: Resolver, flows: Seq
         connector, worker = resolver.connector(settings.flow), resolver.worker(settings.flow)
         home = Setting("", Level.GLOBAL, f"{settings.flow}.enabled", sources.place_of(f"{settings.flow}.enabled"))
         side = "target" if settings.syncs.on_target else "source"
-        for cluster, extra, props in (
-            (settings.source, settings.consumer, _props(resolver, connector, "source", "consumer")),
-            (settings.target, settings.producer, record_producer_props(worker, connector, resolver.dialect)),
-            (settings.source, settings.source_admin, _props(resolver, connector, "source", "admin")),
-            (settings.target, settings.target_admin, _props(resolver, connector, "target", "admin")),
-            (getattr(settings, side), settings.syncs_producer, _props(resolver, connector, side, "producer")),
+        for kind, cluster, extra, props in (
+            ("consumer", settings.source, settings.consumer, _props(resolver, connector, "source", "consumer")),
+            ("producer", settings.target, settings.producer, _record_props(resolver, worker, connector)),
+            ("admin", settings.source, settings.source_admin, _props(resolver, connector, "source", "admin")),
+            ("admin", settings.target, settings.target_admin, _props(resolver, connector, "target", "admin")),
+            ("", getattr(settings, side), settings.syncs_producer, _props(resolver, connector, side, "producer")),
         ):
-            _Client(report, props, cluster, extra, home).check()
+            client = _Client(report, props, cluster, extra, home)
+            client.check()
+            client.overruled(kind, is_exactly_once=settings.is_exactly_once)
+            client.refused(kind, settings)
+    _unread(sources, report, resolver, flows)
+
+
+def _record_props(resolver: Resolver, worker: Layered, connector: Layered) -> Layered:
+    return record_producer_props(worker, connector, resolver.dialect)
 
 
 def _props(resolver: Resolver, connector: Layered, side: str, client: str) -> Layered:
     return client_props(connector, side, client, resolver.dialect)
 
 
+_KERBEROS = (
+    "log in by SCRAM, PLAIN, OAUTHBEARER or a certificate, or build it with Kerberos: install a librdkafka with it, "
+    "then pip install --no-binary confluent-kafka confluent-kafka"
+)
 _JAAS_EXAMPLE = 'like org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
 
 
@@ -127,13 +142,36 @@ class _Client:
             elif not self._is_reported(missing[0]):
                 hint = _JAAS_EXAMPLE if missing[0] == "sasl.jaas.config" else ""
                 self.report.problem(*self._place(missing[0]), missing[1], hint)
-            if protocol.startswith("SASL") and java.get("sasl.mechanism", "GSSAPI").strip().upper() == "GSSAPI":
-                reason = "GSSAPI needs a confluent-kafka built with Kerberos; its wheels are not"
-                self.report.warn(*self._place("sasl.mechanism"), reason)
         except JaasError as error:
             self.report.problem(*self._place("sasl.jaas.config"), f"cannot be read: {error}")
         except TlsError as error:
             self.report.problem(*self._place(error.key), error.message)
+
+    def overruled(self, kind: str, *, is_exactly_once: bool) -> None:
+        """Reports what is written, and set otherwise by srm-spark."""
+        own = {"consumer": CONSUMER, "producer": PRODUCER}.get(kind, {})
+        rows = {**EVERY, **own, **(EXACTLY_ONCE if kind == "consumer" and is_exactly_once else {})}
+        for name, row in rows.items():
+            setting = self.props.get(name)
+            if setting is not None and not row.counts(setting.value):
+                self.report.warn(setting.place, setting.key, f"has no effect: {row.why}")
+
+    def refused(self, kind: str, settings: FlowSettings) -> None:
+        """Reports what librdkafka itself does not take; where other mistakes are found, they come first."""
+        if not kind or not self.cluster.bootstrap_servers or self.report.problems:
+            return
+        # This package lies below the one that knows librdkafka, which is asked by its name.
+        trial = import_module("srm_spark.kafka.trial")
+        found = trial.refusal(kind, settings, self.cluster, self.extra)
+        if found is None:
+            return
+        names = [name for name in found.names if self.props.get(name) is not None]
+        is_login = "sasl.mechanism" in found.names or "security.protocol" in found.names
+        java = {**self.cluster.properties, **self.extra}
+        is_kerberos = is_login and java.get("sasl.mechanism", "GSSAPI").strip().upper() == "GSSAPI"
+        name = "sasl.mechanism" if is_kerberos else next(iter(names), "bootstrap.servers")
+        message = f"the client library refuses it: {found.reason}"
+        self.report.problem(*self._place(name), message, _KERBEROS if is_kerberos else "")
 
     def _is_reported(self, name: str) -> bool:
         return any((problem.location, problem.key) == self._place(name) for problem in self.report.problems)
@@ -152,8 +190,29 @@ class _Client:
             self.report.problem(*place, f"got {self._shown(name, value)!r}; allowed {', '.join(allowed)}")
         elif (row.low is not None or row.divisor > 1) and not re.fullmatch(r"[+-]?\d{1,19}", value.strip()):
             self.report.problem(*place, f"got {self._shown(name, value)!r}; allowed a whole number")
-        elif not row.librdkafka and row.clients == "producer":
+        elif not row.librdkafka and name not in EVERY and name not in CONSUMER:
             self.report.warn(*place, f"ignored: {row.note}")
+
+
+def _unread(sources: Sources, report: Report, resolver: Resolver, flows: Sequence[FlowSettings]) -> None:
+    """Reports client properties of clients that there are none of."""
+    aliases = [*dict.fromkeys(alias for one in flows for alias in (one.flow.source, one.flow.target))]
+    read = {one.flow.source for one in flows}
+    synced = {(one.flow, "target" if one.syncs.on_target else "source") for one in flows}
+    for entry in sources.entries.values():
+        found = take_apart(entry.key, aliases)
+        side, _, rest = found.rest.partition(".")
+        if found.where is Where.CLUSTER and side == "consumer" and found.alias not in read:
+            report.warn(entry.place, entry.key, f"has no effect: no flow reads from {found.alias}")
+        elif found.where is not Where.FLOW or found.flow not in {one.flow for one in flows}:
+            continue
+        elif side == "target" and rest.startswith("consumer."):
+            report.warn(entry.place, entry.key, f"has no effect: {found.flow} reads from its source")
+        elif side in ("source", "target") and rest.startswith("producer.") and (found.flow, side) not in synced:
+            report.warn(entry.place, entry.key, f"has no effect: {found.flow} writes no offset syncs to its {side}")
+        elif found.rest.startswith("producer.override."):
+            why = "counts for records; checkpoints, heartbeats and the flow's own topics are written as they must be"
+            report.warn(entry.place, entry.key, why)
 
 
 def _check_source_login(sources: Sources, report: Report, source: ClusterSettings) -> None:

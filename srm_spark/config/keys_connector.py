@@ -42,7 +42,9 @@ _OWN_POLICY = "Names remote topics; one of your own is a Python class, `package.
 _OWN_FILTER = (
     "A filter of your own is a Python class: `package.module:Class`, a subclass of `srm_spark.filters.NameFilter`."
 )
-_SMT = "Connect's transforms are Java classes; records are copied unchanged"
+TRANSFORMS = ("transforms", "predicates")
+TRANSFORMS_IGNORE = "transforms.ignore"
+_SMT = "Connect's transforms are Java classes, which cannot run here; `transforms.ignore` passes them over."
 _CONVERTER = "records are copied as bytes, whatever the converter"
 
 SOURCE = (
@@ -135,8 +137,10 @@ COMMON = (
     _text("metric.reporters", None, "Java classes; they do not run here.", _I, Kind.LIST),
     _text("config.providers", None, "Names of providers besides `env`, `file` and `dir`.", _H, Kind.LIST),
     _text("config.action.reload", "restart", "A reload is asked for by SIGHUP."),
-    _text("transforms", None, _SMT, _I, Kind.LIST),
-    _text("predicates", None, _SMT, _I, Kind.LIST),
+    *(_text(name, None, _SMT, _R, Kind.LIST) for name in TRANSFORMS),
+    _flag(
+        TRANSFORMS_IGNORE, "false", "`true` passes over `transforms` and `predicates`: records are copied unchanged."
+    ),
     *(_text(f"{part}.converter", None, _CONVERTER, _I, Kind.CLASS) for part in ("key", "value", "header")),
     *(_text(f"{part}.converter.plugin.version", None, _CONVERTER) for part in ("key", "value", "header")),
     _number("errors.retry.timeout", "0", -1, "Failed flows are retried; see `flow.retry.count`.", _I),

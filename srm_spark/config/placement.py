@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from srm_spark.config import keys
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
+from srm_spark.config.keys_connector import TRANSFORMS, TRANSFORMS_IGNORE
 from srm_spark.config.keys_process import IGNORED_PREFIXES
 from srm_spark.config.schema import Dialect, Effect, Key, Scope
 from srm_spark.config.source import Entry, Sources
@@ -84,10 +85,22 @@ class Placement:
             self._unknown(entry, written)
 
     def _effect(self, entry: Entry, row: Key) -> None:
-        if row.effect is Effect.IGNORED:
+        if row.effect is Effect.REFUSED and row.name in TRANSFORMS and entry.value.strip():
+            self._transforms(entry, row)
+        elif row.effect is Effect.IGNORED:
             self._warn(entry, f"ignored: {row.does}")
         elif row.effect is Effect.CHECKED:
             self._warn(entry, f"checked, but not used yet: {row.does}")
+
+    def _transforms(self, entry: Entry, row: Key) -> None:
+        """Copied unchanged, what a MaskField should hide would be there for all to read."""
+        ignore = f"{entry.key.removesuffix(row.name)}{TRANSFORMS_IGNORE}"
+        said = self._sources.entries.get(ignore) or self._sources.entries.get(TRANSFORMS_IGNORE)
+        if said is not None and said.value.strip().lower() == "true":
+            self._warn(entry, f"ignored, as {said.key} says: records are copied unchanged")
+        else:
+            hint = f"remove it, or set {TRANSFORMS_IGNORE} = true where records may be copied unchanged"
+            self._report.problem(entry.place, entry.key, f"got {entry.value.strip()}: {row.does}", hint)
 
     def _family(self, entry: Entry, written: Written) -> bool:
         """Families of keys with free names in them."""

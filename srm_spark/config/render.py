@@ -26,6 +26,9 @@ _SPARK_OWN = frozenset(
         "allow.auto.create.topics",
         "bootstrap.servers",
         "group.protocol",
+        "group.id",
+        "group.instance.id",
+        "group.remote.assignor",
         "config.providers",
     }
 )

@@ -15,6 +15,8 @@ _producers: dict[tuple[tuple[str, str], ...], tuple[Producer, LastError]] = {}
 
 
 _TIMEOUT_SECONDS = 120.0
+_NOT_TAKEN = ("delivery.timeout.ms", "transactional.id", "transaction.timeout.ms")
+"""Timeouts are ours, and so is the name of a transaction."""
 _LONGEST_SECONDS = 600.0
 """MirrorMaker 2 files set the largest number there is; a batch that waits so long would look like a hanging flow."""
 
@@ -42,7 +44,7 @@ def record_options(
         "queue.buffering.max.messages": 1_000_000,
         # A record's size is checked against the target topic before it is produced; the client must not be stricter.
         "message.max.bytes": 1_000_000_000,
-        **{name: value for name, value in rendered.items() if name != "delivery.timeout.ms"},
+        **{name: value for name, value in rendered.items() if name not in _NOT_TAKEN},
         # A stopped process that goes on later must find its queue expired; the task itself gives up before that.
         "message.timeout.ms": int(timeout * 1500),
         "enable.idempotence": True,

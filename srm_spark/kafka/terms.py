@@ -107,15 +107,7 @@ def _initialised(
     term: Term, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
 ) -> Producer:
     name = term.transactional_id(slot)
-    own: ClientOptions = {
-        **term.options,
-        "partitioner": "murmur2_random",  # progress lies where Kafka Connect would put it
-        "allow.auto.create.topics": False,
-        **options,
-        "transactional.id": name,
-    }
-    own.pop("enable.gapless.guarantee", None)  # a gap aborts the transaction
-    own["transaction.timeout.ms"] = min(_LONGEST_MS, int(own.get("message.timeout.ms", 120_000)) + 60_000)
+    own = transactional(name, {**term.options, **options})
     producer = Producer({**own, "error_cb": on_error}, logger=QUIET)
     try:
         persist(lambda: producer.init_transactions(term.timeout), term.timeout)
@@ -127,6 +119,19 @@ def _initialised(
             f"{name}: cannot begin to write in transactions: {named(error.args[0])}; last seen: {on_error}; {hint}"
         ) from error
     return producer
+
+
+def transactional(name: str, options: Mapping[str, str | int | float | bool]) -> ClientOptions:
+    """Options of the producer of one transactional id."""
+    own: ClientOptions = {
+        "partitioner": "murmur2_random",  # progress lies where Kafka Connect would put it
+        "allow.auto.create.topics": False,
+        **options,
+        "transactional.id": name,
+    }
+    own.pop("enable.gapless.guarantee", None)  # a gap aborts the transaction
+    own["transaction.timeout.ms"] = min(_LONGEST_MS, int(own.get("message.timeout.ms", 120_000)) + 60_000)
+    return own
 
 
 def persist(call: Callable[[], object], seconds: float) -> None:

@@ -236,8 +236,6 @@ def test_a_file_is_told_what_its_clusters_cannot_use(loaded: Loader) -> None:
     assert "srm.properties:5: A.ssl.key.password: counts only with TLS; security.protocol is PLAINTEXT" in warnings
     assert "A.ssl.protocol: ignored: OpenSSL takes the newest version" in warnings
     assert "ssl.truststore.type" not in warnings
-    kerberos = "B.security.protocol = SASL_PLAINTEXT\nB.sasl.kerberos.service.name = kafka\n"
-    assert "GSSAPI needs a confluent-kafka built with Kerberos" in "\n".join(loaded(kerberos).settings.warnings)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""Whether librdkafka takes what a configuration makes of its clients: each one is made once, without an address.
+
+That is the only complete list of what it refuses: ranges, combinations, and what it was built without. Nothing is
+reached by it: a client that knows no broker opens no connection, and one that gets tokens by OIDC is tried without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.kafka.clients import QUIET, ClientOptions, options
+from srm_spark.kafka.fetch import fetch_options
+from srm_spark.kafka.producers import delivery_timeout, record_options
+from srm_spark.kafka.terms import transactional
+
+_OIDC = "sasl.oauthbearer."
+_METHOD = f"{_OIDC}method"
+Make = Callable[[ClientOptions], object]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A client that cannot be made."""
+
+    reason: str
+    """In librdkafka's words."""
+    names: tuple[str, ...]
+    """Java properties without any one of which it could be made; empty where no single one is to blame."""
+
+
+def refusal(client: str, settings: FlowSettings, cluster: ClusterSettings, extra: Mapping[str, str]) -> Refusal | None:
+    """Why librdkafka does not make this client of a flow; None where it does.
+
+    `client` is `consumer`, `producer` (of the records) or `admin`, `extra` what it has beyond the cluster's own
+    properties. Raises JaasError and TlsError where a login or a store cannot be read.
+    """
+    make = _MAKERS[client](settings)
+    reason = _try(make, cluster, extra)
+    if reason is None:
+        return None
+    found = []
+    for name in {**cluster.properties, **extra}:
+        own = {key: value for key, value in cluster.properties.items() if key != name}
+        rest = {key: value for key, value in extra.items() if key != name}
+        if _try(make, ClusterSettings(cluster.alias, cluster.bootstrap_servers, own), rest) is None:
+            found.append(name)
+    return Refusal(reason, tuple(found))
+
+
+def _try(make: Make, cluster: ClusterSettings, extra: Mapping[str, str]) -> str | None:
+    rendered = options(cluster, extra, "trial")
+    del rendered["bootstrap.servers"]
+    if rendered.get(_METHOD) == "oidc":
+        rendered = {name: value for name, value in rendered.items() if not name.startswith(_OIDC)}
+    try:
+        make(rendered)
+    except KafkaException as error:
+        found = error.args[0]
+        return str(found.str() if isinstance(found, KafkaError) else found).strip()
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return None
+
+
+def _consumer(_: FlowSettings) -> Make:
+    return lambda found: Consumer(fetch_options(found), logger=QUIET)
+
+
+def _producer(settings: FlowSettings) -> Make:
+    def make(found: ClientOptions) -> object:
+        own = record_options(found, delivery_timeout(settings.producer))
+        return Producer(transactional("trial", own) if settings.is_exactly_once else own, logger=QUIET)
+
+    return make
+
+
+def _admin(_: FlowSettings) -> Make:
+    return lambda found: AdminClient(found, logger=QUIET)
+
+
+_MAKERS: Mapping[str, Callable[[FlowSettings], Make]] = {"consumer": _consumer, "producer": _producer, "admin": _admin}
