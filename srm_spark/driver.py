@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
@@ -14,9 +14,9 @@ from apscheduler.job import Job
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from srm_spark.config.reload import Changes, compare
-from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
+from srm_spark.config.settings import FlowSettings, Settings
 from srm_spark.errors import SessionEnded
-from srm_spark.flow.heartbeat import Heartbeats, telling
+from srm_spark.flow.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus, Statuses
@@ -39,6 +39,17 @@ JOIN_SECONDS = 150.0
 _DEAD_JOIN_SECONDS = 15.0
 """Where Spark has died there is no batch to wait for, and a call to it may never return; the claims must get free."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)
+
+
+def not_done_yet(settings: FlowSettings) -> Iterator[str]:
+    """What the configuration asks for, by a default mostly, and no part of srm-spark does."""
+    if settings.topic_configs_synced:
+        yield (
+            "topic configs are copied when a remote topic is made, and not compared later: "
+            "sync.topic.configs.enabled = false says that this is meant"
+        )
+    if settings.topic_acls_synced:
+        yield "topic ACLs are not copied: sync.topic.acls.enabled = false says that this is meant"
 
 
 def _session_for(settings: Settings) -> dict[str, str]:
@@ -76,7 +87,7 @@ class Driver:
         listen_for_batches(session)
         self._waits = waits
         self._runners = [self._runner(flow) for flow in settings.flows]
-        self._beats: dict[Flow, Job] = {}
+        self._beats: dict[tuple[str, float], tuple[BeatGroup, Job]] = {}
         self._scheduler = BackgroundScheduler(job_defaults={"max_instances": 1, "coalesce": True})
         self._stopping = threading.Event()
 
@@ -88,9 +99,11 @@ class Driver:
         self.stop()
 
     def start(self) -> None:
-        """Start every flow and the heartbeats."""
-        for heartbeat in self.settings.heartbeats:
-            self._schedule(heartbeat)
+        """Start every flow and the heartbeats; says what a flow is to do and cannot do yet."""
+        for settings in self.settings.flows:
+            for line in not_done_yet(settings):
+                log.warning("flow=%s %s", settings.flow, line)
+        self._schedule_heartbeats()
         self._scheduler.start()
         for runner in self._runners:
             runner.start()
@@ -99,8 +112,6 @@ class Driver:
         """Run by other settings: flows that changed start again, the others are not touched."""
         changes = compare(self.settings, settings)
         leaving = {*changes.stopped, *(restart.settings.flow for restart in changes.restarted)}
-        for flow in changes.heartbeats_stopped:
-            self._beats.pop(flow).remove()
         known = {runner.settings.flow: runner for runner in self._runners}
         late = self._end([runner for runner in self._runners if runner.settings.flow in leaving])
         self.settings = changes.settings
@@ -110,8 +121,7 @@ class Driver:
         for started in [self._runner(settings, before.get(settings.flow)) for settings in new]:
             self._runners.append(started)
             started.start()
-        for heartbeat in changes.heartbeats_started:
-            self._schedule(heartbeat)
+        self._schedule_heartbeats()
         return changes
 
     def status(self) -> Statuses:
@@ -166,11 +176,17 @@ class Driver:
             log.error("flow=%s did not end within %g s; restart the driver to change it", flow, seconds)
         return late
 
-    def _schedule(self, settings: HeartbeatSettings) -> None:
-        heartbeats = Heartbeats(settings, self.settings.clusters[settings.flow.target])
-        self._beats[settings.flow] = self._scheduler.add_job(
-            telling(settings, heartbeats.beat),
-            "interval",
-            seconds=settings.interval_seconds,
-            next_run_time=datetime.now(timezone.utc),
-        )
+    def _schedule_heartbeats(self) -> None:
+        """One job per group of pairs; groups that are as before go on undisturbed."""
+        wanted = beat_groups(self.settings.heartbeats, self.settings.clusters)
+        for key in [key for key, (group, _) in self._beats.items() if wanted.get(key) != group]:
+            self._beats.pop(key)[1].remove()
+        for key, group in wanted.items():
+            if key not in self._beats:
+                job = self._scheduler.add_job(
+                    telling(group, Heartbeats(group).beat),
+                    "interval",
+                    seconds=group.interval_seconds,
+                    next_run_time=datetime.now(timezone.utc),
+                )
+                self._beats[key] = group, job

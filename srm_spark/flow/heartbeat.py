@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from srm_spark.codec import encode_heartbeat
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
@@ -22,39 +23,62 @@ from srm_spark.policy import HEARTBEATS_TOPIC
 log = logging.getLogger(__name__)
 
 
-class Heartbeats:
-    """The heartbeats of one ordered pair of clusters."""
+@dataclass(frozen=True)
+class BeatGroup:
+    """The pairs of clusters that beat into one target at one pace: they share its clients."""
 
-    def __init__(self, settings: HeartbeatSettings, target: ClusterSettings) -> None:
-        self._settings = settings
+    target: ClusterSettings
+    interval_seconds: float
+    pairs: tuple[HeartbeatSettings, ...]
+
+
+def beat_groups(
+    heartbeats: Iterable[HeartbeatSettings], clusters: Mapping[str, ClusterSettings]
+) -> dict[tuple[str, float], BeatGroup]:
+    """Target and interval → its group. Of 20 clusters there are 380 pairs, and 20 groups."""
+    pairs: dict[tuple[str, float], list[HeartbeatSettings]] = {}
+    for one in heartbeats:
+        pairs.setdefault((one.flow.target, one.interval_seconds), []).append(one)
+    return {key: BeatGroup(clusters[key[0]], key[1], tuple(found)) for key, found in pairs.items()}
+
+
+class Heartbeats:
+    """The heartbeats of one group, and the log's words about them."""
+
+    def __init__(self, group: BeatGroup) -> None:
+        self._group = group
         self._is_ready = False
-        flow = settings.flow
         # A beat that is late is worth nothing: the next one comes soon.
-        timeout = max(5.0, settings.interval_seconds)
-        self._cluster = Cluster(target, TargetUnavailable, timeout=timeout, role=f"{flow}|heartbeats-admin")
-        self._writer = ControlWriter(target, {}, f"{flow}|heartbeats", TargetUnavailable, timeout)
+        timeout, role = max(5.0, group.interval_seconds), f"{group.target.alias}|heartbeats"
+        self._cluster = Cluster(group.target, TargetUnavailable, timeout=timeout, role=f"{role}-admin")
+        self._writer = ControlWriter(group.target, {}, role, TargetUnavailable, timeout)
 
     def beat(self) -> None:
-        """Write one heartbeat; makes the topic the first time. Raises TargetUnavailable."""
+        """Write one heartbeat of each pair; makes the topic the first time. Raises TargetUnavailable."""
         if not self._is_ready:
-            replication = self._settings.replication_factor
+            replication = self._group.pairs[0].replication_factor
             spec = TopicSpec(HEARTBEATS_TOPIC, 1, replication, {"cleanup.policy": "compact"})
             ensure_topic(self._cluster, InternalTopic(spec))
             self._is_ready = True
-        flow, now = self._settings.flow, int(time.time() * 1000)
-        key, value = encode_heartbeat(Heartbeat(flow.source, flow.target, now))
         try:
-            self._writer.write([ControlRecord(HEARTBEATS_TOPIC, key, value, partition=0, timestamp=now)])
+            self._writer.write(map(_record, self._group.pairs))
         except TargetUnavailable:
             self._is_ready = False  # the topic may be gone
             raise
 
 
-def telling(settings: HeartbeatSettings, beat: Callable[[], None]) -> Callable[[], None]:
+def _record(pair: HeartbeatSettings) -> ControlRecord:
+    flow, now = pair.flow, int(time.time() * 1000)
+    key, value = encode_heartbeat(Heartbeat(flow.source, flow.target, now))
+    return ControlRecord(HEARTBEATS_TOPIC, key, value, partition=0, timestamp=now)
+
+
+def telling(group: BeatGroup, beat: Callable[[], None]) -> Callable[[], None]:
     """`beat`, which logs why it failed instead of raising it: once per change, not once per second."""
     last: list[str] = []
-    # Of a pair that nobody enabled nobody expects a word.
-    level = logging.WARNING if settings.enabled else logging.DEBUG
+    # Of pairs that nobody enabled nobody expects a word.
+    flows = ", ".join(str(pair.flow) for pair in group.pairs if pair.enabled)
+    level = logging.WARNING if flows else logging.DEBUG
 
     def beat_and_tell() -> None:
         try:
@@ -62,7 +86,7 @@ def telling(settings: HeartbeatSettings, beat: Callable[[], None]) -> Callable[[
             last.clear()
         except FlowError as error:
             if last != [str(error)]:
-                log.log(level, "flow=%s no heartbeat: %s", settings.flow, error)
+                log.log(level, "flow=%s no heartbeat: %s", flows, error)
             last[:] = [str(error)]
 
     return beat_and_tell

@@ -12,7 +12,7 @@ from srm_spark.config.rights import Right, rights_of_flow, rights_of_heartbeats
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
 from srm_spark.driver import Driver
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.heartbeat import Heartbeats
+from srm_spark.flow.heartbeat import BeatGroup, Heartbeats
 from srm_spark.flow.status import FlowState
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.terms import Mark, Term, fence
@@ -139,7 +139,7 @@ def test_without_a_right_heartbeats_name_it(broker: SecuredKafka) -> None:
         broker.allow(user, [Acl(operation, "TOPIC", HEARTBEATS_TOPIC) for operation in operations])
         settings = HeartbeatSettings(Flow(f"{user}a", f"{user}b"), True, 1.0, 1)
         target = ClusterSettings(f"{user}b", broker.at("SCRAM").bootstrap_servers, _login(user))
-        Heartbeats(settings, target).beat()
+        Heartbeats(BeatGroup(target, 1.0, (settings,))).beat()
 
     rights = rights_of_heartbeats(HeartbeatSettings(Flow("A", "B"), True, 1.0, 1))
     assert {(right.operation, right.name) for right in rights} == {(o, HEARTBEATS_TOPIC) for o in ("CREATE", "WRITE")}
