@@ -162,7 +162,14 @@ class _Client:
             return
         # This package lies below the one that knows librdkafka, which is asked by its name.
         trial = import_module("srm_spark.kafka.trial")
-        found = trial.refusal(kind, settings, self.cluster, self.extra)
+        try:
+            found = trial.refusal(kind, settings, self.cluster, self.extra)
+        except JaasError as error:
+            self.report.problem(*self._place("sasl.jaas.config"), f"cannot be read: {error}")
+            return
+        except TlsError as error:
+            self.report.problem(*self._place(error.key), error.message)
+            return
         if found is None:
             return
         names = [name for name in found.names if self.props.get(name) is not None]

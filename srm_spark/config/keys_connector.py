@@ -138,9 +138,6 @@ COMMON = (
     _text("config.providers", None, "Names of providers besides `env`, `file` and `dir`.", _H, Kind.LIST),
     _text("config.action.reload", "restart", "A reload is asked for by SIGHUP."),
     *(_text(name, None, _SMT, _R, Kind.LIST) for name in TRANSFORMS),
-    _flag(
-        TRANSFORMS_IGNORE, "false", "`true` passes over `transforms` and `predicates`: records are copied unchanged."
-    ),
     *(_text(f"{part}.converter", None, _CONVERTER, _I, Kind.CLASS) for part in ("key", "value", "header")),
     *(_text(f"{part}.converter.plugin.version", None, _CONVERTER) for part in ("key", "value", "header")),
     _number("errors.retry.timeout", "0", -1, "Failed flows are retried; see `flow.retry.count`.", _I),
@@ -224,6 +221,9 @@ MODE_KEY = "mode"
 REALTIME_TOPICS_KEY = "realtime.topics"
 
 OWN = (
+    _flag(
+        TRANSFORMS_IGNORE, "false", "`true` passes over `transforms` and `predicates`: records are copied unchanged."
+    ),
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
     _flag(
