@@ -29,6 +29,7 @@ from srm_spark.flow.known_topics import KnownTopics
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.map_table import MapTable
 from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.flow.open_transactions import hold_open_transactions
 from srm_spark.flow.pace import pace_of
 from srm_spark.flow.progress import Position, ProgressTopic, forget_maps
 from srm_spark.flow.pulse import Pulse, Stall
@@ -246,6 +247,8 @@ class FlowRun:
         self._renames.begin(starts)
         if not self._before.is_clean:
             self._before.wait(remotes_of(starts, routes))
+        if term is not None:
+            hold_open_transactions(self._ends, starts, remotes_of(starts, routes))
         check_copies(self._ends, starts, routes, self._maps.maps)
         if starts.unproven:
             forget_maps(self._ends, self._maps.maps, starts.unproven, term)

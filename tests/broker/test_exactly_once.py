@@ -17,7 +17,7 @@ from srm_spark.kafka.terms import Mark, Term, fence, newest_mark, open_producer
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import SOON, await_lag_zero
+from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.test_offset_map import Part, assert_map_is_exact, read_map
 from tests.group_io import commit_mark
 from tests.kafka_io import Kafka, Record, numbered, records
@@ -157,3 +157,28 @@ def test_a_target_too_slow_for_one_large_transaction_gets_smaller_ones(
     await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the first transaction is too large")
     await_committed(to_slow, len(written), seconds=240)
     assert records(to_slow.target.read(to_slow.remote(), committed=True)) == records(pair.source.read(pair.topic()))
+
+
+def test_a_transaction_that_nobody_ends_holds_its_partition_and_no_other(pair: Pair) -> None:
+    """As one whose marker is lost in an unclean election; here it is somebody else's."""
+    pair.source.create(pair.topic(), 2)
+    pair.source.write(pair.topic(), numbered(10, 2))
+    driver = replicate(pair)
+    await_committed(pair, 10)
+    await_lag_zero(driver)
+    driver.stop()
+    other = pair.target.producer(transactional_id=f"other-{pair.unique}")
+    other.init_transactions(30)
+    other.begin_transaction()
+    other.produce(pair.remote(), b"open", partition=0)
+    other.flush(30)
+    pair.source.write(pair.topic(), numbered(10, 2, "more"))
+    driver = replicate(pair)
+    held = await_held(driver, [f"{pair.topic()}-0"])[f"{pair.topic()}-0"]
+    assert f"{pair.remote()}-0 on {pair.target_alias} has a transaction open since offset " in held
+    assert "kafka-transactions.sh" in held
+    await_until(lambda: len(pair.target.read(pair.remote(), committed=True)[1]) == 10, SOON, "the other one goes on")
+    other.abort_transaction(30)
+    driver.stop()
+    replicate(pair)
+    await_committed(pair, 20)

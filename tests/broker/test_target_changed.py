@@ -100,3 +100,23 @@ def test_a_log_of_the_target_that_went_back_is_found_at_the_next_start(
     driver.stop()
     here = records(pair.source.read(pair.topic()))[0]
     assert records(pair.target.read(pair.remote(), committed=True))[0] == here[:10] + here[15:]
+
+
+def test_a_log_that_went_back_and_was_filled_by_others_is_found_by_the_next_copy(
+    pair: Pair, broker: LocalKafka
+) -> None:
+    """Others may write there, so that something lies in front of new copies is no cause by itself."""
+    driver = replicated(pair, {**NO_LOOK, "foreign.writer.policy": "resume"}, partitions=1)
+    with backup(broker, pair.remote()):
+        pair.source.write(pair.topic(), numbered(5, prefix="lost "))
+        await_count(pair.target, pair.remote(), 15)
+        await_lag_zero(driver)
+    pair.target.write(pair.remote(), numbered(20, prefix="theirs "))
+    pair.source.write(pair.topic(), numbered(5, prefix="new "))
+    await_losses(driver, {f"{pair.topic()}-0": "10 to 14"})
+    await_count(pair.target, pair.remote(), 35)
+    await_lag_zero(driver)
+    driver.stop()
+    there = [record.value for record in records(pair.target.read(pair.remote()))[0]]
+    assert there[-5:] == [b"new 0", b"new 1", b"new 2", b"new 3", b"new 4"]
+    assert len(there) == 35
