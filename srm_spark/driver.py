@@ -100,6 +100,8 @@ class Driver:
 
     def start(self) -> None:
         """Start every flow and the heartbeats; says what a flow is to do and cannot do yet."""
+        for ask in self.settings.asks:
+            log.warning("%s", ask)
         for settings in self.settings.flows:
             for line in not_done_yet(settings):
                 log.warning("flow=%s %s", settings.flow, line)

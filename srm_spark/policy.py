@@ -16,6 +16,7 @@ from srm_spark.plugins import load_class
 HEARTBEATS_TOPIC = "heartbeats"
 """The separator never touches this name."""
 JAVA_PREFIX = "org.apache.kafka.connect.mirror."
+_CLOUDERA_PREFIX = "com.cloudera.dim.mirror."
 _KEY = "replication.policy.class"
 
 
@@ -140,12 +141,12 @@ def load_policy(
 ) -> ReplicationPolicy:
     """The policy that `replication.policy.class` names: a built-in Java name or `package.module:Class`.
 
-    Raises PluginError.
+    SRM's migrating and legacy policies keep names, as the Identity one does (srm.md section 6). Raises PluginError.
     """
-    match class_name.strip().removeprefix(JAVA_PREFIX):
+    match class_name.strip().removeprefix(JAVA_PREFIX).removeprefix(_CLOUDERA_PREFIX):
         case "DefaultReplicationPolicy":
             return DefaultReplicationPolicy(separator, internal_separator)
-        case "IdentityReplicationPolicy":
+        case "IdentityReplicationPolicy" | "LegacyReplicationPolicy" | "MigratingReplicationPolicy":
             return IdentityReplicationPolicy(separator, internal_separator, source_alias=source_alias)
         case _:
             path = class_name.strip()
@@ -154,10 +155,7 @@ def load_policy(
 
 
 def _instead_of_java(class_name: str) -> str:
-    text = f"write {_KEY} = your_package.module:YourPolicy, a subclass of srm_spark.policy.DefaultReplicationPolicy"
-    if class_name.endswith(("MigratingReplicationPolicy", "LegacyReplicationPolicy")):
-        return f"{text}; if all it does is to keep topic names, write {JAVA_PREFIX}IdentityReplicationPolicy"
-    return text
+    return f"write {_KEY} = your_package.module:YourPolicy, a subclass of srm_spark.policy.DefaultReplicationPolicy"
 
 
 def _make(path: str, policy_class: type, offered: dict[str, str | None]) -> ReplicationPolicy:

@@ -94,7 +94,7 @@ def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, o
         answer = {"problems": problems, "warnings": warnings, "dialect": loaded.settings.dialect, "flows": flows}
         click.echo(json.dumps(answer, indent=2))
     else:
-        for warning in warnings:
+        for warning in [*warnings, *loaded.settings.asks]:
             click.echo(f"warning: {warning}", err=True)
         for problem in problems:
             click.echo(f"error: {problem}", err=True)

@@ -19,6 +19,7 @@ from srm_spark.cli.options import ERROR, FILE, INTERRUPTED, OK, VERSION, pairs
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
+from srm_spark.config.load import TARGETS
 from srm_spark.driver import JOIN_SECONDS, Driver
 from srm_spark.errors import ConfigError, Problem, SrmError
 from srm_spark.flow.status import FlowState
@@ -31,6 +32,7 @@ LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--config", "configs", multiple=True, type=FILE, help="The file to run; repeatable, merged in order.")
 @click.option("--flow", "flows", multiple=True, metavar="A->B", help="Run this flow only; may be repeated.")
+@click.option("--clusters", multiple=True, metavar="B,C", help="Only flows into these clusters, as SRM's and MM2's.")
 @click.option("-D", "defines", multiple=True, metavar="KEY=VALUE", help="Set a key over what the files say.")
 @click.option("--no-wait", is_flag=True, help="Fail a flow that another driver owns instead of waiting for it.")
 @click.option(
@@ -47,6 +49,7 @@ def run(
     *,
     configs: tuple[Path, ...],
     flows: tuple[str, ...],
+    clusters: tuple[str, ...],
     defines: tuple[str, ...],
     no_wait: bool,
     log_level: str,
@@ -65,7 +68,7 @@ def run(
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     stop = _Stop()
-    overrides = pairs(defines)
+    overrides = pairs(defines) | ({TARGETS: ",".join(clusters)} if clusters else {})
     reloader = Reloader(lambda: load_settings(configs, overrides, flows))
     try:
         settings = load_settings(configs, overrides, flows)

@@ -23,6 +23,7 @@ from srm_spark.config.written import Where, take_apart
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _SERVER = re.compile(r"^(?:[\w.\-%]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})$")
+_PLACEHOLDER = re.compile(r"##JAAS_SECRET_\d+##")
 _CHOICES = {
     "isolation.level": ("read_committed", "read_uncommitted"),
     "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
@@ -135,6 +136,12 @@ class _Client:
             if "sasl.mechanism" not in java:
                 return
             protocol = "SASL_SSL"  # so that the login is checked, too
+        if (found := _PLACEHOLDER.search(java.get("sasl.jaas.config", ""))) is not None:
+            message = f"has {found[0]} in it, for which Cloudera Manager puts the secret of a Kafka credential"
+            self.report.problem(
+                *self._place("sasl.jaas.config"), message, "write the secret, or a reference like ${file:…}"
+            )
+            return
         try:
             missing = sasl_problem(protocol, java)
             if missing is None:

@@ -128,11 +128,16 @@ SERVICE = (
         Scope.SERVICE,
         "Cloudera Manager's field for further keys: write its entries, which `|` separates, as lines of their own.",
     ),
+    _row(
+        "external_kafka_accounts",
+        Scope.SERVICE,
+        "Names of Kafka credentials that only Cloudera Manager can read: write what they hold behind their alias, "
+        "`A.bootstrap.servers`, `A.security.protocol` and so on.",
+    ),
     *(
         _row(name, Scope.SERVICE, _SERVICE)
         for name in (
             "colocated.cluster.alias",
-            "external_kafka_accounts",
             "streams.replication.manager.service.target.cluster",
             "metrics.topic.replication.factor",
             "control.topic.replication.factor",

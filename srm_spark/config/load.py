@@ -14,7 +14,7 @@ from srm_spark.config.references import References
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import HeartbeatSettings, Settings
-from srm_spark.config.source import Sources, read_sources
+from srm_spark.config.source import OVERRIDE, Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.config.together import check_together
 from srm_spark.config.topology import Topology
@@ -23,7 +23,7 @@ from srm_spark.errors import ConfigError
 from srm_spark.model import Flow
 
 _SRM_SIGNS = ("workers.", "connectors.", "mm.rest.", "mm.metrics.", "srm.", "cloudera.", "streams.replication.manager.")
-_TARGETS = "streams.replication.manager.driver.target.cluster"
+TARGETS = "streams.replication.manager.driver.target.cluster"
 _SRM_KEYS = frozenset(
     {"connect.start.task.timeout.ms", "disable.source.topic.auto.creation", "copy.source.offset.in.header.enabled"}
 )
@@ -76,7 +76,7 @@ def load(
     Topology(sources, report).check(settings)
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_together(sources, report, settings, clusters, dialect)
-    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
+    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, tuple(report.asks))
     return Loaded(whole, sources, resolver, report)
 
 
@@ -87,7 +87,9 @@ def find_dialect(sources: Sources, report: Report) -> Dialect:
             if entry.value.strip().lower() == dialect.value:
                 return dialect
         report.problem(entry.place, entry.key, f"got {entry.value!r}; allowed mm2, srm")
-    for key in sources.entries:
+    for key, entry in sources.entries.items():
+        if key == TARGETS and entry.place == OVERRIDE:
+            continue  # of `--clusters`, which MirrorMaker 2 has, too
         if key.startswith(_SRM_SIGNS) or key in _SRM_KEYS or ("->" in key and ".worker." in key):
             return Dialect.SRM
     return Dialect.MM2
@@ -128,7 +130,7 @@ def _pairs(
         if (heartbeat := resolver.heartbeat(flow, connector, is_enabled)) is not None:
             heartbeats.append(heartbeat)
     if not enabled and len(aliases) > 1:
-        place = resolver.sources.place_of(_TARGETS, "clusters")
+        place = resolver.sources.place_of(TARGETS, "clusters")
         source, target = next(((s, t) for s in aliases for t in targets if s != t), aliases[:2])
         into = f" into {', '.join(targets)}" if len(targets) < len(aliases) else ""
         resolver.report.problem(
@@ -141,7 +143,7 @@ def _pairs(
 
 def _targets(resolver: Resolver, aliases: Sequence[str]) -> Sequence[str]:
     """The clusters that this process may write to."""
-    entry = resolver.sources.entries.get(_TARGETS)
+    entry = resolver.sources.entries.get(TARGETS)
     wanted = [alias for alias in split_list(entry.value) if alias] if entry else []
     for alias in wanted:
         if entry is not None and alias not in aliases:

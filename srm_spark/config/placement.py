@@ -79,6 +79,8 @@ class Placement:
             self._effect(entry, row)
         elif name.startswith((*_CLIENT_PREFIXES, *(side for side in _SIDES if written.where is not Where.CLUSTER))):
             self._client(entry, written)
+        elif row is not None and row.effect is Effect.IGNORED:
+            self._warn(entry, f"ignored: {row.does}")
         elif row is not None:
             self._misplaced(entry, written, row)
         elif not self._family(entry, written):
@@ -130,7 +132,8 @@ class Placement:
             side, rest = rest[:7], rest[7:]
         client, _, name = rest.partition(".")
         if written.where is Where.TOP:
-            self._warn(entry, f"has no effect at the top level; write `A.{rest}` with the cluster's alias")
+            right = rest.removeprefix("cluster.")
+            self._warn(entry, f"has no effect at the top level; write `A.{right}` with the cluster's alias")
             return
         if client == "producer" and name.startswith("override.") and written.where is not Where.CLUSTER:
             name = name.removeprefix("override.")

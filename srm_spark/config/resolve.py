@@ -29,8 +29,10 @@ from srm_spark.config.settings import (
 )
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
+from srm_spark.errors import PluginError
 from srm_spark.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, is_kafkas_own
 from srm_spark.model import Flow, RefusedPolicy
+from srm_spark.policy import HEARTBEATS_TOPIC, load_policy
 
 CONSUMER_DEFAULTS = {
     # librdkafka's own default is read_committed, Java's is not.
@@ -82,7 +84,7 @@ class Resolver:
         factor = values.number("heartbeats.topic.replication.factor")
         if not values.flag(_HEARTBEATS) or seconds < 0:
             return None
-        return HeartbeatSettings(flow, enabled, float(seconds), factor)
+        return HeartbeatSettings(flow, enabled, float(seconds), factor, _heartbeats_topic(flow, values))
 
     def flow(self, flow: Flow, connector: Layered) -> FlowSettings:
         """Everything that an enabled flow needs."""
@@ -146,6 +148,16 @@ class Resolver:
         settings = {name: setting for name in names if (setting := props.get(name)) is not None}
         # Kafka trims texts and passwords, too; a secret from a file often ends in a line break.
         return {name: self.expand(setting).strip() for name, setting in settings.items()}
+
+
+def _heartbeats_topic(flow: Flow, values: Values) -> str:
+    """As the pair's policy says; one that cannot be made is reported where flows are checked."""
+    separator = values.text("replication.policy.separator")
+    try:
+        name = values.text("replication.policy.class").strip()
+        return load_policy(name, source_alias=flow.source, separator=separator).heartbeats_topic()
+    except PluginError:
+        return HEARTBEATS_TOPIC
 
 
 def _places(props: Layered) -> dict[str, str]:

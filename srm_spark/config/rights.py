@@ -71,7 +71,7 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
 
 def rights_of_heartbeats(settings: HeartbeatSettings) -> tuple[Right, ...]:
     """What writing heartbeats takes."""
-    return tuple(_control(settings.flow.target, HEARTBEATS_TOPIC, "heartbeats"))
+    return tuple(_control(settings.flow.target, settings.topic, "heartbeats"))
 
 
 def _control(alias: str, topic: str, what: str, *, reads: bool = False) -> Iterable[Right]:

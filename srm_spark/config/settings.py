@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from srm_spark.filters import NameFilter
 from srm_spark.model import Flow, RefusedPolicy
+from srm_spark.policy import HEARTBEATS_TOPIC
 from srm_spark.provenance import Stamp
 
 
@@ -80,6 +81,8 @@ class HeartbeatSettings:
     enabled: bool
     interval_seconds: float
     replication_factor: int
+    topic: str = HEARTBEATS_TOPIC
+    """As the replication policy calls it."""
 
 
 @dataclass(frozen=True)
@@ -282,3 +285,5 @@ class Settings:
     """What the file says that is not honoured, one line each with its place."""
     dialect: str = "mm2"
     """Whose rules were followed where MirrorMaker 2 and SRM disagree: `mm2` or `srm`."""
+    asks: tuple[str, ...] = ()
+    """Defaults that nobody wrote, and with which somebody may have meant something else."""

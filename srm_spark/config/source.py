@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import javaproperties
@@ -39,6 +39,8 @@ class Entry:
     value: str = field(repr=False)
     place: str
     """`file:line`, or `-D` for an override."""
+    is_resource: bool = False
+    """It was read from a resource of Kubernetes, several of which describe one flow."""
 
     @property
     def shown(self) -> str:
@@ -80,10 +82,20 @@ def read_sources(paths: Sequence[Path], overrides: Mapping[str, str]) -> Sources
             if (twin := seen.get(entry.key)) is not None and twin.value != entry.value:
                 warnings.append(f"{entry.place}: {entry.key}: written before at {twin.place}; this later one counts")
             seen[entry.key] = entry
+            _check_address(entries.get(entry.key), entry, problems)
             _merge(entries, lost, entry)
     for key, value in overrides.items():
         _merge(entries, lost, Entry(key.strip(), value, OVERRIDE))
     return Sources(entries, tuple(lost), tuple(str(path) for path in paths), tuple(problems), tuple(warnings))
+
+
+def _check_address(former: Entry | None, entry: Entry, problems: list[Problem]) -> None:
+    """Resources that do not agree where a cluster is: with the aliases of one swapped, the source would be written."""
+    if former is None or not (former.is_resource and entry.is_resource) or not entry.key.endswith(".bootstrap.servers"):
+        return
+    if former.value != entry.value:
+        message = f"got {entry.value}, and {former.value} at {former.place}: two resources, one alias, two clusters"
+        problems.append(Problem(entry.place, entry.key, message, "correct the aliases, or the address, of one of them"))
 
 
 def _merge(entries: dict[str, Entry], lost: list[Entry], entry: Entry) -> None:
@@ -174,7 +186,9 @@ class _YamlWalk:
         if not isinstance(root, yaml.MappingNode):
             self._problem(root, "", "got no mapping; allowed `key: value` at the top")
         elif strimzi.is_resource(root):
+            before = len(self.found)
             self._resources.read(root)
+            self.found[before:] = [replace(entry, is_resource=True) for entry in self.found[before:]]
         else:
             self._mapping("", root, 0)
 

@@ -36,6 +36,16 @@ def check_together(
             reason = "SRM starts with an empty list" if dialect is Dialect.SRM else "the list is empty"
             place, key = _written(sources, settings.flow, "topics")
             report.warn(place, key, f"no topic of {settings.flow} will flow: {reason}; write {settings.flow}.topics")
+        elif dialect is Dialect.MM2 and "dialect" not in sources.entries:
+            _ask_for_dialect(sources, report, settings.flow)
+
+
+def _ask_for_dialect(sources: Sources, report: Report, flow: Flow) -> None:
+    """A file of SRM's without any key of its own looks like one of MirrorMaker 2, which copies all that there is."""
+    if _written(sources, flow, "topics")[1] not in sources.entries:
+        place, _ = _written(sources, flow, "enabled")
+        message = f"all topics of {flow.source} flow, as in MirrorMaker 2; SRM would begin with none"
+        report.ask(place, f"{flow}.topics", f"{message}: write dialect = mm2 or srm, or {flow}.topics")
 
 
 def _written(sources: Sources, flow: Flow, name: str) -> tuple[str, str]:

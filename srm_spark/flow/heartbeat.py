@@ -18,7 +18,6 @@ from srm_spark.flow.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
 from srm_spark.model import Heartbeat
-from srm_spark.policy import HEARTBEATS_TOPIC
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +55,9 @@ class Heartbeats:
     def beat(self) -> None:
         """Write one heartbeat of each pair; makes the topic the first time. Raises TargetUnavailable."""
         if not self._is_ready:
-            replication = self._group.pairs[0].replication_factor
-            spec = TopicSpec(HEARTBEATS_TOPIC, 1, replication, {"cleanup.policy": "compact"})
-            ensure_topic(self._cluster, InternalTopic(spec))
+            for topic, replication in {pair.topic: pair.replication_factor for pair in self._group.pairs}.items():
+                spec = TopicSpec(topic, 1, replication, {"cleanup.policy": "compact"})
+                ensure_topic(self._cluster, InternalTopic(spec))
             self._is_ready = True
         try:
             self._writer.write(map(_record, self._group.pairs))
@@ -70,7 +69,7 @@ class Heartbeats:
 def _record(pair: HeartbeatSettings) -> ControlRecord:
     flow, now = pair.flow, int(time.time() * 1000)
     key, value = encode_heartbeat(Heartbeat(flow.source, flow.target, now))
-    return ControlRecord(HEARTBEATS_TOPIC, key, value, partition=0, timestamp=now)
+    return ControlRecord(pair.topic, key, value, partition=0, timestamp=now)
 
 
 def telling(group: BeatGroup, beat: Callable[[], None]) -> Callable[[], None]:

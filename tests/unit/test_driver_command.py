@@ -13,8 +13,9 @@ from srm_spark.cli.control import main as control
 from srm_spark.cli.driver import run
 from srm_spark.cli.first_lines import first_lines
 from srm_spark.cli.options import ERROR
-from srm_spark.config import load_settings
+from srm_spark.config import Settings, load_settings
 from srm_spark.driver import not_done_yet
+from srm_spark.errors import SrmError
 
 BAD = """\
 clusters = A, B, A.B
@@ -126,3 +127,22 @@ def test_the_first_lines_name_the_program_the_flows_their_clusters_and_where_to_
     picked = list(first_lines(load_settings(path, flows=["A->B"]), 0))
     assert picked[0].endswith(": 1 flow: A->B")
     assert "changes only (--log-progress 0)" in picked[-1]
+
+
+def test_clusters_runs_flows_into_these_only_and_changes_no_dialect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, seen = tmp_path / "srm.properties", []
+    path.write_text(THREE)
+
+    def stop(settings: Settings, **_: object) -> None:
+        seen.append(settings)
+        raise SrmError("enough seen")
+
+    monkeypatch.setattr("srm_spark.cli.driver.Driver", stop)
+    CliRunner().invoke(run, ["--config", str(path), "--clusters", "A"])
+    (settings,) = seen
+    assert [str(flow.flow) for flow in settings.flows] == ["B->A"]
+    assert settings.dialect == "mm2"
+    result = CliRunner().invoke(run, ["--config", str(path), "--clusters", "A,X"])
+    assert "got unknown alias X" in result.output

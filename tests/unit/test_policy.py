@@ -296,11 +296,17 @@ def test_custom_policies_load_with_what_they_take(company: str) -> None:
     assert load_policy(f"{company}:AnyKeyword", source_alias="a", separator="-").format_remote_topic("x", "t") == "x-at"
 
 
+@pytest.mark.parametrize("name", ["com.cloudera.dim.mirror.MigratingReplicationPolicy", "LegacyReplicationPolicy"])
+def test_policies_of_srm_that_keep_names_are_known_by_theirs(name: str) -> None:
+    policy = load_policy(name, source_alias="A")
+    assert (policy.format_remote_topic("A", "orders"), policy.topic_source("orders")) == ("orders", "A")
+    assert policy.format_remote_topic("A", "heartbeats") == "A.heartbeats"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("com.acme.MyPolicy", "your_package.module:YourPolicy, a subclass of srm_spark.policy.Default"),
-        ("com.cloudera.dim.mirror.MigratingReplicationPolicy", "mirror.IdentityReplicationPolicy"),
         ("", "Java class"),
         ("no_such_module_here:Policy", "ModuleNotFoundError"),
         (":Policy", "cannot be imported"),

@@ -339,6 +339,7 @@ A.topics = x
 A->B.producer.linger.ms = 1
 A->B.offset.storage.topic = x
 offset.flush.interval.ms = 1
+source.cluster.bootstrap.servers = x:1
 tpoics = x
 A.consumer.fetch.min.byte = 1
 workers.x = 1
@@ -353,7 +354,8 @@ A->B.source.cluster.request.timeout.ms = 1
         "A.topics: has no effect here (cluster); write `topics` or `A->B.topics`",
         "A->B.producer.linger.ms: reaches only the offset-syncs producer",
         "A->B.offset.storage.topic: has no effect here (replication); write `offset.storage.topic` or `B.",
-        "offset.flush.interval.ms: has no effect here (top level); write `B.offset.flush.interval.ms`",
+        "offset.flush.interval.ms: ignored: srm-spark runs no Connect workers",
+        "source.cluster.bootstrap.servers: has no effect at the top level; write `A.bootstrap.servers`",
         "tpoics: unknown key (top level), ignored — did you mean topics?",
         "A.consumer.fetch.min.byte: is not a property of a Kafka client, ignored — did you mean fetch.min.bytes?",
         "workers.x: ignored: MirrorMaker 2 has no level `workers.`",
@@ -431,3 +433,31 @@ def test_a_signed_assertion_is_for_targets_only(loaded: Loader) -> None:
     (problem,) = problems(loaded(login("A")))
     assert "|A.sasl.oauthbearer.jwt.retriever.class|got a signed assertion for A" in problem
     assert "client credentials" in problem
+
+
+def test_who_does_not_say_which_topics_flow_is_asked_whose_defaults_he_means(loaded: Loader) -> None:
+    asked = "all topics of A flow, as in MirrorMaker 2; SRM would begin with none: write dialect = mm2 or srm"
+    assert any(asked in text for text in loaded().settings.asks)
+    for line in ("dialect = mm2", "A->B.topics = .*", "topics = orders"):
+        assert loaded(line).settings.asks == ()
+
+
+def test_a_secret_that_only_cloudera_manager_knows_is_a_problem(loaded: Loader) -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="##JAAS_SECRET_1##";'
+    text = f"A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = {jaas}\n"
+    found = problems(loaded(text))
+    assert any("srm.properties:7|A.sasl.jaas.config|has ##JAAS_SECRET_1## in it" in problem for problem in found)
+
+
+def test_the_heartbeats_topic_is_what_the_policy_says(
+    loaded: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pulse_policies.py").write_text(
+        "from srm_spark.policy import DefaultReplicationPolicy\n"
+        "class Pulse(DefaultReplicationPolicy):\n"
+        "    def heartbeats_topic(self):\n"
+        "        return 'pulse'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    beats = loaded("A->B.replication.policy.class = pulse_policies:Pulse\n").settings.heartbeats
+    assert {str(beat.flow): beat.topic for beat in beats} == {"A->B": "pulse", "B->A": "heartbeats"}

@@ -96,3 +96,34 @@ def test_connectors_of_csm_operator() -> None:
     assert flow.checkpoints.emit_seconds == 10
     assert {beat.interval_seconds for beat in found.settings.heartbeats if beat.enabled} == {3.0}
     assert "us-west->us-east.target.cluster.bootstrap.servers: ignored" in "\n".join(found.settings.warnings)
+
+
+CONNECTOR = """\
+kind: KafkaConnector
+spec:
+  class: org.apache.kafka.connect.mirror.Mirror{kind}Connector
+  config:
+    topics: test
+    groups: testgroup
+    source.cluster.alias: {source}
+    source.cluster.bootstrap.servers: source-cluster:9092
+    target.cluster.alias: {target}
+    target.cluster.bootstrap.servers: target-cluster:9092
+"""
+
+
+def test_resources_that_disagree_where_a_cluster_is_are_refused(tmp_path: Path) -> None:
+    """Cloudera's own example has the aliases of the second one swapped: it would write the source."""
+    paths = [tmp_path / "source.yaml", tmp_path / "checkpoint.yaml"]
+    paths[0].write_text(CONNECTOR.format(kind="Source", source="us-west", target="us-east"))
+    paths[1].write_text(CONNECTOR.format(kind="Checkpoint", source="us-east", target="us-west"))
+    found = [problem for problem in problems(load(paths)) if "two clusters" in problem]
+    assert [problem.split("|")[:2] for problem in found] == [
+        ["checkpoint.yaml:8", "us-east.bootstrap.servers"],
+        ["checkpoint.yaml:10", "us-west.bootstrap.servers"],
+    ]
+    assert "got source-cluster:9092, and target-cluster:9092 at " in found[0]
+    paths[1].write_text(CONNECTOR.format(kind="Checkpoint", source="us-west", target="us-east"))
+    loaded = load(paths)
+    assert problems(loaded) == []
+    assert loaded.settings.flows[0].checkpoints.groups == ("testgroup",)
