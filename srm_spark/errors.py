@@ -115,6 +115,10 @@ class FlowError(SrmError):
     """Something stopped one flow; it is retried."""
 
 
+class ClientRefused(FlowError):
+    """The client library does not take what the settings of a cluster make of a client."""
+
+
 class SourceUnavailable(FlowError):
     """The source cluster does not answer or refuses the credentials."""
 

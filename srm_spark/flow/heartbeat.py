@@ -46,15 +46,18 @@ class Heartbeats:
 
     def __init__(self, group: BeatGroup) -> None:
         self._group = group
-        self._is_ready = False
         # A beat that is late is worth nothing: the next one comes soon.
-        timeout, role = max(5.0, group.interval_seconds), f"{group.target.alias}|heartbeats"
-        self._cluster = Cluster(group.target, TargetUnavailable, timeout=timeout, role=f"{role}-admin")
-        self._writer = ControlWriter(group.target, {}, role, TargetUnavailable, timeout)
+        self._timeout, self._role = max(5.0, group.interval_seconds), f"{group.target.alias}|heartbeats"
+        self._cluster: Cluster | None = None
+        self._writer = ControlWriter(group.target, {}, self._role, TargetUnavailable, self._timeout)
+        self._is_ready = False
 
     def beat(self) -> None:
-        """Write one heartbeat of each pair; makes the topic the first time. Raises TargetUnavailable."""
+        """Write one heartbeat of each pair; makes the topic the first time. Raises FlowError."""
         if not self._is_ready:
+            if self._cluster is None:
+                role = f"{self._role}-admin"
+                self._cluster = Cluster(self._group.target, TargetUnavailable, timeout=self._timeout, role=role)
             for topic, replication in {pair.topic: pair.replication_factor for pair in self._group.pairs}.items():
                 spec = TopicSpec(topic, 1, replication, {"cleanup.policy": "compact"})
                 ensure_topic(self._cluster, InternalTopic(spec))

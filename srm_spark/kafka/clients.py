@@ -7,14 +7,16 @@ refused credentials show up nowhere else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.errors import ClientRefused
 
 ClientOptions = dict[str, str | int | float | bool]
 
@@ -58,10 +60,25 @@ def options(cluster: ClusterSettings, extra: Mapping[str, str], role: str) -> Cl
     return rendered
 
 
+@contextmanager
+def _refusing(cluster: ClusterSettings) -> Iterator[None]:
+    """Raises ClientRefused: what one cluster's settings lack is no matter of the others."""
+    try:
+        yield
+    except KafkaException as error:
+        found = error.args[0]
+        reason = found.str() if isinstance(found, KafkaError) else str(found)
+        raise ClientRefused(
+            f"cluster {cluster.alias} ({cluster.bootstrap_servers}): the client library refuses its settings: "
+            f"{reason}; srm-control config validate names the line"
+        ) from error
+
+
 def admin_client(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> AdminClient:
     """An admin client."""
     fixed: dict[str, Any] = {**options(cluster, extra, role), "error_cb": on_error}
-    return AdminClient(fixed, logger=QUIET)
+    with _refusing(cluster):
+        return AdminClient(fixed, logger=QUIET)
 
 
 def control_producer(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> Producer:
@@ -76,7 +93,8 @@ def control_producer(cluster: ClusterSettings, extra: Mapping[str, str], role: s
         "allow.auto.create.topics": False,
         "error_cb": on_error,
     }
-    return Producer(fixed, logger=QUIET)
+    with _refusing(cluster):
+        return Producer(fixed, logger=QUIET)
 
 
 def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> Consumer:
@@ -91,7 +109,8 @@ def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_err
         "allow.auto.create.topics": False,
         "error_cb": on_error,
     }
-    return Consumer(fixed, logger=QUIET)
+    with _refusing(cluster):
+        return Consumer(fixed, logger=QUIET)
 
 
 def member(
@@ -119,4 +138,5 @@ def member(
         "error_cb": on_error,
         "on_commit": on_commit,
     }
-    return Consumer(fixed, logger=QUIET)
+    with _refusing(cluster):
+        return Consumer(fixed, logger=QUIET)

@@ -9,8 +9,9 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
-from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.heartbeat import BeatGroup, beat_groups, telling
+from srm_spark.errors import ClientRefused, TargetUnavailable
+from srm_spark.flow.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
+from srm_spark.kafka.cluster import Cluster
 from srm_spark.model import Flow
 
 
@@ -45,3 +46,22 @@ def test_all_pairs_into_one_cluster_share_its_clients(tmp_path: Path) -> None:
     assert len(groups["c1", 1.0].pairs) == 18
     assert [str(pair.flow) for pair in groups["c1", 9.0].pairs] == ["c2->c1"]
     assert groups["c0", 1.0].target is settings.clusters["c0"]
+
+
+def test_a_cluster_whose_client_cannot_be_made_is_told_and_stops_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    kerberos = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+    }
+    group = BeatGroup(ClusterSettings("B", "h:1", kerberos), 1.0, (HeartbeatSettings(Flow("A", "B"), True, 1.0, 1),))
+    with caplog.at_level(logging.WARNING):
+        telling(group, Heartbeats(group).beat)()
+    (message,) = caplog.messages
+    assert message.startswith("flow=A->B no heartbeat: cluster B (h:1): the client library refuses its settings: ")
+    assert "GSSAPI" in message
+
+
+def test_who_asks_such_a_cluster_gets_a_sentence() -> None:
+    with pytest.raises(ClientRefused, match="srm-control config validate names the line"):
+        Cluster(ClusterSettings("B", "h:1", {"client.dns.lookup": "sometimes"}), TargetUnavailable)
