@@ -88,13 +88,13 @@ def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, o
     """Prints every problem of the files at once. Exit code 0: usable, 1: not, 2: wrong command line."""
     loaded = _load(files, overrides, strict=strict)
     problems = [str(problem) for problem in loaded.report.problems]
-    warnings = list(loaded.report.warnings)
+    warnings = [*loaded.report.warnings, *loaded.report.asks]
     flows = [str(flow.flow) for flow in loaded.settings.flows]
     if output == "json":
         answer = {"problems": problems, "warnings": warnings, "dialect": loaded.settings.dialect, "flows": flows}
         click.echo(json.dumps(answer, indent=2))
     else:
-        for warning in [*warnings, *loaded.settings.asks]:
+        for warning in warnings:
             click.echo(f"warning: {warning}", err=True)
         for problem in problems:
             click.echo(f"error: {problem}", err=True)

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,9 +19,9 @@ from srm_spark.cli.options import ERROR, FILE, INTERRUPTED, OK, VERSION, pairs
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
-from srm_spark.config.load import TARGETS
 from srm_spark.driver import JOIN_SECONDS, Driver
 from srm_spark.errors import ConfigError, Problem, SrmError
+from srm_spark.filters import split_list
 from srm_spark.flow.status import FlowState
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -29,7 +29,28 @@ _LOOK_SECONDS = 0.2
 LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+class _Driver(click.Group):
+    """SRM and MirrorMaker 2 write `--clusters A B`, with blanks."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_clusters_joined(args, self.commands))
+
+
+def with_clusters_joined(args: Sequence[str], commands: Collection[str]) -> list[str]:
+    """The arguments with what follows `--clusters` in one word, up to the next option or command."""
+    found: list[str] = []
+    is_open = False
+    for word in args:
+        is_open = is_open and not word.startswith("-") and word not in commands
+        if is_open and found[-1] != "--clusters":
+            found[-1] = f"{found[-1]},{word}"
+        else:
+            found.append(word)
+        is_open = is_open or word == "--clusters"
+    return found
+
+
+@click.group(cls=_Driver, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--config", "configs", multiple=True, type=FILE, help="The file to run; repeatable, merged in order.")
 @click.option("--flow", "flows", multiple=True, metavar="A->B", help="Run this flow only; may be repeated.")
 @click.option("--clusters", multiple=True, metavar="B,C", help="Only flows into these clusters, as SRM's and MM2's.")
@@ -68,10 +89,10 @@ def run(
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     stop = _Stop()
-    overrides = pairs(defines) | ({TARGETS: ",".join(clusters)} if clusters else {})
-    reloader = Reloader(lambda: load_settings(configs, overrides, flows))
+    overrides, into = pairs(defines), split_list(",".join(clusters))
+    reloader = Reloader(lambda: load_settings(configs, overrides, flows, into=into))
     try:
-        settings = load_settings(configs, overrides, flows)
+        settings = load_settings(configs, overrides, flows, into=into)
         for warning in settings.warnings:
             logging.warning(warning)
         for line in first_lines(settings, log_progress):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +14,17 @@ from srm_spark.config.references import References
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import HeartbeatSettings, Settings
-from srm_spark.config.source import OVERRIDE, Sources, read_sources
+from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.config.together import check_together
 from srm_spark.config.topology import Topology
 from srm_spark.config.values import Report, split_list
+from srm_spark.config.written import take_apart
 from srm_spark.errors import ConfigError
 from srm_spark.model import Flow
 
 _SRM_SIGNS = ("workers.", "connectors.", "mm.rest.", "mm.metrics.", "srm.", "cloudera.", "streams.replication.manager.")
-TARGETS = "streams.replication.manager.driver.target.cluster"
+_TARGETS = "streams.replication.manager.driver.target.cluster"
 _SRM_KEYS = frozenset(
     {"connect.start.task.timeout.ms", "disable.source.topic.auto.creation", "copy.source.offset.in.header.enabled"}
 )
@@ -45,20 +46,28 @@ def load_settings(
     flows: Sequence[str] = (),
     *,
     strict: bool = False,
+    into: Sequence[str] = (),
 ) -> Settings:
     """The settings that `paths`, merged in order, and the `-D` overrides describe; `flows` picks some of the enabled.
+
+    `into` are the only clusters that may be written to; empty: all, or those that the files name.
 
     Raises `ConfigError` with all problems at once. With `strict` an unknown key is a problem, too.
     """
     several = [paths] if isinstance(paths, str | Path) else paths
-    loaded = load([Path(path) for path in several], overrides, flows, strict=strict)
+    loaded = load([Path(path) for path in several], overrides, flows, strict=strict, into=into)
     if loaded.report.problems:
         raise ConfigError(loaded.report.problems)
     return loaded.settings
 
 
 def load(
-    paths: Sequence[Path], overrides: Mapping[str, str] = {}, flows: Sequence[str] = (), *, strict: bool = False
+    paths: Sequence[Path],
+    overrides: Mapping[str, str] = {},
+    flows: Sequence[str] = (),
+    *,
+    strict: bool = False,
+    into: Sequence[str] = (),
 ) -> Loaded:
     """The same without raising: settings as far as they go, with what was found wrong."""
     sources = read_sources(paths, overrides)
@@ -67,7 +76,8 @@ def load(
     resolver = Resolver(sources, dialect, report, References(sources, report).expand)
     aliases = _aliases(sources, report)
     Placement(sources, aliases, dialect, report, strict=strict).check()
-    chosen, heartbeats = _pairs(resolver, aliases, flows)
+    chosen, heartbeats = _pairs(resolver, aliases, flows, _targets(resolver, aliases, into))
+    _unused_resources(sources, report, aliases, {flow for flow, _ in chosen} if not flows else None)
     clients.check_clusters(sources, report, resolver, aliases)
     settings = tuple(resolver.flow(flow, connector) for flow, connector in chosen)
     for (flow, connector), found in zip(chosen, settings, strict=True):
@@ -87,9 +97,7 @@ def find_dialect(sources: Sources, report: Report) -> Dialect:
             if entry.value.strip().lower() == dialect.value:
                 return dialect
         report.problem(entry.place, entry.key, f"got {entry.value!r}; allowed mm2, srm")
-    for key, entry in sources.entries.items():
-        if key == TARGETS and entry.place == OVERRIDE:
-            continue  # of `--clusters`, which MirrorMaker 2 has, too
+    for key in sources.entries:
         if key.startswith(_SRM_SIGNS) or key in _SRM_KEYS or ("->" in key and ".worker." in key):
             return Dialect.SRM
     return Dialect.MM2
@@ -117,12 +125,11 @@ def _aliases(sources: Sources, report: Report) -> list[str]:
 
 
 def _pairs(
-    resolver: Resolver, aliases: Sequence[str], picked: Sequence[str]
+    resolver: Resolver, aliases: Sequence[str], picked: Sequence[str], targets: Sequence[str]
 ) -> tuple[list[tuple[Flow, Layered]], tuple[HeartbeatSettings, ...]]:
     """The enabled flows that were picked, and the heartbeats of every pair that goes with them."""
     enabled: list[tuple[Flow, Layered]] = []
     heartbeats: list[HeartbeatSettings] = []
-    targets = _targets(resolver, aliases)
     for flow in (Flow(source, target) for source in aliases for target in targets if source != target):
         connector = resolver.connector(flow)
         if is_enabled := resolver.is_enabled(flow, connector):
@@ -130,7 +137,7 @@ def _pairs(
         if (heartbeat := resolver.heartbeat(flow, connector, is_enabled)) is not None:
             heartbeats.append(heartbeat)
     if not enabled and len(aliases) > 1:
-        place = resolver.sources.place_of(TARGETS, "clusters")
+        place = resolver.sources.place_of(_TARGETS, "clusters")
         source, target = next(((s, t) for s in aliases for t in targets if s != t), aliases[:2])
         into = f" into {', '.join(targets)}" if len(targets) < len(aliases) else ""
         resolver.report.problem(
@@ -141,16 +148,24 @@ def _pairs(
     return _picked(resolver.report, enabled, heartbeats, picked)
 
 
-def _targets(resolver: Resolver, aliases: Sequence[str]) -> Sequence[str]:
+def _targets(resolver: Resolver, aliases: Sequence[str], into: Sequence[str]) -> Sequence[str]:
     """The clusters that this process may write to."""
-    entry = resolver.sources.entries.get(TARGETS)
-    wanted = [alias for alias in split_list(entry.value) if alias] if entry else []
+    entry = resolver.sources.entries.get(_TARGETS)
+    place, key = (entry.place, entry.key) if entry and not into else ("--clusters", ",".join(into))
+    wanted = into or ([alias for alias in split_list(entry.value) if alias] if entry else [])
     for alias in wanted:
-        if entry is not None and alias not in aliases:
-            known = ", ".join(aliases)
-            hint = did_you_mean(alias, aliases)
-            resolver.report.problem(entry.place, entry.key, f"got unknown alias {alias}; allowed {known}", hint)
+        if alias not in aliases:
+            known, hint = ", ".join(aliases), did_you_mean(alias, aliases)
+            resolver.report.problem(place, key, f"got unknown alias {alias}; allowed {known}", hint)
     return [alias for alias in aliases if not wanted or alias in wanted]
+
+
+def _unused_resources(sources: Sources, report: Report, aliases: Sequence[str], enabled: Set[Flow] | None) -> None:
+    """A checkpoint connector whose flow no source connector runs, mostly since its aliases are swapped."""
+    for entry in sources.entries.values():
+        found = take_apart(entry.key, aliases)
+        if entry.is_resource and found.flow is not None and enabled is not None and found.flow not in enabled:
+            report.warn(entry.place, entry.key, f"has no effect: no source connector runs {found.flow}")
 
 
 def _picked(

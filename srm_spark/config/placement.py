@@ -132,7 +132,7 @@ class Placement:
             side, rest = rest[:7], rest[7:]
         client, _, name = rest.partition(".")
         if written.where is Where.TOP:
-            right = rest.removeprefix("cluster.")
+            right = rest if client != "cluster" else name if name in SECURITY_KEYS else f"consumer.{name}"
             self._warn(entry, f"has no effect at the top level; write `A.{right}` with the cluster's alias")
             return
         if client == "producer" and name.startswith("override.") and written.where is not Where.CLUSTER:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings
-from srm_spark.policy import HEARTBEATS_TOPIC, ReplicationPolicy, load_policy
+from srm_spark.policy import ReplicationPolicy, load_policy
 
 _LITERAL = re.compile(r"[\w\-]+(?:\\?\.[\w\-]+)*")
 _PREFIX = re.compile(r"((?:[\w\-]|\\\.)*)\.[*+]")
@@ -49,7 +49,7 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
         internal_separator=topics.internal_separator,
     )
     found: list[Right] = []
-    for name in _names(settings):
+    for name in _names(settings, policy.heartbeats_topic()):
         found += _of_topic(settings, name, remote_name(policy, flow.source, name))
     found += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
     found += _control(flow.target, settings.map_topic, "the offset map", reads=True)
@@ -103,11 +103,11 @@ def _of_groups(settings: FlowSettings, checkpoints: str) -> Iterator[Right]:
             yield Right(flow.target, "READ", "GROUP", name, "sets where they stand while nobody consumes")
 
 
-def _names(settings: FlowSettings) -> list[str]:
+def _names(settings: FlowSettings, heartbeats: str) -> list[str]:
     """Source topics as names and prefixes of ACLs; `*` for a pattern that is neither."""
     found = [acl_name(pattern) for pattern in settings.topics.include]
     if settings.topics.heartbeats_replicated and "*" not in found:
-        found.append(HEARTBEATS_TOPIC)
+        found.append(heartbeats)
     return ["*"] if "*" in found else list(dict.fromkeys(found))
 
 

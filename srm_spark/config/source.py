@@ -93,9 +93,13 @@ def _check_address(former: Entry | None, entry: Entry, problems: list[Problem]) 
     """Resources that do not agree where a cluster is: with the aliases of one swapped, the source would be written."""
     if former is None or not (former.is_resource and entry.is_resource) or not entry.key.endswith(".bootstrap.servers"):
         return
-    if former.value != entry.value:
+    if _servers(former.value) != _servers(entry.value):
         message = f"got {entry.value}, and {former.value} at {former.place}: two resources, one alias, two clusters"
         problems.append(Problem(entry.place, entry.key, message, "correct the aliases, or the address, of one of them"))
+
+
+def _servers(text: str) -> set[str]:
+    return {server.strip() for server in text.split(",")}
 
 
 def _merge(entries: dict[str, Entry], lost: list[Entry], entry: Entry) -> None:

@@ -58,8 +58,9 @@ class Heartbeats:
             if self._cluster is None:
                 role = f"{self._role}-admin"
                 self._cluster = Cluster(self._group.target, TargetUnavailable, timeout=self._timeout, role=role)
-            for topic, replication in {pair.topic: pair.replication_factor for pair in self._group.pairs}.items():
-                spec = TopicSpec(topic, 1, replication, {"cleanup.policy": "compact"})
+            for topic in {pair.topic for pair in self._group.pairs}:
+                copies = max(pair.replication_factor for pair in self._group.pairs if pair.topic == topic)
+                spec = TopicSpec(topic, 1, copies, {"cleanup.policy": "compact"})
                 ensure_topic(self._cluster, InternalTopic(spec))
             self._is_ready = True
         try:

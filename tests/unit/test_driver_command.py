@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import srm_spark
 from srm_spark.cli.control import main as control
-from srm_spark.cli.driver import run
+from srm_spark.cli.driver import run, with_clusters_joined
 from srm_spark.cli.first_lines import first_lines
 from srm_spark.cli.options import ERROR
 from srm_spark.config import Settings, load_settings
@@ -144,5 +144,21 @@ def test_clusters_runs_flows_into_these_only_and_changes_no_dialect(
     (settings,) = seen
     assert [str(flow.flow) for flow in settings.flows] == ["B->A"]
     assert settings.dialect == "mm2"
-    result = CliRunner().invoke(run, ["--config", str(path), "--clusters", "A,X"])
-    assert "got unknown alias X" in result.output
+    for arguments in (["A,X"], ["A", "X"], ["A", "--clusters", "X"]):
+        result = CliRunner().invoke(run, ["--config", str(path), "--clusters", *arguments])
+        assert "got unknown alias X" in result.output
+
+
+def test_the_list_behind_clusters_ends_at_an_option_or_a_command() -> None:
+    words = ["--clusters", "A", "B", "--flow", "A->B", "--clusters", "C", "doctor", "x"]
+    assert with_clusters_joined(words, ["doctor"]) == [
+        *("--clusters", "A,B", "--flow", "A->B", "--clusters", "C", "doctor", "x")
+    ]
+
+
+def test_what_says_that_it_is_srms_stays_so_by_an_override(tmp_path: Path) -> None:
+    path = tmp_path / "srm.properties"
+    path.write_text(THREE)
+    key = "streams.replication.manager.driver.target.cluster"
+    settings = load_settings(path, {key: "B"})
+    assert (settings.dialect, settings.flows[0].topics.include) == ("srm", ())

@@ -123,7 +123,20 @@ def test_resources_that_disagree_where_a_cluster_is_are_refused(tmp_path: Path) 
         ["checkpoint.yaml:10", "us-west.bootstrap.servers"],
     ]
     assert "got source-cluster:9092, and target-cluster:9092 at " in found[0]
-    paths[1].write_text(CONNECTOR.format(kind="Checkpoint", source="us-west", target="us-east"))
+    turned = CONNECTOR.format(kind="Checkpoint", source="us-west", target="us-east")
+    paths[1].write_text(turned.replace("source-cluster:9092", '"source-cluster:9092 "'))
     loaded = load(paths)
     assert problems(loaded) == []
     assert loaded.settings.flows[0].checkpoints.groups == ("testgroup",)
+
+
+def test_a_checkpoint_connector_whose_flow_nobody_runs_is_told(tmp_path: Path) -> None:
+    paths = [tmp_path / "source.yaml", tmp_path / "checkpoint.yaml"]
+    paths[0].write_text(CONNECTOR.format(kind="Source", source="us-west", target="us-east"))
+    turned = CONNECTOR.format(kind="Checkpoint", source="us-east", target="us-west")
+    paths[1].write_text("\n".join(line for line in turned.splitlines() if "bootstrap" not in line))
+    warnings = "\n".join(load(paths).settings.warnings)
+    assert (
+        "checkpoint.yaml:6: us-east->us-west.groups: has no effect: no source connector runs us-east->us-west"
+        in warnings
+    )
