@@ -30,6 +30,8 @@ from srm_spark.spark.scratch import scratch
 log = logging.getLogger(__name__)
 
 APP_NAME = "srm-spark"
+_SITE_DECIDES = ("spark.ui.enabled",)
+"""Settings that are ours unless the spark-defaults.conf of SPARK_CONF_DIR says otherwise."""
 _LOOPBACK = "127.0.0.1"
 _OWN: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -84,8 +86,10 @@ def open_session(
         builder = builder.master("local[*]")
         files = fetch("driver") if jars is None else jars
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in files))
+        site = _said_by_the_site()
         for key, value in {**_OWN, **_in_scratch(), **(settings or {})}.items():
-            builder = builder.config(key, value)
+            if key not in _SITE_DECIDES or key not in site:
+                builder = builder.config(key, value)
     try:
         with _sparing_the_jvm(), _keeping_our_interrupt():
             session = builder.getOrCreate()
@@ -104,10 +108,26 @@ def session(settings: Mapping[str, str] | None = None) -> SparkSession:
 
 
 def _in_scratch() -> dict[str, str]:
-    """Settings by which a JVM of our own leaves no files behind, and says nothing but errors."""
+    """Settings by which a JVM of our own leaves no files behind, and says errors only unless a site wants more."""
     folder, logging_settings = scratch(), Path(__file__).with_name("log4j2.properties")
-    options = f'"-Djava.io.tmpdir={folder}" "-Dlog4j2.configurationFile={logging_settings}"'
+    options = f'"-Djava.io.tmpdir={folder}"'
+    if _of_site(logging_settings.name) is None:
+        options += f' "-Dlog4j2.configurationFile={logging_settings}"'
     return {"spark.local.dir": str(folder), "spark.driver.defaultJavaOptions": options}
+
+
+def _of_site(name: str) -> Path | None:
+    """A file of the folder that SPARK_CONF_DIR names, if it is there."""
+    folder = os.environ.get("SPARK_CONF_DIR")
+    path = Path(folder, name) if folder else None
+    return path if path is not None and path.is_file() else None
+
+
+def _said_by_the_site() -> set[str]:
+    """The keys of its spark-defaults.conf."""
+    path = _of_site("spark-defaults.conf")
+    lines = [] if path is None else path.read_text(encoding="utf-8").splitlines()
+    return {line.replace("=", " ").split()[0] for line in lines if line.strip() and not line.lstrip().startswith("#")}
 
 
 @contextmanager

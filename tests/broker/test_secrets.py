@@ -109,7 +109,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     (folder / "temporary").mkdir()
     (folder / "conf").mkdir()
     # As with thousands of topics: tasks are handed out by files.
-    (folder / "conf" / "spark-defaults.conf").write_text("spark.broadcast.UDFCompressionThreshold 100\n")
+    defaults = "spark.broadcast.UDFCompressionThreshold 100\nspark.ui.enabled true\n"
+    (folder / "conf" / "spark-defaults.conf").write_text(defaults)
     stores = make_stores(folder)
     (folder / "conf" / "log4j2.properties").write_text(LOG4J)
     a, b, pem, wrong = "a-hush", "b-hush", "pem-hush", "wrong-hush"
@@ -240,7 +241,7 @@ def test_sighup_starts_only_what_changed_and_a_bad_file_changes_nothing(running:
         running.config.write_text(good + "offset.lag.max = many\n")
         assert CliRunner().invoke(main, apply).exit_code == 1
         running.process.send_signal(1)
-        await_until(lambda: "nothing was changed: 1 problems" in running.log, SOON, "the refusal in the log")
+        await_until(lambda: "nothing was changed: 1 problem in" in running.log, SOON, "the refusal in the log")
         running.config.write_text(good + f"{running.flow}.topics = secret-.*, late-.*\n")
         result = CliRunner().invoke(main, apply)
         assert result.exit_code == 0, result.output
