@@ -77,7 +77,7 @@ def test_records_deleted_while_they_are_read_are_told_exactly(
     Read by Spark's source, which is slow enough to be caught; `test_fetch.py` has the same for the other way to read.
     """
     count, small, topic, remote = 40_000, "65536", f"t-{unique}", f"a{unique}.t-{unique}"
-    keys = {f"a{unique}.consumer.{name}": small for name in ("max.partition.fetch.bytes", "fetch.max.bytes")}
+    keys = {f"a{unique}.consumer.max.partition.fetch.bytes": small}
     with behind_door("deletes") as source:
         here, there = Kafka(source.broker), Kafka(secondary)
         here.create(topic)

@@ -86,8 +86,8 @@ def test_sigterm_ends_the_batch_records_progress_and_exits_with_0(pair: Pair, tm
 @pytest.mark.parametrize(
     ("sign", "asked"),
     [
-        ("log4j profile", signal.SIGTERM),
-        ("log4j profile", signal.SIGINT),
+        ("status: a line", signal.SIGTERM),
+        ("status: a line", signal.SIGINT),
         ("state=waiting", signal.SIGTERM),
         ("state=running", signal.SIGTERM),
         ("state=running", signal.SIGINT),
