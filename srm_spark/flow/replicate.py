@@ -27,7 +27,6 @@ from pathlib import Path
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import FlowError, TargetChanged, TargetWriteFailed
-from srm_spark.flow.clusters import connect
 from srm_spark.flow.guard import Checked, SourceGuard
 from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
@@ -38,10 +37,10 @@ from srm_spark.flow.passes import RecordSizes
 from srm_spark.flow.progress import Position, ProgressWriter, state_writer
 from srm_spark.flow.reading import Reading, is_direct
 from srm_spark.flow.syncs import SyncWriter
+from srm_spark.flow.target_leaders import TargetLeaders
 from srm_spark.flow.unreadable import fixed_rows
 from srm_spark.kafka.claim import Permit
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Limits, Route, of_all
 from srm_spark.kafka.producers import delivery_timeout, record_options
@@ -116,7 +115,7 @@ class Replication:
     """Slot → the process that wrote it last."""
     _markers: dict[TopicPartition, int] = field(default_factory=dict)
     """How many markers of transactions of this generation are behind the copies of each partition, or will be."""
-    _target: Cluster | None = None
+    _leaders: TargetLeaders = field(init=False)
     _shared: Limits | None = None
     """In the exactly-once mode, where one producer writes all topics: what all of them take."""
 
@@ -124,6 +123,7 @@ class Replication:
         starts = self.assignment.starts
         self._positions = {partition: start.next_offset for partition, start in starts.items()}
         self._target_ends = {partition: start.target_end for partition, start in starts.items()}
+        self._leaders = TargetLeaders(self.settings)
         self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
         if self.settings.limits.has_classes:
             self._ranks = self.settings.limits.ranks(self.assignment.routes)
@@ -268,7 +268,7 @@ class Replication:
             if done.is_recorded and done.intervals:
                 spread = done.spread(self._target_ends[partition])
                 self._markers[partition] = self._markers.get(partition, 0) - spread + 1
-        self._require_same_logs(outcome)
+        self._leaders.require_same(self._among_others(outcome), self._guard.logs)
         self._record(outcome)
         self._sizes.learn(outcome.done)
         if outcome.failures:
@@ -277,29 +277,14 @@ class Replication:
             raise self._failure(outcome.failures)
         return outcome
 
-    def _require_same_logs(self, outcome: Outcome) -> None:
-        """Raises TargetChanged where others may write, something lies in front of new copies, and the leader is new.
-
-        It may be theirs, as it is meant to be, or stand where copies were that an unclean election has cost.
-        """
-        spread = {
-            partition: self.assignment.routes[partition.topic].remote_topic
-            for partition, done in outcome.done.items()
-            if self._slack(partition) is None and done.spread(self._target_ends[partition]) > 0
+    def _among_others(self, outcome: Outcome) -> dict[TopicPartition, TopicPartition]:
+        """Source → remote partition, of those where others may write and something lies in front of new copies."""
+        routes = self.assignment.routes
+        return {
+            p: TopicPartition(routes[p.topic].remote_topic, p.partition)
+            for p, done in outcome.done.items()
+            if self._slack(p) is None and done.spread(self._target_ends[p]) > 0
         }
-        known = {p: epoch for p in spread if (epoch := self._guard.logs[p].remote_epoch) is not None}
-        if not known:
-            return
-        self._target = self._target or connect(self.settings).target
-        remotes = {partition: TopicPartition(spread[partition], partition.partition) for partition in known}
-        ends = self._target.log_ends(remotes.values())
-        for partition, epoch in known.items():
-            end = ends.get(remotes[partition])
-            if end is None or end.epoch != epoch:
-                raise TargetChanged(
-                    f"flow {self.settings.flow}: {remotes[partition]} has another leader, and in front of the newest "
-                    "copies records that are not this flow's: both sides are compared"
-                )
 
     def _failure(self, failures: Mapping[TopicPartition, str]) -> FlowError:
         changed = next((p for p, reason in failures.items() if reason.startswith(TARGET_CHANGED)), None)
