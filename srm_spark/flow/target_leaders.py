@@ -18,9 +18,9 @@ from srm_spark.model import Logs, TopicPartition
 class TargetLeaders:
     """The leaders of one flow's remote partitions. Its client is made when it is asked first: it may travel before."""
 
-    def __init__(self, settings: FlowSettings) -> None:
+    def __init__(self, settings: FlowSettings, target: Cluster | None = None) -> None:
         self._settings = settings
-        self._target: Cluster | None = None
+        self._target = target
 
     def require_same(
         self, remotes: Mapping[TopicPartition, TopicPartition], logs: Mapping[TopicPartition, Logs]

@@ -102,10 +102,11 @@ def test_a_log_of_the_target_that_went_back_is_found_at_the_next_start(
     assert records(pair.target.read(pair.remote(), committed=True))[0] == here[:10] + here[15:]
 
 
-def test_a_log_that_went_back_and_was_filled_by_others_is_found_by_the_next_copy(
-    pair: Pair, broker: LocalKafka
-) -> None:
-    """Others may write there, so that something lies in front of new copies is no cause by itself."""
+def test_a_log_that_went_back_and_is_filled_by_others_who_may_write_is_told(pair: Pair, broker: LocalKafka) -> None:
+    """Others may write there, so that something lies in front of new copies is no cause by itself.
+
+    Here the flow has noticed before that the target was away. `tests/unit/test_target_leaders.py` has the other case.
+    """
     driver = replicated(pair, {**NO_LOOK, "foreign.writer.policy": "resume"}, partitions=1)
     with backup(broker, pair.remote()):
         pair.source.write(pair.topic(), numbered(5, prefix="lost "))
