@@ -163,13 +163,12 @@ def elect_unclean(scene: Scene) -> None:
 def end_hanging_transactions(broker: LocalKafka, topic: str) -> None:
     """What an operator does about KIP-664, with Kafka's own tool: ends transactions that no coordinator knows."""
     tool = "org.apache.kafka.tools.TransactionsCommand"
-    ask = ("--bootstrap-server", broker.bootstrap_servers)
-    found = broker.tool(tool, *ask, "find-hanging", "--topic", topic, "--max-transaction-timeout", "0").stdout
+    found = broker.tool(tool, "find-hanging", "--topic", topic, "--max-transaction-timeout", "0").stdout
     for line in found.splitlines():
         columns = line.split()
         if columns[:1] == [topic]:  # below a head of: Topic Partition ProducerId … StartOffset …
             place = ("--topic", topic, "--partition", columns[1], "--start-offset", columns[5])
-            print(broker.tool(tool, *ask, "abort", *place).stdout or f"ended: {line}")
+            print(broker.tool(tool, "abort", *place).stdout or f"ended: {line}")
 
 
 @contextmanager
