@@ -1,4 +1,4 @@
-"""One driver process: a Spark session, a runner per flow, a timer per pair of clusters for heartbeats, a clean stop."""
+"""One driver process: a Spark session, a runner per flow, a timer per target for heartbeats, a clean stop."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 
+from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.job import Job
 from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -38,6 +39,8 @@ JOIN_SECONDS = 150.0
 """How long a clean stop waits for batches, and for what flows do beside them."""
 _DEAD_JOIN_SECONDS = 15.0
 """Where Spark has died there is no batch to wait for, and a call to it may never return; the claims must get free."""
+_BEAT_THREADS = 1000
+"""At most, and no more than clusters are there: one that hangs holds up a thread, and nobody else's heartbeats."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)
 
 
@@ -96,8 +99,11 @@ class Driver:
         listen_for_batches(session)
         self._waits = waits
         self._runners = [self._runner(flow) for flow in settings.flows]
-        self._beats: dict[tuple[str, float], tuple[BeatGroup, Job]] = {}
-        self._scheduler = BackgroundScheduler(job_defaults={"max_instances": 1, "coalesce": True})
+        self._beats: dict[str, tuple[BeatGroup, Job]] = {}
+        self._scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(_BEAT_THREADS)},
+            job_defaults={"max_instances": 1, "coalesce": True},
+        )
         self._stopping = threading.Event()
 
     def __enter__(self) -> Driver:
@@ -185,7 +191,7 @@ class Driver:
         return late
 
     def _schedule_heartbeats(self) -> None:
-        """One job per group of pairs; groups that are as before go on undisturbed."""
+        """One job per target; those whose pairs are as before go on undisturbed."""
         wanted = beat_groups(self.settings.heartbeats, self.settings.clusters)
         for key in [key for key, (group, _) in self._beats.items() if wanted.get(key) != group]:
             self._beats.pop(key)[1].remove()

@@ -7,6 +7,7 @@ the pair `B->A` writes, to be seen on B (mirrormaker2.md section 6).
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,28 +18,43 @@ from srm_spark.errors import FlowError, TargetUnavailable
 from srm_spark.flow.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
-from srm_spark.model import Heartbeat
+from srm_spark.model import Flow, Heartbeat
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class BeatGroup:
-    """The pairs of clusters that beat into one target at one pace: they share its clients."""
+    """The pairs of clusters that beat into one target: they share its clients."""
 
     target: ClusterSettings
-    interval_seconds: float
     pairs: tuple[HeartbeatSettings, ...]
+
+    @property
+    def interval_seconds(self) -> float:
+        """How often it is to be asked to beat, so that every pair beats at its own pace."""
+        return math.gcd(*(round(1000 * pair.interval_seconds) for pair in self.pairs)) / 1000
 
 
 def beat_groups(
     heartbeats: Iterable[HeartbeatSettings], clusters: Mapping[str, ClusterSettings]
-) -> dict[tuple[str, float], BeatGroup]:
-    """Target and interval → its group. Of 20 clusters there are 380 pairs, and 20 groups."""
-    pairs: dict[tuple[str, float], list[HeartbeatSettings]] = {}
+) -> dict[str, BeatGroup]:
+    """Alias of the target → its group. Of 20 clusters there are 380 pairs, and 20 groups."""
+    pairs: dict[str, list[HeartbeatSettings]] = {}
     for one in heartbeats:
-        pairs.setdefault((one.flow.target, one.interval_seconds), []).append(one)
-    return {key: BeatGroup(clusters[key[0]], key[1], tuple(found)) for key, found in pairs.items()}
+        pairs.setdefault(one.flow.target, []).append(one)
+    return {alias: BeatGroup(clusters[alias], tuple(found)) for alias, found in pairs.items()}
+
+
+def due(pairs: Iterable[HeartbeatSettings], beaten: Mapping[Flow, float], now: float, tick: float) -> list[Flow]:
+    """The pairs that are to beat: `beaten` says when each did last, on the clock of `now`, which is asked every `tick`.
+
+    Seconds, all of them. A timer may be early by a little, and a beat that waited for the next tick would be late by
+    a whole one.
+    """
+    return [
+        pair.flow for pair in pairs if now - beaten.get(pair.flow, float("-inf")) > pair.interval_seconds - tick / 2
+    ]
 
 
 class Heartbeats:
@@ -51,9 +67,12 @@ class Heartbeats:
         self._cluster: Cluster | None = None
         self._writer = ControlWriter(group.target, {}, self._role, TargetUnavailable, self._timeout)
         self._is_ready = False
+        self._beaten: dict[Flow, float] = {}
 
     def beat(self) -> None:
-        """Write one heartbeat of each pair; makes the topic the first time. Raises FlowError."""
+        """Write one heartbeat of each pair that is due; makes the topic the first time. Raises FlowError."""
+        now = time.monotonic()
+        flows = due(self._group.pairs, self._beaten, now, self._group.interval_seconds)
         if not self._is_ready:
             if self._cluster is None:
                 role = f"{self._role}-admin"
@@ -64,10 +83,11 @@ class Heartbeats:
                 ensure_topic(self._cluster, InternalTopic(spec))
             self._is_ready = True
         try:
-            self._writer.write(map(_record, self._group.pairs))
+            self._writer.write(_record(pair) for pair in self._group.pairs if pair.flow in flows)
         except TargetUnavailable:
             self._is_ready = False  # the topic may be gone
             raise
+        self._beaten.update(dict.fromkeys(flows, now))
 
 
 def _record(pair: HeartbeatSettings) -> ControlRecord:

@@ -90,7 +90,8 @@ class RealtimeLane:
         self._begin_until = time.monotonic() + _BEGIN_SECONDS
         write = replication.write_task({p: OffsetRange(at, at) for p, at in positions.items()})
         write = replace(write, options={**write.options, "linger.ms": 1})
-        task = LaneTask(fetch_of(settings, _LIVE), write, shares, settings.target, self._place)
+        permit = replication.assignment.permit
+        task = LaneTask(fetch_of(settings, _LIVE), write, shares, settings.target, self._place, permit)
         self._job = LastingJob(session, f"srm {settings.flow} realtime", task, len(shares))
         self._role = f"{settings.flow}|reports"
         self._reports = ReportReader(settings.target, self._place, self._place.generation, self._role)

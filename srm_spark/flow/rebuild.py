@@ -11,16 +11,15 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, SourceUnavailable, TargetUnavailable
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.internal_topics import ensure_topic, map_topic
 from srm_spark.flow.offset_map import MapWriter, OffsetMaps
+from srm_spark.flow.owned import owned
 from srm_spark.flow.progress import ProgressTopic, state_writer
 from srm_spark.flow.quarantine import Quarantine
 from srm_spark.flow.topics import RemoteTopics
-from srm_spark.kafka.claim import claim_group
-from srm_spark.kafka.groups import Groups
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
@@ -55,21 +54,19 @@ class _Gap:
 def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ...]:
     """Complete the offset map of the topics of a flow that `topics` takes.
 
-    Raises ClaimHeld while a driver runs the flow, SourceUnavailable and TargetUnavailable.
+    Raises ClaimHeld while a driver runs the flow, ClaimLost, SourceUnavailable and TargetUnavailable.
     """
     ends = connect(settings)
-    with closing(Groups(ends.target, "READ")) as groups:
-        owner = groups.members(claim_group(settings.flow))
-    if owner:
-        raise ClaimHeld(f"flow {settings.flow}: a driver runs it: {', '.join(owner)}; stop it for this command")
     ensure_topic(ends.target, map_topic(settings))
     maps = OffsetMaps(ends.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
     progress = ProgressTopic(settings, ends.target)
     quarantine = Quarantine(settings, ends.target, f"{settings.flow}|rebuild-quarantine")
     with closing(maps), closing(progress), closing(quarantine):
-        for topic in (maps, progress, quarantine):
-            topic.refresh()
-        return tuple(_rebuild(ends, maps.maps, progress, quarantine, topics))
+        progress.ensure()
+        with owned(ends) as (mine, _):
+            for topic in (maps, progress, quarantine):
+                topic.refresh()
+            return tuple(_rebuild(mine, maps.maps, progress, quarantine, topics))
 
 
 def _rebuild(
@@ -127,5 +124,6 @@ def _fill(ends: Ends, writer: MapWriter, gap: _Gap, route: Route, topic_id: str 
     # Where no older copy is left on the target, whoever stood further back goes on at its beginning.
     is_whole = not match.intervals or match.intervals[0].downstream == gap.target.start
     found = OffsetRange(0, gap.source.end) if is_whole else gap.source
+    ends.require_claim()
     writer.insert(gap.partition, IntervalMap(found, gap.target.end, tuple(match.intervals)), topic_id)
     return Rebuilt(gap.partition, found, sum(interval.count for interval in match.intervals))

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from srm_spark.codec import progress_records
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, ClaimLost, TargetUnavailable
+from srm_spark.errors import TargetUnavailable
 from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends, connect
 from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.flow.owned import owned
 from srm_spark.flow.progress import ProgressTopic, state_writer
 from srm_spark.flow.quarantine import Quarantine, QuarantineWriter, entry_tombstones, part_tombstones
 from srm_spark.flow.settling import settled
@@ -76,34 +77,21 @@ def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> I
         quarantine = stack.enter_context(closing(Quarantine(settings, ends.target, f"{settings.flow}|replay")))
         if not _chosen(quarantine, topics):
             return
-        claim = None if is_dry_run else _claim(ends, stack)
+        claim = None
+        if not is_dry_run:
+            ends, claim = stack.enter_context(owned(ends))
         chosen = _chosen(quarantine, topics)  # whoever had the claim before may have changed it
         course = _Replay(ends, stack, {parked.place.partition for parked in chosen})
         term = None if claim is None else course.begin(claim)
         writer = None if term is None else _writer(settings, term, stack)
         for parked, record in quarantine.contents([parked.place for parked in chosen]):
-            if claim is not None and not claim.is_held():
-                raise ClaimLost(
-                    f"flow {settings.flow}: the claim (group {claim.group}) is lost; start the replay again"
-                )
+            ends.require_claim()
             yield course.replay(parked, record, writer)
 
 
 def _chosen(quarantine: Quarantine, topics: NameFilter) -> list[Parked]:
     quarantine.refresh()
     return [parked for place, parked in quarantine.entries.items() if topics.matches(place.partition.topic)]
-
-
-def _claim(ends: Ends, stack: ExitStack) -> Claim:
-    settings = ends.settings
-    claim = Claim(settings.flow, ends.target, settings.progress_topic)
-    stack.callback(claim.release)
-    owner = claim.other_owner()
-    if owner is not None or not claim.acquire():
-        raise ClaimHeld(
-            f"flow {settings.flow}: a driver runs it: {owner or 'it was faster'}; stop the flow for this command"
-        )
-    return claim
 
 
 def _writer(settings: FlowSettings, term: Term, stack: ExitStack) -> AppendingWriter:

@@ -39,6 +39,8 @@ _CONFIRM_SECONDS = 2.0
 _MARGIN_SECONDS = 1.0
 """What was asked right in front of the end is written behind it."""
 _POLL_SECONDS = 0.2
+_WATCH_SECONDS = 0.5
+_SURE_SECONDS = 3.5
 _ANSWER_SECONDS = 1.5
 """How long another process relies on what the coordinator said to it."""
 
@@ -227,6 +229,45 @@ class Permit:
             claim.require()
         elif self.member not in _others.ids(self):
             raise lost(self.flow, claim_group(self.flow))
+
+
+class Watch:
+    """Asks for a permit again and again in a thread of its own, for who writes all the time and cannot wait for it.
+
+    What is called sure was asked `_SURE_SECONDS` ago at most. A driver that takes over waits longer than that until the
+    remote topics stand still, before it compares or writes anything.
+    """
+
+    def __init__(self, permit: Permit) -> None:
+        self._permit = permit
+        self._lease = Lease(_SURE_SECONDS)
+        self._loss: ClaimLost | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name=f"srm permit {permit.flow}", daemon=True)
+        self._thread.start()
+
+    def is_sure(self) -> bool:
+        """Whether something may be written now; while nobody says so, wait. Raises ClaimLost."""
+        if self._loss is not None:
+            raise self._loss
+        return self._lease.may_write(time.monotonic())
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._over.set()
+
+    def _ask(self) -> None:
+        while not self._over.is_set():
+            asked_at = time.monotonic()
+            try:
+                self._permit.require()
+                self._lease.confirmed(asked_at)
+            except ClaimLost as error:
+                self._loss = error
+                return
+            except TargetUnavailable:
+                pass  # it is not sure any more, soon
+            self._over.wait(_WATCH_SECONDS)
 
 
 def lost(flow: Flow, group: str) -> ClaimLost:

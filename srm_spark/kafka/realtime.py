@@ -22,6 +22,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import TargetUnavailable, TargetWriteFailed
+from srm_spark.kafka.claim import Permit, Watch
 from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
 from srm_spark.kafka.fetch import Fetch, Follower
@@ -100,6 +101,8 @@ class LaneTask:
     """Partitions and where they are read from, by the number of the task."""
     target: ClusterSettings
     place: ReportsPlace
+    permit: Permit | None = None
+    """Whether it may still be written: tasks may outlive their driver, or go on while it stands still."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
         """Write what comes and report it, until told to end; yields nothing, and what comes from Spark says nothing.
@@ -165,6 +168,7 @@ class _Lane:
         self._over = threading.Event()
         self._reports = self._producer()
         role = str(self.task.write.options.get("client.id", ""))
+        self._watch = None if self.task.permit is None else Watch(self.task.permit)
         self._told = ReportReader(self.task.target, self.task.place, self.task.place.ending, f"{role}|end")
         self._unsent = self._number = 0
         self._failure: str | None = None
@@ -186,9 +190,11 @@ class _Lane:
         """Produce what has come.
 
         Raises TargetWriteFailed where reports cannot be written any more, the driver would not learn of it, and where
-        nothing that comes may be written any more.
+        nothing that comes may be written any more; ClaimLost where another driver writes.
         """
         self.check_reports()
+        if not self._may_write():
+            return
         with self._lock:
             for run in runs:
                 found = self._partitions.get(run.partition)
@@ -196,9 +202,18 @@ class _Lane:
                     self._writing.write(run)
             self._writing.poll()
 
+    def _may_write(self) -> bool:
+        """Waits while nobody says so; False where the task is told to end meanwhile, and nothing else is written."""
+        while self._watch is not None and not self._watch.is_sure():
+            if self._over.wait(_GLANCE_SECONDS):
+                return False
+        return True
+
     def end(self) -> None:
         """Wait for the acknowledgements, and report them."""
         self._over.set()
+        if self._watch is not None:
+            self._watch.end()
         self._thread.join()
         self._told.close()
         self._writing.drain()

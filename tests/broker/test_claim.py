@@ -8,18 +8,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.errors import ClaimLost, TargetUnavailable
+from srm_spark.errors import ClaimHeld, ClaimLost, TargetUnavailable
+from srm_spark.flow.clusters import connect
+from srm_spark.flow.owned import owned
 from srm_spark.kafka.claim import SESSION_MS, Claim, Permit
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.groups import Groups
 from srm_spark.model import Flow
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
+from tests.broker.conftest import Pair
+from tests.broker.mirror import write_config
 from tests.kafka_io import Kafka
 
 
@@ -89,6 +95,19 @@ def test_whoever_writes_elsewhere_is_told_that_the_owner_has_changed(target: Kaf
         with pytest.raises(ClaimLost):
             claim.require()
         other.require()
+
+
+def test_a_command_owns_the_flow_while_it_changes_something(pair: Pair, tmp_path: Path) -> None:
+    pair.target.create(pair.progress_topic)
+    settings = load_settings([write_config(tmp_path / "c.properties", pair.clusters, [pair.flow], pair.keys)]).flows[0]
+    with owned(connect(settings)) as (ends, _):
+        ends.require_claim()
+        with pytest.raises(ClaimHeld, match="a driver runs it: "), owned(connect(settings)):
+            pass
+    with pytest.raises(ClaimLost):
+        ends.require_claim()
+    with owned(connect(settings)) as (again, _):
+        again.require_claim()
 
 
 def test_a_claim_of_before_that_the_coordinator_still_knows_is_named_as_one_s_own(

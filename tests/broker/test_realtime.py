@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
+
+import psutil
 
 from srm_spark.kafka.realtime import LaneReport
 from tests.awaiting import await_until
@@ -50,6 +53,11 @@ def _reported(pair: Pair) -> set[str]:
     return {one.report.partition.topic for one in found if one.report is not None}
 
 
+def _owners(pair: Pair) -> list[object]:
+    group = f"srm-{pair.flow}"
+    return pair.target.admin.describe_consumer_groups([group])[group].result(30).members or []
+
+
 def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), PARTITIONS)
     with srm_driver(tmp_path, pair.clusters, [pair.flow], {**pair.keys, "mode": "realtime"}) as driver:
@@ -64,6 +72,24 @@ def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) 
         driver.wait(END_SECONDS)
     pair.replicate()  # in micro-batches, where the lane ended
     _await_recorded(pair, 3302)
+    _assert_exact(pair)
+
+
+def test_tasks_write_nothing_more_when_their_driver_has_lost_the_claim(pair: Pair, tmp_path: Path) -> None:
+    pair.source.create(pair.topic(), PARTITIONS)
+    with srm_driver(tmp_path, pair.clusters, [pair.flow], {**pair.keys, "mode": "realtime"}) as driver:
+        await_until(lambda: _reports_topic(pair) in pair.target.topics(), SOON, "the lane to begin")
+        pair.source.write(pair.topic(), numbered(300, PARTITIONS))
+        _await_recorded(pair, 300)
+        psutil.Process(driver.pid).suspend()  # Python alone: Spark and its tasks go on
+        await_until(lambda: not _owners(pair), SOON, "the coordinator to give the claim up")
+        time.sleep(6)  # tasks ask every now and then; time itself is what is tried
+        pair.source.write(pair.topic(), numbered(300, PARTITIONS, "nobody owns the flow "))
+        time.sleep(3)
+        assert pair.target.count(pair.remote()) == 300
+        pair.replicate()
+        _await_recorded(pair, 600)
+        psutil.Process(driver.pid).resume()
     _assert_exact(pair)
 
 

@@ -139,7 +139,7 @@ def test_without_a_right_heartbeats_name_it(broker: SecuredKafka) -> None:
         broker.allow(user, [Acl(operation, "TOPIC", HEARTBEATS_TOPIC) for operation in operations])
         settings = HeartbeatSettings(Flow(f"{user}a", f"{user}b"), True, 1.0, 1)
         target = ClusterSettings(f"{user}b", broker.at("SCRAM").bootstrap_servers, _login(user))
-        Heartbeats(BeatGroup(target, 1.0, (settings,))).beat()
+        Heartbeats(BeatGroup(target, (settings,))).beat()
 
     rights = rights_of_heartbeats(HeartbeatSettings(Flow("A", "B"), True, 1.0, 1))
     assert {(right.operation, right.name) for right in rights} == {(o, HEARTBEATS_TOPIC) for o in ("CREATE", "WRITE")}

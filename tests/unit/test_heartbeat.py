@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
 from srm_spark.errors import ClientRefused, TargetUnavailable
-from srm_spark.flow.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
+from srm_spark.flow.heartbeat import BeatGroup, Heartbeats, beat_groups, due, telling
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.model import Flow
 
@@ -26,7 +27,7 @@ def test_a_failure_is_told_once_and_never_of_a_pair_that_nobody_enabled(
             raise TargetUnavailable(reason)
 
     pair = HeartbeatSettings(Flow("A", "B"), enabled, 1.0, 1)
-    tell = telling(BeatGroup(ClusterSettings("B", "h:1"), 1.0, (pair,)), beat)
+    tell = telling(BeatGroup(ClusterSettings("B", "h:1"), (pair,)), beat)
     with caplog.at_level(logging.INFO):
         for _ in range(5):
             tell()
@@ -42,10 +43,25 @@ def test_all_pairs_into_one_cluster_share_its_clients(tmp_path: Path) -> None:
     settings = load_settings([path])
     assert len(settings.heartbeats) == 380
     groups = beat_groups(settings.heartbeats, settings.clusters)
-    assert len(groups) == 20 + 1, "and one for the pair that has a pace of its own"
-    assert len(groups["c1", 1.0].pairs) == 18
-    assert [str(pair.flow) for pair in groups["c1", 9.0].pairs] == ["c2->c1"]
-    assert groups["c0", 1.0].target is settings.clusters["c0"]
+    assert len(groups) == 20
+    assert len(groups["c1"].pairs) == 19
+    assert groups["c1"].interval_seconds == 1.0
+    assert groups["c0"].target is settings.clusters["c0"]
+
+
+def test_each_pair_beats_at_its_own_pace() -> None:
+    pairs = [HeartbeatSettings(Flow(name, "x"), True, every, 1) for name, every in (("a", 1.0), ("b", 2.5), ("c", 9.0))]
+    group = BeatGroup(ClusterSettings("x", "h:1"), tuple(pairs))
+    tick = group.interval_seconds
+    assert tick == 0.5
+    beaten: dict[Flow, float] = {}
+    counts: Counter[str] = Counter()
+    for number in range(180):  # 90 seconds by a timer that is early and late by turns
+        now = tick * number + (-0.01, 0.02)[number % 2]
+        for flow in due(pairs, beaten, now, tick):
+            counts[flow.source] += 1
+            beaten[flow] = now
+    assert counts == {"a": 90, "b": 36, "c": 10}
 
 
 def test_a_cluster_whose_client_cannot_be_made_is_told_and_stops_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
@@ -54,7 +70,7 @@ def test_a_cluster_whose_client_cannot_be_made_is_told_and_stops_nobody_else(cap
         "sasl.mechanism": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
     }
-    group = BeatGroup(ClusterSettings("B", "h:1", kerberos), 1.0, (HeartbeatSettings(Flow("A", "B"), True, 1.0, 1),))
+    group = BeatGroup(ClusterSettings("B", "h:1", kerberos), (HeartbeatSettings(Flow("A", "B"), True, 1.0, 1),))
     with caplog.at_level(logging.WARNING):
         telling(group, Heartbeats(group).beat)()
     (message,) = caplog.messages
