@@ -6,7 +6,7 @@ for their last record only, which costs two consumers; the few that differ are g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from functools import partial
 
 from srm_spark.config.settings import FlowSettings
@@ -19,6 +19,7 @@ from srm_spark.model import Interval, OffsetRange, TopicPartition
 from srm_spark.offset_map import PartitionMap
 from srm_spark.tail import TailRecord, is_copy_either_way
 
+_ALL, _COMMITTED = {"isolation.level": "read_uncommitted"}, {"isolation.level": "read_committed"}
 _FIRST_STRETCH, _GROWTH, _LONGEST_STRETCH = 1000, 4, 1_000_000
 """Records of the first stretch that is compared, how much longer each further one is, and where that ends."""
 
@@ -66,7 +67,9 @@ def first_difference(
 ) -> int | None:
     """First source offset in front of `position` that is not the same on both sides any more; None where all is right.
 
-    `source` and `target` say from where to where both logs reach. What neither side can show counts as right.
+    `source` and `target` say from where to where both logs reach. What neither side can show counts as right; what the
+    target has and shows to nobody who reads committed records does not: an election that cost the marker of a
+    transaction has made it one that is not committed (KIP-664).
     """
     remote = TopicPartition(route.remote_topic, partition.partition)
     reach, count, difference = position, _FIRST_STRETCH, None
@@ -75,22 +78,30 @@ def first_difference(
         there = _within(OffsetRange(stretch[0].downstream, stretch[-1].downstream_end), target)
         records: Iterable[TailRecord] = ()
         made: Iterable[TailRecord] = ()
+        visible: Set[int] = frozenset()
         if here.start < here.end and there.start < there.end:
             records = read_range(settings.source, settings.consumer, partition, here, SourceUnavailable)
-            made = read_range(settings.target, {}, remote, there, TargetUnavailable)
+            made = read_range(settings.target, _ALL, remote, there, TargetUnavailable)
+            visible = {one.offset for one in read_range(settings.target, _COMMITTED, remote, there, TargetUnavailable)}
         compared = compare_copies(
             stretch,
             records,
             made,
             source_end=source.end,
             target_end=target.end,
-            is_copy=partial(is_copy_either_way, settings.own_stamp, partition),
+            is_copy=partial(_is_visible_copy, settings, partition, visible),
         )
         difference = difference if compared.difference is None else compared.difference
         if compared.agrees or not _may_say_more(stretch[0], source, target):
             break
         reach, count = stretch[0].upstream, min(count * _GROWTH, _LONGEST_STRETCH)
     return difference
+
+
+def _is_visible_copy(
+    settings: FlowSettings, partition: TopicPartition, visible: Set[int], record: TailRecord, copy: TailRecord
+) -> bool:
+    return copy.offset in visible and is_copy_either_way(settings.own_stamp, partition, record, copy)
 
 
 def _may_say_more(first: Interval, source: OffsetRange, target: OffsetRange) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from srm_spark.config import load_settings
+from srm_spark.config.settings import FlowSettings
 from srm_spark.driver import Driver
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.broker.mirror import write_config
@@ -88,6 +89,11 @@ class Pair:
     def keys(self) -> dict[str, str]:
         """Configuration that takes the topics of this test only."""
         return {"topics": f".*-{self.unique}"}
+
+    def settings(self, folder: Path) -> FlowSettings:
+        """The settings of the flow."""
+        path = write_config(folder / "flow.properties", self.clusters, [self.flow], self.keys)
+        return load_settings([path]).flows[0]
 
     def replicate(self, keys: Mapping[str, str] | None = None, *, waits: bool = True) -> Driver:
         """Run the flow over all topics of this test."""

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import ClaimHeld, ClaimLost, TargetUnavailable
 from srm_spark.flow.clusters import connect
@@ -25,7 +24,6 @@ from srm_spark.model import Flow
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import write_config
 from tests.kafka_io import Kafka
 
 
@@ -99,7 +97,7 @@ def test_whoever_writes_elsewhere_is_told_that_the_owner_has_changed(target: Kaf
 
 def test_a_command_owns_the_flow_while_it_changes_something(pair: Pair, tmp_path: Path) -> None:
     pair.target.create(pair.progress_topic)
-    settings = load_settings([write_config(tmp_path / "c.properties", pair.clusters, [pair.flow], pair.keys)]).flows[0]
+    settings = pair.settings(tmp_path)
     with owned(connect(settings)) as (ends, _):
         ends.require_claim()
         with pytest.raises(ClaimHeld, match="a driver runs it: "), owned(connect(settings)):
