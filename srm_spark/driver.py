@@ -55,10 +55,8 @@ def not_done_yet(settings: FlowSettings) -> Iterator[str]:
         yield "topic ACLs are not copied: sync.topic.acls.enabled = false says that this is meant"
 
 
-def _tell(settings: Settings, flows: Iterable[FlowSettings]) -> None:
-    """Say what was taken for meant, and what `flows` that start ask for in vain."""
-    for ask in settings.asks:
-        log.warning("%s", ask)
+def _tell(flows: Iterable[FlowSettings]) -> None:
+    """Say what `flows` that start ask for in vain."""
     for flow in flows:
         for line in not_done_yet(flow):
             log.warning("flow=%s %s", flow.flow, line)
@@ -115,7 +113,7 @@ class Driver:
 
     def start(self) -> None:
         """Start every flow and the heartbeats; says what a flow is to do and cannot do yet."""
-        _tell(self.settings, self.settings.flows)
+        _tell(self.settings.flows)
         self._schedule_heartbeats()
         self._scheduler.start()
         for runner in self._runners:
@@ -130,7 +128,7 @@ class Driver:
         self.settings = changes.settings
         self._runners = [runner for runner in self._runners if runner.settings.flow not in leaving - late]
         new = [*changes.started, *(r.settings for r in changes.restarted if r.settings.flow not in late)]
-        _tell(changes.settings, new)
+        _tell(new)
         before = {flow: runner.status for flow, runner in known.items()}
         for started in [self._runner(settings, before.get(settings.flow)) for settings in new]:
             self._runners.append(started)

@@ -88,7 +88,7 @@ def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, o
     """Prints every problem of the files at once. Exit code 0: usable, 1: not, 2: wrong command line."""
     loaded = _load(files, overrides, strict=strict)
     problems = [str(problem) for problem in loaded.report.problems]
-    warnings = [*loaded.report.warnings, *loaded.report.asks]
+    warnings = loaded.report.warnings
     flows = [str(flow.flow) for flow in loaded.settings.flows]
     if output == "json":
         answer = {"problems": problems, "warnings": warnings, "dialect": loaded.settings.dialect, "flows": flows}

@@ -79,6 +79,7 @@ def template() -> str:
         "A.bootstrap.servers = a.example:9092",
         "B.bootstrap.servers = b.example:9092",
         "A->B.enabled = true",
+        "A->B.topics = .*",
         "",
         "# Security of a cluster; never write a password here, name where it is.",
         "# A.security.protocol = SASL_SSL",
@@ -96,6 +97,8 @@ def template() -> str:
         if useful:
             lines += ["", f"# --- {title}"]
         for row in useful:
+            if row.name == "topics":
+                continue  # set above
             of_flow = row.scope is Scope.FLOW or row.name in ("enabled", "topics")
             prefix = "A->B." if of_flow else "B." if row.scope is Scope.WORKER else ""
             lines += [f"# {row.does}", f"# {prefix}{row.name} = {_escaped(row.default or '')}"]

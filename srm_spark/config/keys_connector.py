@@ -147,14 +147,16 @@ COMMON = (
         Kind.TEXT,
         "none",
         _CON,
-        _I,
-        "No record is ever dropped; see `refused.record.policy`.",
+        _H,
+        "`all`: the default of `refused.record.policy` is `park`. Connect would drop such a record.",
         allowed=("none", "all"),
     ),
     _flag("errors.log.enable", "false", "Errors are always logged.", _I),
     _flag("errors.log.include.messages", "false", "Records are never logged.", _I),
 )
 
+PROVENANCE_KEY = "provenance.header.enabled"
+SOURCE_OFFSET_KEY = "copy.source.offset.in.header.enabled"
 _EOS = "Every pass of a task is one transaction; see `batch.max.bytes`."
 
 FLOW_ONLY = (
@@ -175,8 +177,17 @@ FLOW_ONLY = (
 SRM_CONNECTOR = (
     _number("connect.start.task.timeout.ms", "60000", 0, "srm-spark runs no Connect tasks.", _I),
     _flag("disable.source.topic.auto.creation", "true", "No client of srm-spark ever creates a topic by asking.", _I),
-    _flag("copy.source.offset.in.header.enabled", "false", "Records are copied unchanged.", _I),
-    _flag("srm.internal.topic.exclude.enable", "true", "Internal topics never flow.", _I),
+    _flag(
+        SOURCE_OFFSET_KEY,
+        "false",
+        f"`true`: the default of `{PROVENANCE_KEY}`, whose header says the source offset beside other things.",
+    ),
+    _flag(
+        "srm.internal.topic.exclude.enable",
+        "true",
+        "Internal topics never flow, whatever this says: copies of a cluster's own state serve nobody.",
+        _I,
+    ),
     _flag(
         "cloudera.reverse.checkpointing.enabled",
         "true",
@@ -216,7 +227,6 @@ def _choices(policy: str) -> tuple[str, ...]:
     return ("stop", "resume", *more.get(policy, ()))
 
 
-PROVENANCE_KEY = "provenance.header.enabled"
 MODE_KEY = "mode"
 REALTIME_TOPICS_KEY = "realtime.topics"
 

@@ -86,7 +86,7 @@ def load(
     Topology(sources, report).check(settings)
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_together(sources, report, settings, clusters, dialect)
-    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, tuple(report.asks))
+    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
     return Loaded(whole, sources, resolver, report)
 
 

@@ -11,7 +11,13 @@ from pathlib import Path
 
 from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
-from srm_spark.config.keys_connector import LOSS_POLICIES, MODE_KEY, PROVENANCE_KEY, REALTIME_TOPICS_KEY
+from srm_spark.config.keys_connector import (
+    LOSS_POLICIES,
+    MODE_KEY,
+    PROVENANCE_KEY,
+    REALTIME_TOPICS_KEY,
+    SOURCE_OFFSET_KEY,
+)
 from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
@@ -121,7 +127,7 @@ class Resolver:
                 target if syncs.on_target else source, connector, "target" if syncs.on_target else "source", "producer"
             ),
             checkpoints=_checkpoints(values),
-            provenance_enabled=values.flag(PROVENANCE_KEY),
+            provenance_enabled=values.flag(PROVENANCE_KEY if values.is_set(PROVENANCE_KEY) else SOURCE_OFFSET_KEY),
             is_realtime=values.text(MODE_KEY) == "realtime",
             realtime_topics=values.patterns(REALTIME_TOPICS_KEY),
             is_exactly_once=is_exactly_once,
@@ -236,8 +242,9 @@ def _policies(values: Values) -> LossPolicies:
 
 
 def _refused(values: Values) -> RefusedPolicies:
+    tolerated = not values.is_set("refused.record.policy") and values.text("errors.tolerance") == "all"
     return RefusedPolicies(
-        default=RefusedPolicy(values.text("refused.record.policy")),
+        default=RefusedPolicy.PARK if tolerated else RefusedPolicy(values.text("refused.record.policy")),
         topics={policy: values.patterns(f"policy.{policy.value}.topics") for policy in RefusedPolicy},
     )
 

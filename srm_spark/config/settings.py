@@ -285,5 +285,3 @@ class Settings:
     """What the file says that is not honoured, one line each with its place."""
     dialect: str = "mm2"
     """Whose rules were followed where MirrorMaker 2 and SRM disagree: `mm2` or `srm`."""
-    asks: tuple[str, ...] = ()
-    """Defaults that nobody wrote, and with which somebody may have meant something else."""

@@ -44,8 +44,8 @@ def _ask_for_dialect(sources: Sources, report: Report, flow: Flow) -> None:
     """A file of SRM's without any key of its own looks like one of MirrorMaker 2, which copies all that there is."""
     if _written(sources, flow, "topics")[1] not in sources.entries:
         place, _ = _written(sources, flow, "enabled")
-        message = f"all topics of {flow.source} flow, as in MirrorMaker 2; SRM would begin with none"
-        report.ask(place, f"{flow}.topics", f"{message}: write dialect = mm2 or srm, or {flow}.topics")
+        message = f"nobody says which topics of {flow.source} flow: MirrorMaker 2 would take all of them, SRM none"
+        report.problem(place, f"{flow}.topics", message, f"write {flow}.topics, or dialect = mm2 or srm")
 
 
 def _written(sources: Sources, flow: Flow, name: str) -> tuple[str, str]:
@@ -78,7 +78,10 @@ def _realtime(sources: Sources, report: Report, settings: FlowSettings) -> None:
         (settings.is_exactly_once, "the exactly-once mode: a transaction for each record would not be real time"),
         (settings.provenance_enabled, f"{PROVENANCE_KEY}=true"),
         (settings.limits.is_limited, "a limit of bytes per second"),
-        (settings.refused.parks, "records that are parked (refused.record.policy, policy.park.topics)"),
+        (
+            settings.refused.parks,
+            "parked records (refused.record.policy, policy.park.topics, errors.tolerance)",
+        ),
         (stops, f"{_TRUNCATED}=stop or policy.stop.topics: what lies behind deleted records is copied before it shows"),
     ):
         if is_set:

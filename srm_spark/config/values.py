@@ -19,18 +19,12 @@ class Report:
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    asks: list[str] = field(default_factory=list)
-    """What was taken for meant, since nobody wrote it."""
 
     def problem(self, place: str, key: str, message: str, hint: str = "") -> None:
         """Notes something that makes the file unusable."""
         found = Problem(place, key, message, hint)
         if found not in self.problems:
             self.problems.append(found)
-
-    def ask(self, place: str, key: str, message: str) -> None:
-        """Notes a default with which somebody may have meant something else."""
-        self.asks.append(f"{place}: {key}: {message}")
 
     def warn(self, place: str, key: str, message: str) -> None:
         """Notes something that is not honoured, or probably not meant."""

@@ -39,6 +39,7 @@ def write_config(
         "clusters": ", ".join(clusters),
         **{f"{alias}.bootstrap.servers": cluster.bootstrap_servers for alias, cluster in clusters.items()},
         **{f"{flow}.enabled": "true" for flow in flows},
+        "dialect": "mm2",
         **_KEYS,
         **keys,
     }

@@ -55,6 +55,7 @@ def test_a_client_certificate_with_its_chain_is_accepted_and_none_is_not(
         f"A.bootstrap.servers = {kafka.bootstrap_servers}",
         "B.bootstrap.servers = localhost:1",
         "A->B.enabled = true",
+        "topics = t",
         "A.security.protocol = SSL",
         f"A.ssl.truststore.location = {stores}/trust.p12",
         f"A.ssl.truststore.password = {PASSWORD}",

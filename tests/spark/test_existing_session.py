@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-CONFIG = "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
+CONFIG = (
+    "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\n"
+    "A->B.enabled = true\ntopics = t\n"
+)
 SCRIPT = """
 import sys
 from pathlib import Path

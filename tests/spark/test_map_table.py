@@ -15,7 +15,7 @@ from srm_spark.model import Flow
 from srm_spark.spark.session import configure, own_session
 from srm_spark.state import SETTINGS, OffsetMapTable, TableRow, own_folder
 
-CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
+CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ntopics = t\n"
 CLEAN = TableRow("orders", 0, "id", 0, 60, 0, 60)
 RECORDS, GAP = TableRow("orders", 1, "id", 0, 5, 0, 5), TableRow("orders", 1, "id", 5, 6, 5, 0)
 UNKNOWN_TARGET = TableRow("it's `odd`", 0, None, 7, 9, None, 0)

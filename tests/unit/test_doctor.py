@@ -98,6 +98,8 @@ def test_another_java_than_that_of_java_home_is_told(tmp_path: Path, monkeypatch
 def test_copies_of_heartbeats_are_counted_on_the_clusters_that_they_are_written_to(tmp_path: Path) -> None:
     path = tmp_path / "srm.properties"
     servers = "A.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n"
-    path.write_text(f"clusters = A, B\n{servers}A->B.enabled = true\nheartbeats.topic.replication.factor = 5\n")
+    path.write_text(
+        f"clusters = A, B\n{servers}A->B.enabled = true\ndialect = mm2\nheartbeats.topic.replication.factor = 5\n"
+    )
     wanted = {(factor.alias, factor.copies) for factor in factors_of(load_settings(path)) if "heartbeats" in factor.key}
     assert wanted == {("A", 5), ("B", 5)}

@@ -53,7 +53,9 @@ def test_every_problem_is_shown_at_once_with_its_place(tmp_path: Path, monkeypat
 
 def test_a_flow_that_is_not_enabled_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "good.properties"
-    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    path.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\ndialect = mm2\n"
+    )
     result = CliRunner().invoke(run, ["--config", str(path), "--flow", "B->A"])
     assert result.exit_code == ERROR
     assert "B->A" in result.output
@@ -86,7 +88,9 @@ def test_a_pid_file_that_cannot_be_written_is_named_before_anything_starts(
 
     monkeypatch.setattr("srm_spark.cli.driver.Driver", unwanted)
     path, folder = tmp_path / "good.properties", tmp_path / "none"
-    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    path.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\ndialect = mm2\n"
+    )
     result = CliRunner().invoke(run, ["--config", str(path), "--pid-file", str(folder / "pid")])
     assert result.exit_code == ERROR
     assert "--pid-file" in result.output
@@ -111,6 +115,7 @@ B.bootstrap.servers = b:1
 C.bootstrap.servers = c:1
 A->B.enabled = true
 B->A.enabled = true
+dialect = mm2
 """
 
 
@@ -158,7 +163,7 @@ def test_the_list_behind_clusters_ends_at_an_option_or_a_command() -> None:
 
 def test_what_says_that_it_is_srms_stays_so_by_an_override(tmp_path: Path) -> None:
     path = tmp_path / "srm.properties"
-    path.write_text(THREE)
+    path.write_text(THREE.replace("dialect = mm2", ""))
     key = "streams.replication.manager.driver.target.cluster"
     settings = load_settings(path, {key: "B"})
     assert (settings.dialect, settings.flows[0].topics.include) == ("srm", ())

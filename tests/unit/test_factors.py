@@ -18,6 +18,7 @@ B.bootstrap.servers = b:1
 A->B.enabled = true
 A->B.replication.factor = 4
 B.offset.storage.replication.factor = 2
+dialect = mm2
 """
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from srm_spark.cli.control import main
 from srm_spark.flow.group_report import GroupReport
 
-CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
+CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 
 
 def test_without_groups_a_sentence_stands_in_for_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

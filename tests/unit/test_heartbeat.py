@@ -36,7 +36,12 @@ def test_a_failure_is_told_once_and_never_of_a_pair_that_nobody_enabled(
 
 def test_all_pairs_into_one_cluster_share_its_clients(tmp_path: Path) -> None:
     aliases = [f"c{number}" for number in range(20)]
-    lines = [f"clusters = {','.join(aliases)}", "c0->c1.enabled = true", "c2->c1.emit.heartbeats.interval.seconds = 9"]
+    lines = [
+        f"clusters = {','.join(aliases)}",
+        "c0->c1.enabled = true",
+        "dialect = mm2",
+        "c2->c1.emit.heartbeats.interval.seconds = 9",
+    ]
     lines += [f"{alias}.bootstrap.servers = {alias}:1" for alias in aliases]
     path = tmp_path / "srm.properties"
     path.write_text("\n".join(lines))

@@ -37,7 +37,9 @@ class _Store:
 @pytest.fixture
 def settings(tmp_path: Path) -> FlowSettings:
     path = tmp_path / "srm.properties"
-    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    path.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\ndialect = mm2\n"
+    )
     (flow,) = load_settings([path]).flows
     return flow
 

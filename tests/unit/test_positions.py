@@ -27,6 +27,7 @@ A->B.enabled = true
 B->A.enabled = true
 replication.policy.class = IdentityReplicationPolicy
 provenance.header.enabled = true
+dialect = mm2
 """
 
 

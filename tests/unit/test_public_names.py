@@ -11,7 +11,7 @@ import pytest
 import srm_spark
 from srm_spark import load_settings
 
-CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
+CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 CHEAP = """
 import sys
 import srm_spark

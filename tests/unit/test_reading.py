@@ -44,7 +44,9 @@ def test_there_is_no_share_without_a_partition() -> None:
 def flow(tmp_path: Path) -> FlowSettings:
     """With its defaults."""
     path = tmp_path / "srm.properties"
-    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    path.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\ndialect = mm2\n"
+    )
     (found,) = load_settings([path]).flows
     return found
 

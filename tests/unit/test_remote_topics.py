@@ -16,7 +16,7 @@ from srm_spark.flow.clusters import connect
 from srm_spark.flow.topics import RemoteTopics
 from srm_spark.kafka.cluster import TopicSpec
 
-CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
+CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 
 
 def test_remote_topics_that_are_made_are_logged_and_refused_ones_are_not(

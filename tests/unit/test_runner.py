@@ -13,7 +13,7 @@ from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.model import Flow
 
-CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
+CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 
 
 def _runner(tmp_path: Path, before: FlowStatus | None = None) -> FlowRunner:

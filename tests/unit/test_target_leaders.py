@@ -14,7 +14,7 @@ from srm_spark.flow.target_leaders import TargetLeaders
 from srm_spark.kafka.cluster import LogEnd
 from srm_spark.model import Logs, TopicPartition
 
-CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
+CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)
 
 

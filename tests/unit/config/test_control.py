@@ -85,7 +85,9 @@ def _sleeper(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 def test_apply_signals_the_driver_of_these_files(tmp_path: Path) -> None:
     good, pid_file = tmp_path / "good.properties", tmp_path / "pid"
-    good.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    good.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\ndialect = mm2\n"
+    )
     with _sleeper(_SLEEPER, "--config", str(good)) as driver:
         assert driver.stdout is not None
         assert driver.stdout.readline() == "on\n"
@@ -107,7 +109,9 @@ def test_apply_signals_the_driver_of_these_files(tmp_path: Path) -> None:
 
 def test_apply_never_signals_what_the_signal_would_end(tmp_path: Path) -> None:
     good = tmp_path / "good.properties"
-    good.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    good.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\ndialect = mm2\n"
+    )
     with _sleeper("import time; print('on', flush=True)", str(good)) as other:
         assert other.stdout is not None
         other.stdout.readline()

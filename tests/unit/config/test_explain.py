@@ -18,7 +18,7 @@ def _told(explanation: Explanation) -> list[tuple[str, str, str]]:
 
 def test_everything_that_wanted_to_set_a_property_is_told(loaded: Loader) -> None:
     text = "connectors.topics = c\ntopics = g\ntopics = g2\nA->B.topics = f\n"
-    found = loaded(text, overrides={"A->B.topics": "o"})
+    found = loaded(text, overrides={"A->B.topics": "o"}, end="")
     assert _told(explain(found, FLOW, "topics")) == [
         ("replication", "A->B.topics", "o"),
         ("connectors.", "connectors.topics", "c"),

@@ -384,7 +384,7 @@ def test_srms_levels_count_in_its_dialect() -> None:
 
 
 def test_srm_starts_with_nothing_and_says_so(loaded: Loader) -> None:
-    found = loaded("mm.rest.protocol = http\n")
+    found = loaded("mm.rest.protocol = http\n", end="")
     assert found.settings.flows[0].topics.include == ()
     assert "no topic of A->B will flow: SRM starts with an empty list" in "\n".join(found.settings.warnings)
 
@@ -436,10 +436,11 @@ def test_a_signed_assertion_is_for_targets_only(loaded: Loader) -> None:
 
 
 def test_who_does_not_say_which_topics_flow_is_asked_whose_defaults_he_means(loaded: Loader) -> None:
-    asked = "all topics of A flow, as in MirrorMaker 2; SRM would begin with none: write dialect = mm2 or srm"
-    assert any(asked in text for text in loaded().settings.asks)
-    for line in ("dialect = mm2", "A->B.topics = .*", "topics = orders"):
-        assert loaded(line).settings.asks == ()
+    (asked,) = problems(loaded(end=""))
+    assert asked.startswith("srm.properties:4|A->B.topics|nobody says which topics of A flow: MirrorMaker 2 would take")
+    assert asked.endswith("|write A->B.topics, or dialect = mm2 or srm")
+    for line in ("dialect = mm2", "dialect = srm", "A->B.topics = .*", "topics = orders", "mm.rest.protocol = http"):
+        assert problems(loaded(line, end="")) == []
 
 
 def test_a_secret_that_only_cloudera_manager_knows_is_a_problem(loaded: Loader) -> None:

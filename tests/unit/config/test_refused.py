@@ -45,3 +45,32 @@ def test_what_is_none_of_them_is_refused(loaded: Loader) -> None:
     assert "got 'drop'; allowed hold, park, fix" in problem, problem
     (problem,) = problems(loaded("policy.park.topics = (\n"))
     assert "policy.park.topics" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("errors.tolerance = all\n", RefusedPolicy.PARK),
+        ("errors.tolerance = all\nrefused.record.policy = hold\n", RefusedPolicy.HOLD),
+        ("errors.tolerance = none\n", RefusedPolicy.HOLD),
+    ],
+)
+def test_who_tolerates_errors_gets_a_quarantine_where_connect_would_drop(
+    loaded: Loader, text: str, expected: RefusedPolicy
+) -> None:
+    found = loaded(text)
+    assert found.settings.flows[0].refused.default is expected
+    assert found.report.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("copy.source.offset.in.header.enabled = true\n", True),
+        ("copy.source.offset.in.header.enabled = true\nprovenance.header.enabled = false\n", False),
+        ("copy.source.offset.in.header.enabled = false\n", False),
+    ],
+)
+def test_source_offsets_travel_in_our_own_header(loaded: Loader, text: str, expected: bool) -> None:
+    found = loaded(f"topics = orders\n{text}", end="")
+    assert found.settings.flows[0].provenance_enabled is expected

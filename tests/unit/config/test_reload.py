@@ -18,6 +18,7 @@ C.bootstrap.servers = c:1
 A->B.enabled = true
 A->B.topics = orders
 A->C.enabled = true
+dialect = mm2
 """
 
 

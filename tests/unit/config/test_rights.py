@@ -20,6 +20,7 @@ A.bootstrap.servers = a:1
 B.bootstrap.servers = b:1
 A->B.enabled = true
 heartbeats.replication.enabled = false
+dialect = mm2
 """
 
 

@@ -12,6 +12,7 @@ from srm_spark import Settings, load_settings
 
 CONFIG = (
     "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = h:2\nA->B.enabled = true\nB->A.enabled = true\n"
+    "dialect = mm2\n"
 )
 
 

@@ -76,7 +76,9 @@ def test_a_fence_is_for_planned_moves() -> None:
 
 def test_a_flow_that_is_not_configured_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "srm.properties"
-    path.write_text("clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n")
+    path.write_text(
+        "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
+    )
     answer = CliRunner().invoke(main, ["failback", "--config", str(path), "--flow", "A->B"])
     assert answer.exit_code == 1
     assert "a failback of A->B takes the flow of the other direction" in answer.stderr
