@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 from srm_spark.errors import PluginError
 
@@ -12,18 +14,31 @@ def load_class(key: str, path: str, instead_of_java: str) -> type:
 
     `instead_of_java` says what to write where the path is a Java class, as files of MirrorMaker 2 have it.
     """
+    found = _load(key, path, instead_of_java, "Class")
+    if not isinstance(found, type):
+        raise PluginError(key, path, f"is a {type(found).__name__}, expected a class", "write package.module:Class")
+    return found
+
+
+def load_function(key: str, path: str) -> Callable[..., Any]:
+    """The function that `key = path` names. Raises PluginError."""
+    found = _load(key, path, "write package.module:function", "function")
+    if not callable(found):
+        what = f"is a {type(found).__name__}, expected a function"
+        raise PluginError(key, path, what, "write package.module:function")
+    return found
+
+
+def _load(key: str, path: str, instead_of_java: str, what: str) -> object:
     module, separator, name = path.partition(":")
     if not separator:
         raise PluginError(key, path, "a Java class cannot be loaded here", instead_of_java)
     try:
-        found = getattr(importlib.import_module(module), name)
+        return getattr(importlib.import_module(module), name)
     except Exception as error:  # importing runs foreign code, which may raise anything
         raise PluginError(
             key,
             path,
             f"cannot be imported: {type(error).__name__}: {error}",
-            "put the package on the driver's Python path and write package.module:Class",
+            f"put the package on the driver's Python path and write package.module:{what}",
         ) from error
-    if not isinstance(found, type):
-        raise PluginError(key, path, f"is a {type(found).__name__}, expected a class", "write package.module:Class")
-    return found

@@ -61,7 +61,7 @@ def numbered(count: int, partitions: int = 1, prefix: str = "v") -> list[Record]
 class Kafka:
     """One cluster, as a test sees it."""
 
-    def __init__(self, cluster: KafkaCluster, **security: str) -> None:
+    def __init__(self, cluster: KafkaCluster, **security: Any) -> None:
         """`security`: librdkafka options of every client, `_` stands for `.`."""
         self.bootstrap_servers = cluster.bootstrap_servers
         self._base: dict[str, Any] = {
@@ -234,7 +234,7 @@ def _read_to_the_end(consumer: Consumer, log: Log) -> None:
 
 
 def _dotted(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key.replace("_", "."): value for key, value in options.items()}
+    return {key if key == "oauth_cb" else key.replace("_", "."): value for key, value in options.items()}
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

@@ -145,7 +145,14 @@ SASL = (
         "sasl.login.callback.handler.class",
         ALL,
         "sasl.oauthbearer.method",
-        "Kafka's own OAuth handler is `oidc`; no other Java class can run.",
+        "Kafka's own OAuth handler is `oidc`. Any other one can run in Spark's Kafka source only: the next key is "
+        "needed beside it.",
+    ),
+    ClientKey(
+        "sasl.login.callback.handler.function",
+        ALL,
+        "srm.token.function",
+        "`package.module:function`, which gives the tokens of OAUTHBEARER; see docs/security.md.",
     ),
     ClientKey(
         "sasl.oauthbearer.jwt.retriever.class",

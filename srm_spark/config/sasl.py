@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from srm_spark.config.jaas import JaasEntry, parse_jaas, write_jaas
 from srm_spark.config.keys_client import CLIENT_KEYS
 from srm_spark.config.tls import truststore
+from srm_spark.errors import PluginError
+from srm_spark.plugins import load_function
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
@@ -14,6 +17,10 @@ _OIDC_HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
+_HANDLER = "sasl.login.callback.handler.class"
+FUNCTION_KEY = "sasl.login.callback.handler.function"
+TOKEN_FUNCTION, TOKEN_OPTIONS = "srm.token.function", "srm.token.options"
+"""No options of librdkafka: whose function gives the tokens, and what it gets (JSON). See `kafka/tokens.py`."""
 _OAUTH = "sasl.oauthbearer."
 _OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _CREDENTIALS = f"{_OAUTH}client.credentials."
@@ -29,7 +36,9 @@ def sasl_options(protocol: str, java: Mapping[str, str]) -> tuple[dict[str, str]
     mechanism = _mechanism(java)
     entry = parse_jaas(java["sasl.jaas.config"]) if java.get("sasl.jaas.config") else JaasEntry("")
     options = {"sasl.mechanism": mechanism}
-    if mechanism == "OAUTHBEARER":
+    if mechanism == "OAUTHBEARER" and java.get(FUNCTION_KEY):
+        options.update(_function(entry, java))
+    elif mechanism == "OAUTHBEARER":
         options.update(_oauth(entry, java))
     elif mechanism == "GSSAPI":
         options.update(_kerberos(entry, java))
@@ -47,7 +56,9 @@ def _mechanism(java: Mapping[str, str]) -> str:
 def _left_out(mechanism: str, java: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
     known = {"sasl.mechanism", "sasl.jaas.config"}
     if mechanism == "OAUTHBEARER":
-        known |= {"sasl.login.callback.handler.class", f"{_OAUTH}jwt.retriever.class"}
+        known |= {_HANDLER, FUNCTION_KEY, f"{_OAUTH}jwt.retriever.class"}
+    if TOKEN_FUNCTION in options:
+        known |= {name for name in java if name.startswith(_OAUTH)}
     left = {}
     for name in java:
         row = CLIENT_KEYS[name]
@@ -66,12 +77,14 @@ def sasl_problem(protocol: str, java: Mapping[str, str]) -> tuple[str, str] | No
     if mechanism not in MECHANISMS:
         hint = "; AWS_MSK_IAM works through SASL/SCRAM or TLS only" if mechanism == "AWS_MSK_IAM" else ""
         return "sasl.mechanism", f"got {mechanism}; allowed {', '.join(MECHANISMS)}{hint}"
-    handler = java.get("sasl.login.callback.handler.class", "").strip()
+    handler, function = java.get(_HANDLER, "").strip(), java.get(FUNCTION_KEY, "").strip()
+    if function:
+        return _function_problem(mechanism, function)
     if handler and mechanism == "OAUTHBEARER" and handler not in _OIDC_HANDLERS:
         return (
-            "sasl.login.callback.handler.class",
+            _HANDLER,
             f"got {handler}: a Java class cannot run here; allowed {_OIDC_HANDLERS[0]},"
-            " with a token endpoint and client credentials",
+            f" with a token endpoint and client credentials, or any beside {FUNCTION_KEY} = package.module:function",
         )
     options, _ = sasl_options(protocol, java)
     needed = {
@@ -87,6 +100,22 @@ def sasl_problem(protocol: str, java: Mapping[str, str]) -> tuple[str, str] | No
     key = "sasl.jaas.config" if missing[0] in in_jaas else missing[0]
     words = (f"{in_jaas[name]} in sasl.jaas.config" if name in in_jaas else name for name in missing)
     return key, f"{mechanism} needs {' and '.join(words)}"
+
+
+def _function_problem(mechanism: str, function: str) -> tuple[str, str] | None:
+    if mechanism != "OAUTHBEARER":
+        return FUNCTION_KEY, f"counts only with sasl.mechanism = OAUTHBEARER, which is {mechanism}"
+    try:
+        load_function(FUNCTION_KEY, function)
+    except PluginError as error:
+        return FUNCTION_KEY, str(error).removeprefix(f"{FUNCTION_KEY}: ")
+    return None
+
+
+def _function(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
+    """The function gets what a Java handler gets: the login module's options, and the properties of OAuth."""
+    given = {**entry.options, **{name: value for name, value in java.items() if name.startswith(_OAUTH)}}
+    return {TOKEN_FUNCTION: java[FUNCTION_KEY].strip(), TOKEN_OPTIONS: json.dumps(given)}
 
 
 def _oauth(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
@@ -113,6 +142,12 @@ def _oauth(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
     return {f"{_OAUTH}method": "oidc", **https, **{name: value for name, value in found.items() if value}}
 
 
+def needs_java_login(java: Mapping[str, str]) -> bool:
+    """Whether Spark's Kafka source, which runs in the JVM, has no way to log in: a Python function cannot serve it."""
+    ways = (_HANDLER, f"{_OAUTH}token.endpoint.url")
+    return bool(java.get(FUNCTION_KEY)) and not any(java.get(name) for name in ways)
+
+
 def spark_login(java: Mapping[str, str]) -> dict[str, str]:
     """The login of Spark's Kafka client, which is of Kafka 3.9: newer properties become options of its login module.
 
@@ -120,6 +155,7 @@ def spark_login(java: Mapping[str, str]) -> dict[str, str]:
     """
     if _mechanism(java) != "OAUTHBEARER" or not java.get("security.protocol", "").strip().upper().startswith("SASL"):
         return dict(java)
+    java = {name: value for name, value in java.items() if name != FUNCTION_KEY}
     entry = parse_jaas(java["sasl.jaas.config"]) if java.get("sasl.jaas.config") else JaasEntry(_OAUTH_MODULE)
     newer = {
         "clientId": java.get(f"{_CREDENTIALS}client.id"),
@@ -128,7 +164,7 @@ def spark_login(java: Mapping[str, str]) -> dict[str, str]:
     }
     entry = JaasEntry(entry.module, {**entry.options, **{name: value for name, value in newer.items() if value}})
     known = {name: value for name, value in java.items() if not name.startswith((_CREDENTIALS, f"{_OAUTH}scope"))}
-    known.setdefault("sasl.login.callback.handler.class", _OIDC_HANDLERS[0])
+    known.setdefault(_HANDLER, _OIDC_HANDLERS[0])
     return {**known, "sasl.jaas.config": write_jaas(entry)}
 
 

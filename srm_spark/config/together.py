@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from srm_spark.config.keys_connector import MODE_KEY, PROVENANCE_KEY, REALTIME_TOPICS_KEY
+from srm_spark.config.sasl import FUNCTION_KEY, needs_java_login
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.config.source import Sources
@@ -27,6 +28,8 @@ def check_together(
         _servers(sources, report, settings, clusters)
         _one_cluster(sources, report, settings)
         _priorities(sources, report, settings)
+        if needs_java_login({**settings.source.properties, **settings.consumer}):
+            _java_login(sources, report, settings)
         if settings.is_realtime:
             _realtime(sources, report, settings)
         elif settings.realtime_topics:
@@ -46,6 +49,18 @@ def _ask_for_dialect(sources: Sources, report: Report, flow: Flow) -> None:
         place, _ = _written(sources, flow, "enabled")
         message = f"nobody says which topics of {flow.source} flow: MirrorMaker 2 would take all of them, SRM none"
         report.problem(place, f"{flow}.topics", message, f"write {flow}.topics, or dialect = mm2 or srm")
+
+
+def _java_login(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    place, key = _written(sources, settings.flow, f"consumer.{FUNCTION_KEY}")
+    of_cluster = f"{settings.flow.source}.{FUNCTION_KEY}"
+    place, key = (sources.entries[of_cluster].place, of_cluster) if of_cluster in sources.entries else (place, key)
+    report.problem(
+        place,
+        key,
+        f"the source of {settings.flow} is read by Spark's Kafka source, too, which runs in the JVM and cannot call it",
+        "write sasl.login.callback.handler.class beside it, and give Spark its jar; or a token endpoint",
+    )
 
 
 def _written(sources: Sources, flow: Flow, name: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import ClientRefused
+from srm_spark.kafka.tokens import with_tokens
 
 ClientOptions = dict[str, str | int | float | bool]
 
@@ -78,7 +79,7 @@ def admin_client(cluster: ClusterSettings, extra: Mapping[str, str], role: str, 
     """An admin client."""
     fixed: dict[str, Any] = {**options(cluster, extra, role), "error_cb": on_error}
     with _refusing(cluster):
-        return AdminClient(fixed, logger=QUIET)
+        return AdminClient(with_tokens(fixed), logger=QUIET)
 
 
 def control_producer(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> Producer:
@@ -94,7 +95,7 @@ def control_producer(cluster: ClusterSettings, extra: Mapping[str, str], role: s
         "error_cb": on_error,
     }
     with _refusing(cluster):
-        return Producer(fixed, logger=QUIET)
+        return Producer(with_tokens(fixed), logger=QUIET)
 
 
 def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> Consumer:
@@ -110,7 +111,7 @@ def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_err
         "error_cb": on_error,
     }
     with _refusing(cluster):
-        return Consumer(fixed, logger=QUIET)
+        return Consumer(with_tokens(fixed), logger=QUIET)
 
 
 def member(
@@ -139,4 +140,4 @@ def member(
         "on_commit": on_commit,
     }
     with _refusing(cluster):
-        return Consumer(fixed, logger=QUIET)
+        return Consumer(with_tokens(fixed), logger=QUIET)

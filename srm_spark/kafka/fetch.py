@@ -23,6 +23,7 @@ from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.fetched import Consumed, Event, Fetched
 from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.rows import Run
+from srm_spark.kafka.tokens import with_tokens
 from srm_spark.kafka.topic_ids import TopicIds
 from srm_spark.kafka.writer import WriteTask, settle
 from srm_spark.model import OffsetRange, TopicPartition
@@ -263,9 +264,9 @@ class Source:
         last_error = LastError()
         topic_ids = TopicIds(options, last_error)
         if is_compiled:
-            consumer = Consumer(options)
+            consumer = Consumer(with_tokens(options))
             return cls(consumer, last_error, Fetched(consumer, last_error), topic_ids)
-        consumer = Consumer({**options, "error_cb": last_error}, logger=QUIET)
+        consumer = Consumer(with_tokens({**options, "error_cb": last_error}), logger=QUIET)
         return cls(consumer, last_error, Consumed(consumer), topic_ids)
 
     @property

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
 from srm_spark.kafka.limits import Limits
+from srm_spark.kafka.tokens import with_tokens
 
 _lock = threading.Lock()
 _producers: dict[tuple[tuple[str, str], ...], tuple[Producer, LastError]] = {}
@@ -81,7 +82,7 @@ def record_producer(options: Mapping[str, str | int | float | bool], on_error: L
         if key not in _producers:
             # The callback outlives the task that made it, so errors go to whichever task uses the producer now.
             errors = LastError()
-            _producers[key] = Producer({**options, "error_cb": errors}, logger=QUIET), errors
+            _producers[key] = Producer(with_tokens({**options, "error_cb": errors}), logger=QUIET), errors
         producer, errors = _producers[key]
     on_error.follow(errors)
     return producer

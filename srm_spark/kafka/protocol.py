@@ -26,6 +26,7 @@ from kafka.protocol.metadata import MetadataRequest
 from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import ProtocolUnavailable
+from srm_spark.kafka.tokens import TokenProvider, tokens_of
 from srm_spark.model import TopicPartition
 
 _T = TypeVar("_T")
@@ -155,8 +156,10 @@ def _options(options: Mapping[str, str], role: str, where: str) -> dict[str, Any
         "request_timeout_ms": _TRY_MS,
     }
     if protocol.startswith("SASL"):
-        mechanism = options.get("sasl.mechanism", "GSSAPI")
-        if mechanism not in _PASSWORDS:
+        mechanism, tokens = options.get("sasl.mechanism", "GSSAPI"), tokens_of(options)
+        if tokens is not None:
+            found["sasl_oauth_token_provider"] = TokenProvider(tokens)
+        elif mechanism not in _PASSWORDS:
             raise ProtocolUnavailable(f"{where}: a login by {mechanism} is not made by kafka-python")
         found |= {
             "sasl_mechanism": mechanism,

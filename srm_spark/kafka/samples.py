@@ -23,6 +23,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.clients import QUIET, LastError, options, reader
 from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.tokens import with_tokens
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -128,7 +129,7 @@ class Samples:
             "error_cb": self._last_error,
             **extra,
         }
-        return Producer(fixed, logger=QUIET)
+        return Producer(with_tokens(fixed), logger=QUIET)
 
     def _send_all(self, records: Iterator[_Record], codec: str = "none") -> None:
         producer = self._producers[codec]
@@ -184,7 +185,7 @@ class Samples:
         deadline = time.monotonic() + _COMPACTION_SECONDS
         while not self._has_gaps("customers") and time.monotonic() < deadline:
             time.sleep(_TICK_SECONDS)
-        admin = AdminClient({**options(self._settings, {}, "samples-admin")}, logger=QUIET)
+        admin = AdminClient(with_tokens(options(self._settings, {}, "samples-admin")), logger=QUIET)
         entries = [
             ConfigEntry(name, _DAY_MS, incremental_operation=AlterConfigOpType.SET)
             for name in ("segment.ms", "min.compaction.lag.ms")

@@ -27,6 +27,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from srm_spark.errors import ClaimLost, TargetUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
 from srm_spark.kafka.failures import named, remedy
+from srm_spark.kafka.tokens import with_tokens
 
 DRIVER_SLOT = "driver"
 _INIT_AT_ONCE = 8
@@ -76,7 +77,8 @@ class Term:
 
 def newest_mark(term: Term) -> Mark | None:
     """What the group's coordinator knows now. Raises KafkaException where it does not answer."""
-    consumer = Consumer({**term.options, "group.id": term.group, "enable.auto.commit": False}, logger=QUIET)
+    own = {**term.options, "group.id": term.group, "enable.auto.commit": False}
+    consumer = Consumer(with_tokens(own), logger=QUIET)
     try:
         (found,) = consumer.committed([KafkaTopicPartition(term.topic, 0)], term.timeout)
     finally:
@@ -108,7 +110,7 @@ def _initialised(
 ) -> Producer:
     name = term.transactional_id(slot)
     own = transactional(name, {**term.options, **options})
-    producer = Producer({**own, "error_cb": on_error}, logger=QUIET)
+    producer = Producer(with_tokens({**own, "error_cb": on_error}), logger=QUIET)
     try:
         persist(lambda: producer.init_transactions(term.timeout), term.timeout)
     except KafkaException as error:

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
 from srm_spark.kafka.failures import is_passing, named
+from srm_spark.kafka.tokens import with_tokens
 
 _TRY_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
@@ -43,7 +44,7 @@ class TopicIds:
 
     def _compare(self, expected: Mapping[str, str], cluster: str) -> tuple[str, KafkaError] | None:
         """A topic for which there was no answer, and why."""
-        self._admin = self._admin or AdminClient(self._fixed, logger=QUIET)
+        self._admin = self._admin or AdminClient(with_tokens(self._fixed), logger=QUIET)
         asked = TopicCollection(sorted(expected))
         for topic, future in self._admin.describe_topics(asked, request_timeout=_TRY_SECONDS).items():
             found = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from srm_spark.config.sasl import TOKEN_FUNCTION, TOKEN_OPTIONS
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.kafka.clients import QUIET, ClientOptions, options
 from srm_spark.kafka.fetch import fetch_options
@@ -55,6 +56,7 @@ def refusal(client: str, settings: FlowSettings, cluster: ClusterSettings, extra
 def _try(make: Make, cluster: ClusterSettings, extra: Mapping[str, str]) -> str | None:
     rendered = options(cluster, extra, "trial")
     del rendered["bootstrap.servers"]
+    rendered = {name: value for name, value in rendered.items() if name not in (TOKEN_FUNCTION, TOKEN_OPTIONS)}
     if rendered.get(_METHOD) == "oidc":
         rendered = {name: value for name, value in rendered.items() if not name.startswith(_OIDC)}
     try:
