@@ -271,10 +271,15 @@ def kinds(*, is_exactly_once: bool, has_executors: bool) -> Sequence[Fault]:
     return found
 
 
-def await_progress(target: Kafka, remote: str, more: int = 200) -> None:
-    """Wait until records arrive again."""
+def await_progress(target: Kafka, remote: str, more: int = 200, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Wait until records arrive again; `meanwhile` is called now and then."""
     before = _count(target, remote)
-    await_until(lambda: _count(target, remote) >= before + more, _RECOVER_SECONDS, f"{more} more records in {remote}")
+
+    def has_arrived() -> bool:
+        meanwhile()
+        return _count(target, remote) >= before + more
+
+    await_until(has_arrived, _RECOVER_SECONDS, f"{more} more records in {remote}")
 
 
 def _count(cluster: Kafka, topic: str) -> int:

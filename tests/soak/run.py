@@ -80,7 +80,7 @@ def soak(
                     time.sleep(chance.uniform(0, 3))  # at a random moment
                     begun = time.monotonic()
                     fault(scene)
-                    await_progress(there, f"a.{_STURDY}")
+                    await_progress(there, f"a.{_STURDY}", meanwhile=scene.restart_dead_driver)
                     say(f"{number} {fault.__name__}: records flow again after {time.monotonic() - begun:.0f} s")
                 for load in loads:
                     load.end()

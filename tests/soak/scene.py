@@ -84,6 +84,15 @@ class Scene:
         with (self._folder / f"driver-{len(self._drivers)}.log").open("wb") as log:
             self._drivers.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, env=environment))
 
+    def restart_dead_driver(self) -> None:
+        """What a service manager does with one that died by itself; each is said, so that nobody overlooks it."""
+        code = self._drivers[-1].poll()
+        if code is not None:
+            print(
+                f"driver {len(self._drivers) - 1} ended with {code} by itself, see its log: started again", flush=True
+            )
+            self.start_driver()
+
     @property
     def driver(self) -> psutil.Process:
         """The Python process of the newest driver."""
