@@ -37,6 +37,7 @@ from srm_spark.kafka.samples import SAMPLE_TOPICS, Samples
 from srm_spark.model import Flow
 from srm_spark.policy import load_policy
 from srm_spark.testing import LocalKafka
+from srm_spark.wording import count
 
 CONFIG = Path(__file__).resolve().parents[2] / "conf" / "demo.properties"
 SOURCE, TARGET = "primary", "secondary"
@@ -235,7 +236,7 @@ def judge(view: View, rows: list[PartitionComparison]) -> int:
     different = sum(row.difference is not None for row in rows)
     records = sum(row.target_records for row in rows)
     if different:
-        view.step(f"{different} of {len(rows)} partitions differ")
+        view.step(f"{different} of {count(len(rows), 'partition')} differ")
         return DIFFERENT
     if not records:
         view.step("nothing was copied")

@@ -14,6 +14,7 @@ from srm_spark.filters import NameFilter
 from srm_spark.model import TopicPartition
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import SLOTS, slots, why_not
+from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Lanes:
             return lag <= _CAUGHT_UP and self._may_try
         if lag <= _LEFT_BEHIND:
             return False
-        log.info("flow=%s %s records behind: micro-batches catch up", self._settings.flow, lag)
+        log.info("flow=%s %s behind: micro-batches catch up", self._settings.flow, count(lag, "record"))
         self._not_before = time.monotonic() + _BATCH_SECONDS
         return True
 

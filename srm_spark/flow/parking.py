@@ -24,6 +24,7 @@ from srm_spark.kafka.records import read_range
 from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.quarantine import Parked, Place, encode_content
 from srm_spark.tail import TailRecord
+from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +58,9 @@ class Parking:
             first, last = chunk[0][0], chunk[-1][0]
             end = last.place.offset + 1
             log.warning(
-                "flow=%s partition=%s offsets %s to %s are parked in %s (%s records): %s",
+                "flow=%s partition=%s offsets %s to %s are parked in %s (%s): %s",
                 *(self._settings.flow, partition, first.place.offset, last.place.offset),
-                *(self._settings.quarantine_topic, len(chunk), first.reason),
+                *(self._settings.quarantine_topic, count(len(chunk), "record"), first.reason),
             )
             if time.monotonic() > deadline:
                 break

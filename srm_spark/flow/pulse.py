@@ -16,6 +16,7 @@ from srm_spark.flow.clusters import Ends
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.model import TopicPartition
 from srm_spark.vitals import SILENT_SECONDS, Silence, Vitals
+from srm_spark.wording import count
 
 _ANSWER_SECONDS = 2.0
 _COPIES = "copies"
@@ -115,7 +116,7 @@ class Pulse:
         self._ends = ends
         missing = sorted(expected - ends.keys())
         if missing:
-            self._vitals.failed(_COPIES, f"{missing[0]} has no leader, of {len(missing)} partitions")
+            self._vitals.failed(_COPIES, f"{missing[0]} has no leader, of {count(len(missing), 'partition')}")
 
     def _judge(self) -> None:
         silence = self._vitals.silence(time.monotonic())

@@ -61,6 +61,7 @@ from srm_spark.model import (
 from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.offsets import batch_ends
 from srm_spark.spark.source import given
+from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -290,7 +291,7 @@ class Replication:
         changed = next((p for p, reason in failures.items() if reason.startswith(TARGET_CHANGED)), None)
         partition = changed or next(iter(failures))
         return (TargetWriteFailed if changed is None else TargetChanged)(
-            f"flow {self.settings.flow}: {len(failures)} partitions could not be written, first "
+            f"flow {self.settings.flow}: {count(len(failures), 'partition')} could not be written, first "
             f"{partition} at offset {self._positions[partition]}: {failures[partition]}"
         )
 
@@ -434,8 +435,8 @@ class Replication:
             if detail.hold is not None:
                 self._holds[partition] = detail.hold
             if detail.zero_timestamps:
-                text = "flow=%s partition=%s %s records have CreateTime 0 and were written with the time of the copy"
-                log.warning(text, self.settings.flow, partition, detail.zero_timestamps)
+                text = "flow=%s partition=%s %s with CreateTime 0: written with the time of the copy"
+                log.warning(text, self.settings.flow, partition, count(detail.zero_timestamps, "record"))
 
 
 def unrecorded(

@@ -24,6 +24,7 @@ from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.provenance import Stamp
 from srm_spark.tail import TailMatch, TailRecord, copies, match_tail, ours
+from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +107,8 @@ def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Posi
         next_offset = max(match.next_offset, start.next_offset)
         if found:  # others may have written all of it
             log.info(
-                "flow=%s partition=%s %s records were on %s unrecorded: going on at offset %s",
-                *(flow, tail.partition, found, tail.remote, next_offset),
+                "flow=%s partition=%s %s on %s unrecorded: going on at offset %s",
+                *(flow, tail.partition, count(found, "record"), tail.remote, next_offset),
             )
         return replace(start, next_offset=next_offset, target_end=tail.target.end)
     if tail.is_ours:

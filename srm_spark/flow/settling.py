@@ -19,6 +19,7 @@ from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.provenance import Stamp
 from srm_spark.rest import Patience, Rest
 from srm_spark.tail import ours
+from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -123,10 +124,10 @@ def _reason(ends: Ends, behind: Mapping[TopicPartition, int | None], rest: Rest)
     alias = ends.target.alias
     for partition, end in behind.items():
         if end is None:
-            return f"{alias} does not say where the log of {partition} ends, of {len(behind)} partitions"
+            return f"{alias} does not say where the log of {partition} ends, of {count(len(behind), 'partition')}"
         return (
             f"the log of {partition} on {alias} ends at {end}, and not all in-sync replicas have it yet; of "
-            f"{len(behind)} partitions"
+            f"{count(len(behind), 'partition')}"
         )
     return f"remote topics on {alias} must stand still for {rest.needed:g} s: the last writer did not end cleanly"
 

@@ -14,6 +14,7 @@ from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.librdkafka import headers_of
+from srm_spark.wording import count
 
 _POLL_SECONDS = 0.5
 Acknowledge = Callable[[KafkaError | None, Message], None]
@@ -90,7 +91,7 @@ class ControlWriter:
             self._producer = None
             if failed:
                 raise self._refused(*failed[0])
-            raise self._failure(f"{left} records not acknowledged in {self._timeout:g} s")
+            raise self._failure(f"{count(left, 'record')} not acknowledged in {self._timeout:g} s")
 
     def _produce(
         self,

@@ -24,6 +24,7 @@ from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.clients import QUIET, LastError, options, reader
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.tokens import with_tokens
+from srm_spark.wording import count
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -167,7 +168,7 @@ class Samples:
     def _flush(self) -> None:
         for producer in self._producers.values():
             if left := producer.flush(_TIMEOUT_SECONDS):
-                raise self._failure(f"{left} records were not acknowledged; last seen: {self._last_error}")
+                raise self._failure(f"{count(left, 'record')} not acknowledged; last seen: {self._last_error}")
 
     def _attempt(self, call: Callable[..., Any], *arguments: float) -> None:
         try:

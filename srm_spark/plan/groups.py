@@ -10,6 +10,7 @@ from srm_spark.flow.group_sync import Synced, SyncState
 from srm_spark.flow.positions import GroupPosition
 from srm_spark.model import Flow, TopicPartition
 from srm_spark.plan.world import GroupMove, Kind, Outcome
+from srm_spark.wording import count
 
 Stand = tuple[str, TopicPartition]
 """Group and partition of the target."""
@@ -46,9 +47,9 @@ class Judge:
             return None
         if position.group in self.active:
             return f"it has members on {self.flow.source}; stop them and run the same command again"
-        if count := _unseen(position):
+        if unseen := _unseen(position):
             alias = self.flow.target
-            what = f"it has read {count} records of {position.partition} that {alias} is not known to have"
+            what = f"it has read {count(unseen, 'record')} of {position.partition} that {alias} is not known to have"
             return f"{what}; run the same command again"
         return None
 
@@ -97,8 +98,8 @@ class Judge:
         return f"{target} refused it: {one.detail}"
 
     def _note(self, position: GroupPosition) -> str:
-        if count := _unseen(position):
-            return f"it has read {count} records on {self.flow.source} that are not on {self.flow.target}"
+        if unseen := _unseen(position):
+            return f"it has read {count(unseen, 'record')} on {self.flow.source}, not on {self.flow.target}"
         if position.group in self.active:
             then = "they must be gone first" if self.kind.is_planned else "what they read from now on is read again"
             return f"it has members on {self.flow.source}: {then}"

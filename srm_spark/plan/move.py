@@ -20,6 +20,7 @@ from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
 from srm_spark.plan.preflight import Preflight
 from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, write_whole
 from srm_spark.plan.world import GroupMove, Kind, Outcome, Plan, Stage, Statement, World, few, standing
+from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -131,22 +132,22 @@ class Move:
             if stillness.take(time.monotonic(), ranges):
                 self._state = replace(self._state, still=stillness.ends)
                 return ()
-            count = behind(ranges)
-            if count != told:
-                self._tell(f"{count} records to copy")
-                told = count
+            left = behind(ranges)
+            if left != told:
+                self._tell(f"{count(left, 'record')} to copy")
+                told = left
             if time.monotonic() > deadline:
-                return (self._not_drained(count, stillness), *standing(ranges))
+                return (self._not_drained(left, stillness), *standing(ranges))
             time.sleep(_POLL_SECONDS)
 
-    def _not_drained(self, count: int, stillness: Stillness) -> str:
+    def _not_drained(self, left: int, stillness: Stillness) -> str:
         moving, silent = stillness.moving, few([str(partition) for partition in stillness.silent])
         owner = self._preflight.owner()
         runs = f"{owner} runs the flow" if owner else "nobody runs the flow"
         written = f"the source is still written ({moving})" if moving else "the source stands still"
         unknown = f" and an unknown number of {silent}, which has no leader on the source" if silent else ""
         return (
-            f"after {self._wait_seconds:g} s {count} records{unknown} are not copied, {written} and {runs}; "
+            f"after {self._wait_seconds:g} s without a copy: {count(left, 'record')}{unknown}; {written} and {runs}; "
             "nothing was moved. Stop the producers, look after the driver, and run the same command again"
         )
 

@@ -63,4 +63,4 @@ def test_create_time_zero_becomes_the_time_of_the_copy(
     assert [record.value for record in found] == [b"0", b"1", b"2", b"v"]
     assert all(abs(time.time() * 1000 - (record.timestamp or 0)) < 120_000 for record in found[:3])
     assert found[3].timestamp == 1
-    await_until(lambda: "3 records have CreateTime 0" in caplog.text, 10, lambda: caplog.text)
+    await_until(lambda: "3 records with CreateTime 0" in caplog.text, 10, lambda: caplog.text)

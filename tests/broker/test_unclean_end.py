@@ -12,6 +12,9 @@ import psutil
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.kafka.protocol import Protocol
+from srm_spark.model import TopicPartition
 from srm_spark.testing import KafkaCluster, LocalCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -62,6 +65,16 @@ def kill_all_of(process: subprocess.Popen[bytes]) -> None:
     process.wait(30)
 
 
+def hidden(cluster: KafkaCluster) -> int:
+    """Copies that the leaders have, and that no client sees yet."""
+    remotes = [TopicPartition("a.load", partition) for partition in range(PARTITIONS)]
+    settings = ClusterSettings("b", cluster.bootstrap_servers)
+    with Protocol(settings, {}, "test", 10) as protocol:
+        logs = protocol.leader_log_ends(remotes)
+    seen = Kafka(cluster).ends("a.load")
+    return sum(max(0, end - seen.get(remote.partition, end)) for remote, end in logs.items())
+
+
 def test_records_behind_the_high_watermark_are_not_written_again(
     primary: KafkaCluster, cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -77,7 +90,8 @@ def test_records_behind_the_high_watermark_are_not_written_again(
             await_count(there, "a.load", 500, 2 * SOON)
             cluster.broker(3).pause()
             stuck, ahead = there.count("a.load"), here.count("load") + 600
-            await_count(here, "load", ahead)  # two seconds, in which copies are sent that nobody sees
+            await_until(lambda: hidden(cluster) > 0, SOON, "no copy was sent that nobody sees")
+            await_count(here, "load", ahead)
             kill_all_of(driver)
             driver = start(tmp_path, clusters)
             log = tmp_path / "driver.log"

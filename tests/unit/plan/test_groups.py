@@ -62,7 +62,7 @@ def test_what_the_target_does_not_have_yet_is_waited_for_or_told() -> None:
     ahead = position(upstream=15, seen=12, standing=Standing.AHEAD)
     assert "3 records of orders-0" in str(Judge(Kind.FAILBACK, FLOW).stuck(ahead))
     found = one(Judge(Kind.FAILOVER, FLOW), Synced(ahead, SyncState.DUE))
-    assert (found.outcome, found.reason) == (Outcome.MOVES, "it has read 3 records on A that are not on B")
+    assert (found.outcome, found.reason) == (Outcome.MOVES, "it has read 3 records on A, not on B")
 
 
 def test_a_disaster_tells_of_consumers_that_still_read() -> None:
