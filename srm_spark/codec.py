@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 from srm_spark.errors import CodecError
+from srm_spark.failure_wordings import recorded
 from srm_spark.losses import loss_fields, loss_of
 from srm_spark.model import (
     Checkpoint,
@@ -196,7 +197,7 @@ def decode_map_key(key: bytes | None) -> MapKey | None:
 
 def encode_progress_detail(detail: ProgressDetail) -> bytes:
     """Value of the `srm.progress` header: compact JSON, versioned."""
-    hold = None if detail.hold is None else {"offset": detail.hold.offset, "reason": detail.hold.reason}
+    hold = None if detail.hold is None else _hold_fields(detail.hold)
     document = {
         "v": PROGRESS_DETAIL_VERSION,
         "source": detail.source,
@@ -391,7 +392,13 @@ def _intervals(rows: Any, start: int, end: int) -> tuple[Interval, ...]:
 
 
 def _hold(document: Any) -> Hold | None:
-    return None if document is None else Hold(_offset(document["offset"]), _text(document["reason"]))
+    if document is None:
+        return None
+    return Hold(_offset(document["offset"]), recorded(_text(document["reason"]), document.get("kind")))
+
+
+def _hold_fields(hold: Hold) -> dict[str, Any]:
+    return {"offset": hold.offset, "reason": hold.why.sentence, "kind": hold.why.kind.value}
 
 
 def _logs(document: Any) -> Logs:

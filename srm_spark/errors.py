@@ -13,6 +13,8 @@ SrmError
 ├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
+    │   └── SourceDenied        it does not let us read some topics
+    ├── QueryFailed             Spark ended a query or a job
     ├── SourceChanged           a source topic is gone, created anew, or went back: the flow looks at its topics again
     ├── TargetChanged           a remote topic is gone, or went back: the flow looks at both sides again
     ├── TargetUnavailable       the target cluster does not answer or refuses us
@@ -29,8 +31,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from srm_spark.failure import Failing, FailureKind
 
-class SrmError(Exception):
+
+class SrmError(Failing):
     """Base of everything that srm-spark raises on purpose."""
 
 
@@ -122,38 +126,76 @@ class ClientRefused(FlowError):
 class SourceUnavailable(FlowError):
     """The source cluster does not answer or refuses the credentials."""
 
+    kind = FailureKind.SOURCE_AWAY
+
+
+class SourceDenied(SourceUnavailable):
+    """The source does not let us read `topics`."""
+
+    kind = FailureKind.SOURCE_DENIED
+
+    def __init__(self, message: str, topics: Sequence[str]) -> None:
+        super().__init__(message)
+        self.topics = tuple(topics)
+
+
+class QueryFailed(FlowError):
+    """A query or a lasting job ended by itself; the kind is that of what ended it."""
+
+    def __init__(self, message: str, kind: FailureKind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
 
 class SourceChanged(FlowError):
     """A source topic is gone, another one has its name now, or its log has lost records that were replicated."""
+
+    kind = FailureKind.SOURCE_CHANGED
 
 
 class TargetChanged(FlowError):
     """A remote topic ends before the last copy that was recorded."""
 
+    kind = FailureKind.TARGET_CHANGED
+
 
 class TargetUnavailable(FlowError):
     """The target cluster does not answer or refuses the credentials."""
+
+    kind = FailureKind.TARGET_AWAY
 
 
 class TargetWriteFailed(FlowError):
     """Records were not acknowledged by the target."""
 
+    kind = FailureKind.WRITE_REFUSED
+
 
 class OffsetSyncFailed(FlowError):
     """The offset-syncs topic refused a record."""
+
+    kind = FailureKind.NOT_RECORDED
 
 
 class CheckpointFailed(FlowError):
     """The checkpoints topic refused a record."""
 
+    kind = FailureKind.NOT_RECORDED
+
 
 class ProgressFailed(FlowError):
     """The progress topic refused a record."""
+
+    kind = FailureKind.NOT_RECORDED
 
 
 class ClaimHeld(FlowError):
     """Another driver owns the flow, and this one was told not to wait."""
 
+    kind = FailureKind.CLAIM_HELD
+
 
 class ClaimLost(FlowError):
     """Another driver took over the flow."""
+
+    kind = FailureKind.CLAIM_LOST

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from srm_spark.failure import Failure
+
 
 @dataclass(frozen=True, order=True)
 class Flow:
@@ -130,7 +132,7 @@ class Hold:
     """A partition that stands still: the first source offset not replicated, and why."""
 
     offset: int
-    reason: str
+    why: Failure
 
 
 class Logs(NamedTuple):

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from srm_spark.errors import CodecError
+from srm_spark.failure import Failure
+from srm_spark.failure_wordings import recorded
 from srm_spark.header_names import name_of, raw_name
 from srm_spark.model import Flow, TopicPartition
 from srm_spark.tail import TailRecord
@@ -48,7 +50,7 @@ class Parked:
     """What is known of a parked record without its content."""
 
     place: Place
-    reason: str
+    why: Failure
     timestamp: int
     """Milliseconds since the epoch; -1 where the record has none."""
     is_append_time: bool
@@ -93,7 +95,8 @@ def encode_entry(parked: Parked) -> bytes:
     """Value of an entry: compact JSON, versioned."""
     document = {
         "v": VERSION,
-        "reason": parked.reason,
+        "reason": parked.why.sentence,
+        "kind": parked.why.kind.value,
         "timestamp": parked.timestamp,
         "timestamp_type": "LogAppendTime" if parked.is_append_time else "CreateTime",
         "size": parked.size,
@@ -111,7 +114,7 @@ def decode_entry(place: Place, value: bytes) -> Parked:
             raise ValueError("another version")
         return Parked(
             place,
-            str(found["reason"]),
+            recorded(str(found["reason"]), found.get("kind")),
             int(found["timestamp"]),
             found["timestamp_type"] == "LogAppendTime",
             int(found["size"]),

@@ -57,7 +57,7 @@ def list_(*, files: Sequence[Path], defines: Sequence[str], flow: str, names: st
         click.echo(json.dumps([_as_json(parked) for parked in found], indent=2))
         return
     for parked in found:
-        click.echo(f"{_place(parked)}: parked {_time(parked.parked_at)}, {parked.size} bytes: {parked.reason}")
+        click.echo(f"{_place(parked)}: parked {_time(parked.parked_at)}, {parked.size} bytes: {parked.why}")
     if not found:
         click.echo("nothing is parked", err=True)
 
@@ -92,7 +92,7 @@ def drop(*, files: Sequence[Path], defines: Sequence[str], flow: str, names: str
         settings = _settings(files, defines, flow)
         found = list_parked(settings, _topics(names))
         for parked in found:
-            click.echo(f"{_place(parked)}: {parked.reason}")
+            click.echo(f"{_place(parked)}: {parked.why}")
         if dry_run or not found:
             return
         if not yes:
@@ -137,7 +137,8 @@ def _as_json(parked: Parked) -> dict[str, object]:
         "timestamp_type": "LogAppendTime" if parked.is_append_time else "CreateTime",
         "size": parked.size,
         "parked_at": parked.parked_at,
-        "reason": parked.reason,
+        "reason": parked.why.sentence,
+        "kind": parked.why.kind.value,
     }
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
 from srm_spark.config.settings import FlowSettings
+from srm_spark.failure import Failure
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.progress import Position
 from srm_spark.flow.realtime import RealtimeLane
@@ -70,7 +71,7 @@ class Generation:
                 self.stop(_BESIDE_SECONDS)
                 raise
 
-    def failure(self) -> str | None:
+    def failure(self) -> Failure | None:
         """Why a query ended by itself; None while they run, or where there is nothing to run."""
         failures = (each.failure() for each in (self._query, self._lane) if each is not None)
         return next((failure for failure in failures if failure is not None), None)
@@ -94,6 +95,7 @@ def _start_query(session: SparkSession, settings: FlowSettings, assignment: Assi
         f"srm {settings.flow} records",
         lambda checkpoint: Replication(settings, assignment, checkpoint, partial(is_stopping, checkpoint)),
         settings.batch.trigger_interval_ms,
+        settings.flow.source,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.positions import GroupPosition, Positions
 from srm_spark.kafka.groups import Committed, Groups
@@ -67,7 +68,7 @@ class GroupSync:
         for group, mine in wanted.items():
             answer = current[group]
             if answer.refusal is not None:
-                verdicts += [Synced(position, SyncState.REFUSED, answer.refusal) for position in mine.values()]
+                verdicts += [Synced(position, SyncState.REFUSED, answer.refusal.sentence) for position in mine.values()]
             else:
                 verdicts += self._one(group, mine, answer.committed, commits=commits)
         return tuple(verdicts)
@@ -85,7 +86,7 @@ class GroupSync:
             return
         active = self._groups.active([group])[group]
         if active is not False:
-            state, detail = (SyncState.ACTIVE, "") if active is True else (SyncState.REFUSED, active)
+            state, detail = (SyncState.ACTIVE, "") if active is True else (SyncState.REFUSED, active.sentence)
             yield from (Synced(wanted[remote], state, detail, _offset(current.get(remote))) for remote in due)
             return
         if not commits:
@@ -107,8 +108,8 @@ class GroupSync:
                 self._ours[group, remote] = offsets[remote].offset
                 yield Synced(due[remote], SyncState.SYNCED, "", before)
             else:
-                state = SyncState.ACTIVE if "UNKNOWN_MEMBER_ID" in refusal else SyncState.REFUSED
-                yield Synced(due[remote], state, refusal, before)
+                state = SyncState.ACTIVE if refusal.kind is FailureKind.GROUP_HAS_MEMBERS else SyncState.REFUSED
+                yield Synced(due[remote], state, refusal.sentence, before)
 
     def _is_due(self, position: GroupPosition, current: Committed | None) -> bool:
         downstream = _downstream(position)

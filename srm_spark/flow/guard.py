@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceChanged, SourceUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.agreement import differing_copies
 from srm_spark.flow.offset_map import Maps
 from srm_spark.kafka.cluster import Cluster
@@ -148,8 +149,11 @@ def truncated(start: int, first: int) -> Hold:
     """The hold of a partition whose next records were deleted."""
     return Hold(
         start,
-        f"the source deleted offsets {start} to {first - 1} before they were replicated; "
-        "set source.truncated.policy=resume to go on behind them",
+        Failure(
+            FailureKind.SOURCE_TRUNCATED,
+            f"the source deleted offsets {start} to {first - 1} before they were replicated; "
+            "set source.truncated.policy=resume to go on behind them",
+        ),
     )
 
 

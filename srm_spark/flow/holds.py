@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from srm_spark.failure import Effect, FailureKind
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.progress import Position
 from srm_spark.flow.topics import RemoteTopics
-from srm_spark.kafka.reports import FOREIGN_WRITER
 from srm_spark.model import Hold, TopicPartition
 
 RETRY_SECONDS = 60.0
@@ -54,7 +54,7 @@ class Holds:
         trying = self._freed()
         is_time = now >= self._retry_at
         if is_time:
-            trying |= {p for p, hold in self.partitions.items() if not hold.reason.startswith(FOREIGN_WRITER)}
+            trying |= {p for p, hold in self.partitions.items() if hold.why.kind.effect is not Effect.WAITS}
             self._retry_at = now + RETRY_SECONDS
         for partition in trying:
             del self.partitions[partition]
@@ -66,7 +66,7 @@ class Holds:
 
     def describe(self) -> dict[str, str]:
         """Topic or partition → reason, for people."""
-        partitions = {str(p): f"held at offset {hold.offset}: {hold.reason}" for p, hold in self.partitions.items()}
+        partitions = {str(p): f"held at offset {hold.offset}: {hold.why}" for p, hold in self.partitions.items()}
         return {**self.topics, **partitions}
 
     def _freed(self) -> set[TopicPartition]:
@@ -77,7 +77,8 @@ class Holds:
         freed = {p for p, hold in self.partitions.items() if first.get(p, hold.offset) > hold.offset}
         policies = self._ends.settings.policies
         for partition, hold in self.partitions.items():
-            if hold.reason.startswith(FOREIGN_WRITER) and not policies.stops("foreign.writer.policy", partition.topic):
+            is_foreign = hold.why.kind is FailureKind.FOREIGN_WRITER
+            if is_foreign and not policies.stops("foreign.writer.policy", partition.topic):
                 freed.add(partition)  # the next start reads back what lies there and goes on
         changed = self._remote.changed_limits({partition.topic for partition in self.partitions})
         return freed | {partition for partition in self.partitions if partition.topic in changed}

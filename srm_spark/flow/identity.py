@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.agreement import differing_copies, first_difference
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.guard import report_loss
@@ -126,6 +127,7 @@ class _Check:
             self._hold(
                 partition,
                 next_offset,
+                FailureKind.SOURCE_DIVERGED,
                 f"offsets {loss} were replicated, and the source has none or other records there now (unclean leader "
                 f"election, or a log from a backup); set source.diverged.policy=resume to go on at {next_offset}",
             )
@@ -155,6 +157,7 @@ class _Check:
             self._hold(
                 partition,
                 start.next_offset,
+                FailureKind.COPIES_GONE,
                 f"{remote} was truncated or created anew: the copies of offsets {loss} are gone there; "
                 "set target.changed.policy=resume to go on behind them",
             )
@@ -180,7 +183,7 @@ class _Check:
         self._starts.positions[partition] = start
         self._starts.lose(partition, loss)
 
-    def _hold(self, partition: TopicPartition, offset: int, reason: str) -> None:
+    def _hold(self, partition: TopicPartition, offset: int, kind: FailureKind, reason: str) -> None:
         del self._starts.positions[partition]
         self._starts.new.discard(partition)
-        self._starts.held[partition] = Hold(offset, reason)
+        self._starts.held[partition] = Hold(offset, Failure(kind, reason))

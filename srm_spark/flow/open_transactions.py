@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.settling import Remotes
 from srm_spark.flow.starts import Starts
@@ -35,7 +36,8 @@ def hold_open_transactions(ends: Ends, starts: Starts, remotes: Remotes) -> None
         place = f"--topic {remote.topic} --partition {remote.partition}"
         hint = f"if `{tool} find-hanging {place}` names it, `{tool} abort {place} --start-offset …` ends it"
         reason = f"{remote} on {target.alias} has a transaction open since offset {since}: {hint}"
-        starts.held[partition] = Hold(starts.positions.pop(partition).next_offset, reason)
+        why = Failure(FailureKind.OPEN_TRANSACTION, reason)
+        starts.held[partition] = Hold(starts.positions.pop(partition).next_offset, why)
         starts.new.discard(partition)
 
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.kafka.reports import ROLLED_BACK, PartitionReport
+from srm_spark.failure import Effect, Failure
+from srm_spark.kafka.reports import PartitionReport
 from srm_spark.model import Hold, Interval, OffsetRange, TopicPartition
-
-HOLDING_ERRORS = ("TOPIC_AUTHORIZATION_FAILED",)
-"""Failures that would come again at once: the partition waits for somebody to act, the others go on."""
-_DRAWN_IN = ("_PURGE_QUEUE", "_FATAL", "_GAPLESS_GUARANTEE", ROLLED_BACK)
-"""Failures of partitions that shared a producer or transaction with a refused one: nothing is wrong with them."""
 
 
 @dataclass
@@ -49,14 +45,14 @@ class Outcome:
     """What is not done to the end of its range, not held and not failed is left to the next pass."""
 
     done: Mapping[TopicPartition, Done]
-    failures: Mapping[TopicPartition, str]
+    failures: Mapping[TopicPartition, Failure]
 
 
 def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[PartitionReport]) -> Outcome:
     """Sort out one pass. A range without a row holds only markers and compacted offsets and is done, unless a task
     ended early and never came to it."""
     done: dict[TopicPartition, Done] = {}
-    failures: dict[TopicPartition, str] = {}
+    failures: dict[TopicPartition, Failure] = {}
     found = {report.partition: report for report in reports}
     is_cut = any(report.is_cut for report in found.values())
     for partition, (start, end) in ranges.items():
@@ -69,14 +65,14 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
         if report.failure is not None and done[partition].hold is None:
             failures[partition] = report.failure
     if any(found.hold is not None for found in done.values()):
-        failures = {p: reason for p, reason in failures.items() if not reason.startswith(_DRAWN_IN)}
+        failures = {p: why for p, why in failures.items() if why.kind.effect is not Effect.DRAWN_IN}
     return Outcome(done, failures)
 
 
 def _done(report: PartitionReport, reached: int) -> Done:
     hold, refused = (None, report.hold) if report.is_parking else (report.hold, None)
     if report.failure is not None:
-        hold = Hold(reached, report.failure) if report.failure.startswith(HOLDING_ERRORS) else None
+        hold = Hold(reached, report.failure) if report.failure.kind.effect is Effect.PAUSES else None
         refused = None
     return Done(
         reached,

@@ -14,6 +14,7 @@ from contextlib import closing
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.quarantine import QuarantineWriter
 from srm_spark.flow.reading import is_direct
 from srm_spark.flow.unreadable import is_unreadable
@@ -46,7 +47,7 @@ class Parking:
         self._topic_ids = topic_ids
         self._store = QuarantineWriter(settings, writer)
 
-    def park(self, partition: TopicPartition, offsets: OffsetRange, reason: str | None = None) -> int:
+    def park(self, partition: TopicPartition, offsets: OffsetRange, reason: Failure | None = None) -> int:
         """Park the records at the start of `offsets` that cannot be copied; the offset behind the last one.
 
         `reason` is why the first one was refused; None looks for it. What takes too long is left to the next call.
@@ -60,14 +61,14 @@ class Parking:
             log.warning(
                 "flow=%s partition=%s offsets %s to %s are parked in %s (%s): %s",
                 *(self._settings.flow, partition, first.place.offset, last.place.offset),
-                *(self._settings.quarantine_topic, count(len(chunk), "record"), first.reason),
+                *(self._settings.quarantine_topic, count(len(chunk), "record"), first.why),
             )
             if time.monotonic() > deadline:
                 break
         return end
 
     def _refused(
-        self, partition: TopicPartition, offsets: OffsetRange, reason: str | None
+        self, partition: TopicPartition, offsets: OffsetRange, reason: Failure | None
     ) -> Iterator[tuple[Parked, bytes]]:
         settings, topic_id = self._settings, self._topic_ids.get(partition.topic)
         found = read_range(settings.source, settings.consumer, partition, offsets, SourceUnavailable)
@@ -82,10 +83,10 @@ class Parking:
                 now_ms = int(time.time() * 1000)
                 yield Parked(place, why, record.timestamp, record.is_append_time, len(content), now_ms), content
 
-    def _refusal(self, partition: TopicPartition, record: TailRecord) -> str | None:
+    def _refusal(self, partition: TopicPartition, record: TailRecord) -> Failure | None:
         if is_unreadable(record) and not is_direct(self._settings):
             what = "is beyond what Spark's Kafka source reads (nanoseconds taken for milliseconds?)"
-            return f"the timestamp {record.timestamp} {what}"
+            return Failure(FailureKind.TIMESTAMP_OVERFLOW, f"the timestamp {record.timestamp} {what}")
         if (stamp := self._settings.stamp) is not None:
             headers = stamp.headers(partition, record.offset, record.headers)
             if headers is None:

@@ -214,4 +214,4 @@ class Translator:
 
 
 def _refusals(answers: Mapping[str, GroupOffsets]) -> dict[str, str]:
-    return {group: answer.refusal for group, answer in answers.items() if answer.refusal is not None}
+    return {group: answer.refusal.sentence for group, answer in answers.items() if answer.refusal is not None}

@@ -6,11 +6,11 @@ acknowledged, so one that can be seen is whole; it is dropped before its parts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import TargetUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.followed import FollowedTopic
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.control import ControlRecord, Writer
@@ -30,8 +30,6 @@ from srm_spark.quarantine import (
     split_content,
 )
 from srm_spark.tail import TailRecord
-
-_NUMBER = re.compile(r"\d+")
 
 
 class Quarantine:
@@ -71,9 +69,9 @@ class Quarantine:
 
     def describe(self) -> dict[str, str]:
         """Source topic → how many records are parked and why, for people."""
-        reasons: dict[str, list[str]] = {}
+        reasons: dict[str, list[Failure]] = {}
         for place, parked in self.entries.items():
-            reasons.setdefault(place.partition.topic, []).append(parked.reason)
+            reasons.setdefault(place.partition.topic, []).append(parked.why)
         return {topic: summary(found) for topic, found in reasons.items()}
 
     def contents(self, places: Iterable[Place]) -> Iterator[tuple[Parked, TailRecord]]:
@@ -143,9 +141,9 @@ def part_tombstones(topic: str, found: Iterable[Parked]) -> list[ControlRecord]:
     ]
 
 
-def summary(reasons: Sequence[str]) -> str:
-    """Reasons that differ in their numbers only are one; the first of them is shown."""
-    kinds: dict[str, list[str]] = {}
+def summary(reasons: Sequence[Failure]) -> str:
+    """How many there are of each kind; the first of them is shown."""
+    kinds: dict[FailureKind, list[Failure]] = {}
     for reason in reasons:
-        kinds.setdefault(_NUMBER.sub("N", reason), []).append(reason)
+        kinds.setdefault(reason.kind, []).append(reason)
     return "; ".join(f"{len(found)} parked: {found[0]}" for found in kinds.values())

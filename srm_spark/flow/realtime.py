@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from srm_spark.errors import FlowError, SourceUnavailable
+from srm_spark.failure import Failure, failure_of
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.internal_topics import InternalTopic, ensure_topic
 from srm_spark.flow.reading import fetch_of
@@ -82,7 +83,7 @@ class RealtimeLane:
         self._replication = replication
         shares = _shares(positions, replication.assignment.tasks)
         self._chains = Chains(len(shares))
-        self._failure: str | None = None
+        self._failure: Failure | None = None
         self._ending: float | None = None
         """When, by the clock of `time.monotonic`, the last reports must have come."""
         self._seen: Mapping[TopicPartition, int] = {}
@@ -92,13 +93,13 @@ class RealtimeLane:
         write = replace(write, options={**write.options, "linger.ms": 1})
         permit = replication.assignment.permit
         task = LaneTask(fetch_of(settings, _LIVE), write, shares, settings.target, self._place, permit)
-        self._job = LastingJob(session, f"srm {settings.flow} realtime", task, len(shares))
+        self._job = LastingJob(session, f"srm {settings.flow} realtime", task, len(shares), settings.flow.source)
         self._role = f"{settings.flow}|reports"
         self._reports = ReportReader(settings.target, self._place, self._place.generation, self._role)
         self._thread = threading.Thread(target=self._follow, name=f"srm {settings.flow} reports", daemon=True)
         self._thread.start()
 
-    def failure(self) -> str | None:
+    def failure(self) -> Failure | None:
         """Why it ended by itself; None while it runs."""
         return self._failure or self._job.failure()
 
@@ -121,7 +122,7 @@ class RealtimeLane:
                     self._pass_empty()
         except Exception as error:  # it goes to the flow, which knows what to do about it
             log.debug("flow=%s the real-time lane failed", self._ends.settings.flow, exc_info=True)
-            self._failure = f"{type(error).__name__}: {error}"
+            self._failure = failure_of(error)
         finally:
             self._reports.close()
 

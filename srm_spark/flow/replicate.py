@@ -26,7 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import FlowError, TargetChanged, TargetWriteFailed
+from srm_spark.errors import FlowError, QueryFailed
+from srm_spark.failure import Effect, Failure
 from srm_spark.flow.guard import Checked, SourceGuard
 from srm_spark.flow.offset_map import Maps, MapWriter
 from srm_spark.flow.outcome import Done, Outcome, judge
@@ -44,7 +45,7 @@ from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import Writer
 from srm_spark.kafka.limits import Limits, Route, of_all
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.reports import TARGET_CHANGED, PartitionReport
+from srm_spark.kafka.reports import PartitionReport
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import Recording
 from srm_spark.kafka.writer import WriteTask
@@ -260,7 +261,7 @@ class Replication:
         if self._size is not None:
             self._size.committed(written, time.monotonic() - began)
         refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
-        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.reason) for p, hold in refused.items()})
+        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in refused.items()})
         return written
 
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> Outcome:
@@ -287,12 +288,13 @@ class Replication:
             if self._slack(p) is None and done.spread(self._target_ends[p]) > 0
         }
 
-    def _failure(self, failures: Mapping[TopicPartition, str]) -> FlowError:
-        changed = next((p for p, reason in failures.items() if reason.startswith(TARGET_CHANGED)), None)
+    def _failure(self, failures: Mapping[TopicPartition, Failure]) -> FlowError:
+        changed = next((p for p, why in failures.items() if why.kind.effect is Effect.STARTS_ANEW), None)
         partition = changed or next(iter(failures))
-        return (TargetWriteFailed if changed is None else TargetChanged)(
+        return QueryFailed(
             f"flow {self.settings.flow}: {count(len(failures), 'partition')} could not be written, first "
-            f"{partition} at offset {self._positions[partition]}: {failures[partition]}"
+            f"{partition} at offset {self._positions[partition]}: {failures[partition]}",
+            failures[partition].kind,
         )
 
     def write_task(self, ranges: Mapping[TopicPartition, OffsetRange]) -> WriteTask:
@@ -374,7 +376,7 @@ class Replication:
             end = rows[-1][2] + 1
             self._pass(session, {partition: OffsetRange(offsets.start, end)}, {partition: end}, given(session, rows))
 
-    def _park(self, found: Mapping[TopicPartition, tuple[OffsetRange, str | None]]) -> None:
+    def _park(self, found: Mapping[TopicPartition, tuple[OffsetRange, Failure | None]]) -> None:
         """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""
         if not found:
             return

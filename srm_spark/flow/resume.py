@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.offset_map import Maps
 from srm_spark.flow.progress import Position, record
@@ -19,7 +20,6 @@ from srm_spark.flow.starts import Starts
 from srm_spark.flow.sync_history import newest_syncs
 from srm_spark.kafka.limits import Route
 from srm_spark.kafka.records import first_timestamps, read_range
-from srm_spark.kafka.reports import FOREIGN_WRITER
 from srm_spark.kafka.terms import Term
 from srm_spark.model import Hold, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.provenance import Stamp
@@ -114,9 +114,12 @@ def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Posi
     if tail.is_ours:
         return Hold(
             max(match.next_offset, start.next_offset),
-            f"{FOREIGN_WRITER}: {match.foreign} ({tail.remote}): somebody else writes to the remote topic; stop "
-            "that writer, then reset this partition's progress in "
-            f"{ends.settings.progress_topic} or delete the remote topic",
+            Failure(
+                FailureKind.FOREIGN_WRITER,
+                f"foreign writer: {match.foreign} ({tail.remote}): somebody else writes to the remote topic; stop "
+                "that writer, then reset this partition's progress in "
+                f"{ends.settings.progress_topic} or delete the remote topic",
+            ),
         )
     log.warning(
         "flow=%s partition=%s %s could not be matched (%s): going on at offset %s, records may be there twice",

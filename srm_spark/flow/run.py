@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, FlowError, SourceChanged, TargetChanged, TargetUnavailable
+from srm_spark.errors import ClaimHeld, FlowError, QueryFailed, TargetUnavailable
+from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.before import Before
-from srm_spark.flow.causes import denied_topics, first_cause
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.consumers import ConsumerGroups
 from srm_spark.flow.factors import factors_too_large
@@ -39,6 +39,7 @@ from srm_spark.flow.renames import Renames
 from srm_spark.flow.replicate import Assignment
 from srm_spark.flow.resume import remotes_of, take_in_tails
 from srm_spark.flow.retention import MapRetention
+from srm_spark.flow.rights import not_readable
 from srm_spark.flow.starts import find_starts, record_new
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.terms import begin_term, complete_map
@@ -290,15 +291,14 @@ class FlowRun:
             self._generation = None
         self._lanes.leave()
 
-    def _recover(self, failure: str) -> None:
+    def _recover(self, failure: Failure) -> None:
         """Go on after a failure that other partitions or start positions mend; anything else fails the run."""
         self._before.cut_off()  # with the other tasks of the batch
         flow = self._settings.flow
-        cause = first_cause(failure, flow.source)
-        if SourceChanged.__name__ in failure or TargetChanged.__name__ in failure:
-            log.warning("flow=%s %s", flow, cause)
-        elif not self._hold_denied(failure, cause) and not self._suspect_unreadable(failure):
-            raise FlowError(f"flow {flow}: {cause}")
+        if failure.kind.effect is Effect.STARTS_ANEW:
+            log.warning("flow=%s %s", flow, failure)
+        elif not self._hold_denied(failure) and not self._suspect_unreadable(failure):
+            raise QueryFailed(f"flow {flow}: {failure}", failure.kind)
         self._start_generation()
 
     def _positions(self) -> dict[TopicPartition, Position]:
@@ -307,23 +307,26 @@ class FlowRun:
         self._progress.refresh()
         return {p: self._progress.positions.get(p, start) for p, start in self._generation.assignment.starts.items()}
 
-    def _hold_denied(self, failure: str, cause: str) -> bool:
-        """Hold the topics that Spark may not read; whether there are any."""
-        topics = denied_topics(failure)
-        found = {p: Hold(start.next_offset, cause) for p, start in self._positions().items() if p.topic in topics}
+    def _hold_denied(self, failure: Failure) -> bool:
+        """Hold the topics that may not be read; whether there are any. Java's clients do not say which: we ask."""
+        if failure.kind is not FailureKind.SOURCE_DENIED:
+            return False
+        positions = self._positions()
+        topics = set(failure.topics) or not_readable(self._ends, {p.topic for p in positions})
+        found = {p: Hold(start.next_offset, failure) for p, start in positions.items() if p.topic in topics}
         self._holds.partitions.update(found)
         self._holds.postpone(time.monotonic())
         return bool(found)
 
-    def _suspect_unreadable(self, failure: str) -> bool:
+    def _suspect_unreadable(self, failure: Failure) -> bool:
         """Remember where a record lies that Spark cannot read; whether there is a new one."""
-        found = unreadable(self._ends, self._positions()) if "overflow" in failure else {}
+        if failure.kind is not FailureKind.TIMESTAMP_OVERFLOW:
+            return False
+        found = unreadable(self._ends, self._positions())
         known = self._holds.suspects
         new = {partition: hold for partition, hold in found.items() if known.get(partition) != hold.offset}
         for partition, hold in new.items():
-            log.warning(
-                "flow=%s partition=%s at offset %s: %s", self._settings.flow, partition, hold.offset, hold.reason
-            )
+            log.warning("flow=%s partition=%s at offset %s: %s", self._settings.flow, partition, hold.offset, hold.why)
         known.update({partition: hold.offset for partition, hold in new.items()})
         return bool(new)
 

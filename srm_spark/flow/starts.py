@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.guard import report_loss, truncated
 from srm_spark.flow.offset_map import Maps
@@ -104,7 +105,7 @@ def _mapped(ends: Ends, starts: Starts, partition: TopicPartition, maps: Maps) -
 def _start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
     if ends.settings.policies.stops("source.recreated.policy", partition.topic):
         reason = "the source topic was created anew; set source.recreated.policy=resume to start at its beginning"
-        starts.held[partition] = Hold(recorded.next_offset, reason)
+        starts.held[partition] = Hold(recorded.next_offset, Failure(FailureKind.SOURCE_RECREATED, reason))
         return
     log.warning(
         "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s); the old one "

@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SourceUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Ends
 from srm_spark.flow.progress import Position
 from srm_spark.header_names import is_text
@@ -46,7 +47,8 @@ def unreadable(ends: Ends, positions: Mapping[TopicPartition, Position]) -> dict
         f"its timestamp is {OVERFLOW_MS} ms or later (nanoseconds written as milliseconds?), which Spark's "
         "Kafka source cannot read; delete it on the source (kafka-delete-records) or let retention pass it"
     )
-    return {p: Hold(offset, reason) for p, offset in found.items() if offset >= positions[p].next_offset}
+    why = Failure(FailureKind.TIMESTAMP_OVERFLOW, reason)
+    return {p: Hold(offset, why) for p, offset in found.items() if offset >= positions[p].next_offset}
 
 
 def _unreadable_in(ends: Ends, partition: TopicPartition, window: OffsetRange) -> dict[TopicPartition, int]:

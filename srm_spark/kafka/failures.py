@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
+from srm_spark.failure import FailureKind
+
 _DENIED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
+
+_KINDS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: FailureKind.TARGET_DENIED,
+    KafkaError._PURGE_QUEUE: FailureKind.PRODUCER_FAILED,
+    KafkaError._FATAL: FailureKind.PRODUCER_FAILED,
+    KafkaError._GAPLESS_GUARANTEE: FailureKind.PRODUCER_FAILED,
+}
+
+
+def kind_of(error: KafkaError) -> FailureKind:
+    """What became of a record that was not acknowledged because of it."""
+    return _KINDS.get(error.code(), FailureKind.WRITE_REFUSED)
 
 
 def is_denied(error: KafkaError) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from srm_spark.errors import SourceChanged, SourceUnavailable
+from srm_spark.errors import SourceChanged, SourceDenied, SourceUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
 from srm_spark.kafka.compiled import why_not
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
@@ -279,9 +279,11 @@ class Source:
         """Raises SourceUnavailable unless an error passes by itself."""
         topic, error = event.partition.topic, event.error
         if is_denied(error) and topic:
-            topics = ", ".join(sorted({topic, *self._denied()}))
-            hint = remedy(error, f"READ on topic {topics}", "")
-            raise SourceUnavailable(f"cluster {cluster}: Not authorized to access topics: [{topics}]; {hint}")
+            topics = sorted({topic, *self._denied()})
+            hint = remedy(error, f"READ on topic {', '.join(topics)}", "")
+            raise SourceDenied(
+                f"cluster {cluster}: Not authorized to access topics: [{', '.join(topics)}]; {hint}", topics
+            )
         if not is_passing(error):
             what = f"cannot read {event.partition}: {named(error)}"
             raise SourceUnavailable(f"cluster {cluster}: {what}; the next start tries again")

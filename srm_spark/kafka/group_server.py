@@ -21,6 +21,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.failures import named
 
@@ -41,7 +42,7 @@ _STUCK = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 
 Row = tuple[str, int, int, str]
 """Topic, partition, offset, metadata."""
-Offsets = Mapping[str, Sequence[Row] | str]
+Offsets = Mapping[str, Sequence[Row] | Failure]
 """Group → its rows, or why there are none."""
 
 
@@ -55,9 +56,9 @@ class Described(NamedTuple):
     """What the coordinator calls each of them, in the same order."""
 
 
-Descriptions = Mapping[str, Described | str]
+Descriptions = Mapping[str, Described | Failure]
 """Group → what it is, or why that is not known."""
-Refusals = Mapping[tuple[str, int], str | None]
+Refusals = Mapping[tuple[str, int], Failure | None]
 """Topic and partition → None, or why its offset was not set."""
 
 
@@ -150,7 +151,9 @@ class Server:
         if isinstance(question, Commit):
             return _commit(self._client(client), question)
         found = self._ask(client, question, _describe if isinstance(question, Describe) else _fetch)
-        told = {group: named(answer) if isinstance(answer, KafkaError) else answer for group, answer in found.items()}
+        told = {
+            group: failure_of(answer) if isinstance(answer, KafkaError) else answer for group, answer in found.items()
+        }
         return cast("Answer", told)
 
     def _ask(self, client: Client, question: Fetch | Describe, ask: _Ask) -> _Found:
@@ -228,8 +231,19 @@ def _commit(admin: AdminClient, question: Commit) -> Refusals:
     try:
         done = future.result().topic_partitions
     except KafkaException as error:
-        return dict.fromkeys(((topic, number) for topic, number, _, _ in question.rows), named(error.args[0]))
-    return {(p.topic, p.partition): None if p.error is None else named(p.error) for p in done}
+        return dict.fromkeys(((topic, number) for topic, number, _, _ in question.rows), failure_of(error.args[0]))
+    return {(p.topic, p.partition): None if p.error is None else failure_of(p.error) for p in done}
+
+
+_KINDS = {
+    KafkaError.UNKNOWN_MEMBER_ID: FailureKind.GROUP_HAS_MEMBERS,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: FailureKind.GROUP_DENIED,
+}
+
+
+def failure_of(error: KafkaError) -> Failure:
+    """What a coordinator's answer means."""
+    return Failure(_KINDS.get(error.code(), FailureKind.GROUP_UNANSWERED), named(error))
 
 
 def _chunks(groups: Sequence[str]) -> Iterator[list[str]]:

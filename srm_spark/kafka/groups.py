@@ -6,10 +6,11 @@ One group that cannot be asked never hides the others: its answer is the reason.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
 from srm_spark.kafka.group_server import Described, Row
@@ -30,7 +31,7 @@ class GroupOffsets:
     """Where one group stands; `refusal` says why that is not known."""
 
     committed: Mapping[TopicPartition, Committed]
-    refusal: str | None = None
+    refusal: Failure | None = None
 
 
 class Groups:
@@ -80,8 +81,8 @@ class Groups:
         """Let go of what was started."""
         self._calls.close()
 
-    def active(self, groups: Collection[str]) -> dict[str, bool | str]:
-        """Whether each group has members (or is just changing them); text where that is not known."""
+    def active(self, groups: Collection[str]) -> dict[str, bool | Failure]:
+        """Whether each group has members (or is just changing them); a failure where that is not known."""
         return {
             group: found.state not in ("EMPTY", "DEAD") if isinstance(found, Described) else found
             for group, found in self._describe(groups).items()
@@ -90,44 +91,45 @@ class Groups:
     def describe(self, group: str) -> Described:
         """One group and its members; raises where the coordinator does not say."""
         found = self._describe([group])[group]
-        if isinstance(found, str):
-            raise self._cluster.refused(f"describe the group {group}", found)
+        if isinstance(found, Failure):
+            raise self._cluster.refused(f"describe the group {group}", found.sentence)
         return found
 
     def members(self, group: str) -> tuple[str, ...]:
         """Client id and host of each member; none of a group that does not exist."""
         return self.describe(group).members
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, str | None]:
+    def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
         """Set where a group stands; per partition None, or why the broker refused it (a group with members is)."""
         rows = [(*partition, committed.offset, committed.metadata) for partition, committed in offsets.items()]
         try:
             answer = self._calls.commit(group, rows, self._cluster.timeout)
         except GroupCallsDied as error:
-            return dict.fromkeys(offsets, str(error))
+            return dict.fromkeys(offsets, Failure(FailureKind.GROUP_UNANSWERED, str(error)))
         return {
             TopicPartition(*place): None if why is None else self._refusal(group, why) for place, why in answer.items()
         }
 
-    def _describe(self, groups: Collection[str]) -> dict[str, Described | str]:
+    def _describe(self, groups: Collection[str]) -> dict[str, Described | Failure]:
         asked = sorted(groups)
         if not asked:
             return {}
         try:
             answer = self._calls.describe(asked, self._cluster.timeout)
         except GroupCallsDied as error:
-            return dict.fromkeys(asked, str(error))
-        return {group: self._refusal(group, why) if isinstance(why, str) else why for group, why in answer.items()}
+            return dict.fromkeys(asked, Failure(FailureKind.GROUP_UNANSWERED, str(error)))
+        return {group: self._refusal(group, why) if isinstance(why, Failure) else why for group, why in answer.items()}
 
-    def _committed(self, group: str, answer: Sequence[Row] | str) -> GroupOffsets:
-        if isinstance(answer, str):
+    def _committed(self, group: str, answer: Sequence[Row] | Failure) -> GroupOffsets:
+        if isinstance(answer, Failure):
             return GroupOffsets({}, self._refusal(group, answer))
         return GroupOffsets({TopicPartition(topic, number): Committed(at, text) for topic, number, at, text in answer})
 
-    def _refusal(self, group: str, reason: str) -> str:
-        if "GROUP_AUTHORIZATION_FAILED" not in reason:
-            return reason
-        return f"{reason}; allow {self._right} on group {group} to the principal of these credentials"
+    def _refusal(self, group: str, failure: Failure) -> Failure:
+        if failure.kind is not FailureKind.GROUP_DENIED:
+            return failure
+        hint = f"allow {self._right} on group {group} to the principal of these credentials"
+        return replace(failure, sentence=f"{failure}; {hint}")
 
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self._cluster.timeout}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from srm_spark.codec import ORIGINAL_TIMESTAMP_HEADER
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.header_names import REPLACED, raw_name
 from srm_spark.kafka.rows import Run
 from srm_spark.model import RefusedPolicy, TopicPartition
@@ -78,12 +80,12 @@ class Route:
     """For records outside of these limits."""
 
 
-def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, str] | None:
+def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, Failure] | None:
     """Index in the run of the first record that the topic would refuse, with the reason; None if it takes all."""
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, Failure]] = []
     if limits.needs_key and run.keys.null_count:
         index = int(np.argmax(run.keys.is_null().to_numpy(zero_copy_only=False)))
-        found.append((index, "the record has no key and the target topic is compacted"))
+        found.append((index, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")))
     found.extend(_bad_timestamps(run, limits, now_ms))
     found.extend(_replaced_names(run))
     sizes = run.sizes()
@@ -92,12 +94,12 @@ def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, str] | No
         size = _exact_size(run, index)
         if size > limits.max_bytes:
             reason = f"the record takes {size} bytes and the target topic's max.message.bytes is {limits.max_bytes}"
-            found.append((index, reason))
+            found.append((index, Failure(FailureKind.TOO_LARGE, reason)))
             break
-    return min(found) if found else None
+    return min(found, key=itemgetter(0)) if found else None
 
 
-def refusal(partition: TopicPartition, record: TailRecord, limits: Limits, now_ms: int) -> str | None:
+def refusal(partition: TopicPartition, record: TailRecord, limits: Limits, now_ms: int) -> Failure | None:
     """Why the topic would refuse a record, with the headers that its copy gets; None if it takes it."""
     found = first_refused(Run.of(partition, [record]), limits, now_ms)
     return None if found is None else found[1]
@@ -142,21 +144,23 @@ def clamp(run: Run, limits: Limits, now_ms: int) -> Run:
     return replace(run, timestamps=timestamps, stamped=headers)
 
 
-def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, Failure]]:
+    found: list[tuple[int, Failure]] = []
     early, late = _early(run, limits, now_ms), _late(run, limits, now_ms)
     if early.any():
         index = int(np.argmax(early))
         key = f"message.timestamp.before.max.ms is {limits.before_ms}"
-        found.append((index, f"the timestamp {run.timestamps[index]} is too old: the target topic's {key}"))
+        sentence = f"the timestamp {run.timestamps[index]} is too old: the target topic's {key}"
+        found.append((index, Failure(FailureKind.TIMESTAMP_OUT_OF_RANGE, sentence)))
     if late.any():
         index = int(np.argmax(late))
         key = f"message.timestamp.after.max.ms is {limits.after_ms}"
-        found.append((index, f"the timestamp {run.timestamps[index]} lies in the future: the target topic's {key}"))
+        sentence = f"the timestamp {run.timestamps[index]} lies in the future: the target topic's {key}"
+        found.append((index, Failure(FailureKind.TIMESTAMP_OUT_OF_RANGE, sentence)))
     return found
 
 
-def _replaced_names(run: Run) -> list[tuple[int, str]]:
+def _replaced_names(run: Run) -> list[tuple[int, Failure]]:
     """The first name of a header that Spark's source may have changed."""
     if not (run.is_decoded and run.has_headers and pc.any(pc.match_substring(run.names, REPLACED)).as_py()):
         return []
@@ -164,7 +168,8 @@ def _replaced_names(run: Run) -> list[tuple[int, str]]:
         for name, _ in headers or ():
             if REPLACED in name:
                 reason = f"the name of its header {name!a} may not be UTF-8, and Spark's Kafka source decodes names"
-                return [(index, f"{reason}; pip install 'srm-spark[compiled]', which reads it as it is")]
+                reason = f"{reason}; pip install 'srm-spark[compiled]', which reads it as it is"
+                return [(index, Failure(FailureKind.HEADER_NAME, reason))]
     return []
 
 

@@ -22,6 +22,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import TargetUnavailable, TargetWriteFailed
+from srm_spark.failure import Failure
 from srm_spark.kafka.claim import Permit, Watch
 from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
@@ -137,7 +138,7 @@ class Acknowledged:
     is_new: bool = False
     """Whether there is something to report."""
 
-    def take(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
+    def take(self, sent: Sent, first: int, last: int, at: float, error: Failure | None) -> None:
         """The next acknowledgements, as `PartitionReport.add` takes them."""
         self.report.add(sent, first, last, at, error)
         self.is_new, self.is_stuck = True, self.report.failure is not None

@@ -11,22 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.rows import Run
 from srm_spark.model import Hold, Interval, Logs, OffsetRange, ProgressDetail, TopicPartition
 
 REPORT_SCHEMA = (
     "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
-    "hold_offset bigint, hold_reason string, is_parking boolean, failure string, records bigint, bytes bigint, "
+    "hold_offset bigint, hold_kind string, hold_reason string, is_parking boolean, "
+    "failure_kind string, failure string, records bigint, bytes bigint, "
     "zero_timestamps bigint, latency_ms bigint, slot int, writer string, rolled_back bigint"
 )
 """Spark's schema of the rows of `report_batch`."""
-
-ROLLED_BACK = "rolled back"
-"""How the failure of a partition begins that shared a transaction with one that failed."""
-TARGET_CHANGED = "target changed"
-"""How the failure of a partition begins whose copies do not lie right behind those before: both sides are compared."""
-FOREIGN_WRITER = "foreign writer"
-"""How the reason of a hold begins where that comparison has found somebody else's records."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class PartitionReport:
     """The first record that the target would refuse."""
     is_parking: bool = False
     """That record goes into quarantine: the driver puts it there, and the partition does not wait."""
-    failure: str | None = None
+    failure: Failure | None = None
     records: int = 0
     bytes: int = 0
     """Of keys and values."""
@@ -138,26 +133,27 @@ class PartitionReport:
             zero_timestamps=self.zero_timestamps,
         )
 
-    def undo(self, failure: str) -> None:
+    def undo(self, failure: Failure) -> None:
         """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
-        self.failure = self.failure or f"{ROLLED_BACK}: {failure}"
+        self.failure = self.failure or Failure(FailureKind.ROLLED_BACK, f"rolled back: {failure}")
         self.rolled_back = self.bytes
         self.intervals.clear()
         self.hold, self.is_parking, self.latency_ms = None, False, None
         self.records = self.bytes = self.zero_timestamps = 0
 
-    def add(self, sent: Sent, first: int, last: int, at: float, error: str | None) -> None:
+    def add(self, sent: Sent, first: int, last: int, at: float, error: Failure | None) -> None:
         """Take in the acknowledgements of the next run: target offsets of its two ends, time of the last one."""
         if self.failure is not None:
             return  # nothing behind a failure counts
         if error is not None or first < 0 or last < 0:
-            self.failure = error or "no acknowledgement came in time"
+            self.failure = error or Failure(FailureKind.NOT_ACKNOWLEDGED, "no acknowledgement came in time")
             return
         before = self.intervals[-1].downstream_end if self.intervals else self.target_end
         if last - first != sent.count - 1 or not self._follows(before, first):
-            self.failure = (
-                f"{TARGET_CHANGED}: {sent.count} copies lie at target offsets {first} to {last}, and the partition "
-                f"ended at {'an unknown offset' if before is None else before}"
+            self.failure = Failure(
+                FailureKind.TARGET_CHANGED,
+                f"target changed: {sent.count} copies lie at target offsets {first} to {last}, and the partition "
+                f"ended at {'an unknown offset' if before is None else before}",
             )
             return
         self._extend(sent.stretches, first)
@@ -211,8 +207,10 @@ def report_batch(reports: Iterable[PartitionReport]) -> pa.RecordBatch:
             ("is_complete", pa.bool_()),
             ("is_cut", pa.bool_()),
             ("hold_offset", pa.int64()),
+            ("hold_kind", pa.string()),
             ("hold_reason", pa.string()),
             ("is_parking", pa.bool_()),
+            ("failure_kind", pa.string()),
             ("failure", pa.string()),
             ("records", pa.int64()),
             ("bytes", pa.int64()),
@@ -229,16 +227,16 @@ def report_batch(reports: Iterable[PartitionReport]) -> pa.RecordBatch:
 def read_report(row: Mapping[str, Any]) -> PartitionReport:
     """A report from a row that Spark collected."""
     flat = row["intervals"]
-    hold = None if row["hold_offset"] is None else Hold(row["hold_offset"], row["hold_reason"])
+    refused, failure = _failure(row["hold_kind"], row["hold_reason"]), _failure(row["failure_kind"], row["failure"])
     return PartitionReport(
         partition=TopicPartition(row["topic"], row["partition"]),
         intervals=[Interval(*flat[at : at + 3]) for at in range(0, len(flat), 3)],
         next_offset=row["next_offset"],
         is_complete=row["is_complete"],
         is_cut=row["is_cut"],
-        hold=hold,
+        hold=None if refused is None else Hold(row["hold_offset"], refused),
         is_parking=row["is_parking"],
-        failure=row["failure"],
+        failure=failure,
         records=row["records"],
         bytes=row["bytes"],
         zero_timestamps=row["zero_timestamps"],
@@ -247,6 +245,10 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
         writer=row["writer"],
         rolled_back=row["rolled_back"],
     )
+
+
+def _failure(kind: str | None, sentence: str) -> Failure | None:
+    return None if kind is None else Failure(FailureKind.of(kind), sentence)
 
 
 def report_row(report: PartitionReport) -> dict[str, Any]:
@@ -259,9 +261,11 @@ def report_row(report: PartitionReport) -> dict[str, Any]:
         "is_complete": report.is_complete,
         "is_cut": report.is_cut,
         "hold_offset": report.hold.offset if report.hold else None,
-        "hold_reason": report.hold.reason if report.hold else None,
+        "hold_kind": report.hold.why.kind.value if report.hold else None,
+        "hold_reason": report.hold.why.sentence if report.hold else None,
         "is_parking": report.is_parking,
-        "failure": report.failure,
+        "failure_kind": report.failure.kind.value if report.failure else None,
+        "failure": report.failure.sentence if report.failure else None,
         "records": report.records,
         "bytes": report.bytes,
         "zero_timestamps": report.zero_timestamps,

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.codec import progress_records
 from srm_spark.errors import FlowError
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.control import Acknowledge, ControlRecord
 from srm_spark.kafka.failures import named, remedy
@@ -119,7 +120,7 @@ class SlotTransaction:
         for report in reports:
             report.undo(failed)
 
-    def _commit(self, producer: Producer, reports: Sequence[PartitionReport]) -> str | None:
+    def _commit(self, producer: Producer, reports: Sequence[PartitionReport]) -> Failure | None:
         refused: list[KafkaError] = []
 
         def acknowledged(error: KafkaError | None, _: Message) -> None:
@@ -136,7 +137,8 @@ class SlotTransaction:
             if error.args[0].retriable():
                 raise
             hint = remedy(failure, f"WRITE on topic {self._recording.progress_topic}", "the flow starts again")
-            return f"the transaction could not be committed: {named(failure)}; {hint}"
+            sentence = f"the transaction could not be committed: {named(failure)}; {hint}"
+            return Failure(FailureKind.NOT_COMMITTED, sentence)
         return None
 
     def _progress(self, report: PartitionReport) -> Iterator[ControlRecord]:

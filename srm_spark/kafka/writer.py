@@ -21,11 +21,12 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from srm_spark.errors import TargetWriteFailed
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.acks import Acks, Callback, EachAck
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.compiled import RowsInLoop, why_not
 from srm_spark.kafka.exact import produce_call
-from srm_spark.kafka.failures import named, remedy
+from srm_spark.kafka.failures import kind_of, named, remedy
 from srm_spark.kafka.limits import Limits, Route, clamp, first_refused, is_too_large_only, will_fit
 from srm_spark.kafka.producers import codec_of, discard_producer, for_trials, record_producer, suited
 from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
@@ -43,9 +44,10 @@ _PIECE = 1_000_000
 
 _SHARED = (0, "")
 _TRIAL = -1
-_UNREADABLE = (
+_UNREADABLE = Failure(
+    FailureKind.BROKEN_HEADERS,
     "librdkafka cannot read its headers: they are broken, or more than 100,000; delete it on the source "
-    "(kafka-delete-records) or let retention pass it"
+    "(kafka-delete-records) or let retention pass it",
 )
 
 
@@ -203,7 +205,7 @@ class Writing:
         """Whether the target has yet to answer for anything that was written."""
         return any(len(producer) > 0 for producer in self._producers.values())
 
-    def acknowledged(self) -> Iterator[tuple[TopicPartition, Sent, int, int, float, str | None]]:
+    def acknowledged(self) -> Iterator[tuple[TopicPartition, Sent, int, int, float, Failure | None]]:
         """Take what is known by now of what was written, in order: see `PartitionReport.add`."""
         while self._sent and self._sent[0][2].is_over:
             report, sent, acks = self._sent.popleft()
@@ -362,7 +364,7 @@ class Writing:
             self._last_ack = time.monotonic()
         return producer
 
-    def _reason(self, report: PartitionReport, acks: Acks) -> str | None:
+    def _reason(self, report: PartitionReport, acks: Acks) -> Failure | None:
         if acks.error is None:
             return None
         seen = self._last_error.newest
@@ -371,4 +373,4 @@ class Writing:
         cause = seen if seen is not None and seen.code() == no_id else acks.error
         topic = self._task.routes[report.partition.topic].remote_topic
         hint = remedy(cause, f"WRITE on topic {topic}", f"last seen: {self._last_error}")
-        return f"{named(cause)}; {hint}"
+        return Failure(kind_of(cause), f"{named(cause)}; {hint}")

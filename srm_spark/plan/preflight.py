@@ -100,7 +100,7 @@ class Preflight:
                 ends.get(partition),
                 starts.get(partition, 0),
                 target_ends.get(remote),
-                None if found is None or found.hold is None else found.hold.reason,
+                None if found is None or found.hold is None else found.hold.why.sentence,
                 self._lost.get(partition, ()),
                 parked[partition],
             )

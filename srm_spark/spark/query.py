@@ -15,6 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from srm_spark.failure import Failure, FailureKind, crossing
+from srm_spark.spark.failures import failure_in
 from srm_spark.spark.scratch import scratch
 from srm_spark.spark.session import is_connect
 
@@ -64,7 +66,7 @@ class Gated:
     batch: BatchFunction
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        with self.gate as is_open:
+        with crossing(), self.gate as is_open:
             if is_open:
                 self.batch(frame, batch_id)
 
@@ -78,28 +80,33 @@ class Query:
     """A running generation of a flow's query; its checkpoint directory lives as long as it does."""
 
     def __init__(
-        self, frame: DataFrame, name: str, make_batch: Callable[[Path], BatchFunction], trigger_ms: int
+        self, frame: DataFrame, name: str, make_batch: Callable[[Path], BatchFunction], trigger_ms: int, source: str
     ) -> None:
-        """`make_batch` gets the checkpoint directory, where the batch function finds the offset log."""
+        """`make_batch` gets the checkpoint directory, where the batch function finds the offset log.
+
+        `source` is the alias of the cluster that `frame` reads.
+        """
         self.checkpoint = Path(tempfile.mkdtemp(prefix="query-", dir=scratch()))
         if not is_connect(frame.sparkSession):
             # A pool for each flow, inherited by the thread of the query: jobs of one pool run one after the other.
             frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+        self._source = source
         self._gate = Gate()
         writer = frame.writeStream.queryName(name).foreachBatch(Gated(self._gate, make_batch(self.checkpoint)))
         writer = writer.option("checkpointLocation", self.checkpoint.as_uri())
         self._query: StreamingQuery = writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()
 
-    def failure(self) -> str | None:
+    def failure(self) -> Failure | None:
         """Why it ended by itself; None while it runs."""
         if self._query.isActive:
             return None
         error = self._query.exception()
         if error is None:
-            return "the query ended"
+            return Failure(FailureKind.OTHER, "the query ended")
         # The first line often says only which client could not be made; why is at the bottom of the stack.
         trace: str = getattr(error, "_stackTrace", None) or ""
-        return "\n".join((str(error), *(line for line in trace.splitlines() if line.startswith("Caused by: "))))
+        causes = (line for line in trace.splitlines() if line.startswith("Caused by: "))
+        return failure_in("\n".join((str(error), *causes)), self._source)
 
     def phases(self) -> dict[str, int]:
         """Milliseconds of the newest batch by Spark's phases; empty before the first one."""

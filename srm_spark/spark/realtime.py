@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.spark.failures import failure_in
 from srm_spark.spark.session import is_connect, parallelism
 from srm_spark.spark.write import ArrowTask, FirstAttempt, bare_tasks
 
@@ -75,20 +77,22 @@ SLOTS = Slots()
 class LastingJob:
     """A Spark job whose tasks last; in a thread of its own, for a job keeps whoever runs it waiting."""
 
-    def __init__(self, session: SparkSession, name: str, task: ArrowTask, tasks: int) -> None:
+    def __init__(self, session: SparkSession, name: str, task: ArrowTask, tasks: int, source: str) -> None:
+        """`source` is the cluster that the tasks read."""
         self._session = session
         self._name = name
+        self._source = source
         self._tag = f"srm-{uuid.uuid4().hex}"
-        self._failure: str | None = None
+        self._failure: Failure | None = None
         self._is_ending = False
         self._thread = threading.Thread(target=self._run, args=(task, tasks), name=name, daemon=True)
         self._thread.start()
 
-    def failure(self) -> str | None:
+    def failure(self) -> Failure | None:
         """Why it ended by itself; None while it runs, and once it was told to end."""
         if self._is_ending or self._thread.is_alive():
             return None
-        return self._failure or "the tasks ended"
+        return self._failure or Failure(FailureKind.OTHER, "the tasks ended")
 
     def stop(self, tell: Callable[[], None], timeout: float) -> bool:
         """`tell` the tasks to end and wait for it; False where they had to be interrupted after `timeout` seconds."""
@@ -109,4 +113,4 @@ class LastingJob:
             context.addJobTag(self._tag)
             bare_tasks(self._session, tasks).mapInArrow(FirstAttempt(task), "nothing string").collect()
         except Exception as error:  # its reader decides what it means
-            self._failure = str(error)
+            self._failure = failure_in(str(error), self._source)

@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from srm_spark.errors import SessionEnded, TargetWriteFailed
+from srm_spark.failure import CrossedFailure, crossing
 from srm_spark.spark.session import is_alive, is_connect
 
 log = logging.getLogger(__name__)
@@ -30,11 +31,14 @@ class FirstAttempt:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         if context is not None and context.attemptNumber():
-            raise TargetWriteFailed(
-                "a task or its executor died, and Spark runs it again; what the first attempt wrote is not known, "
-                "so the flow starts again from its recorded progress"
+            raise CrossedFailure(
+                TargetWriteFailed(
+                    "a task or its executor died, and Spark runs it again; what the first attempt wrote is not known, "
+                    "so the flow starts again from its recorded progress"
+                ).failure
             )
-        return self.task(batches, 0 if context is None else context.partitionId())
+        with crossing():
+            yield from self.task(batches, 0 if context is None else context.partitionId())
 
 
 def bare_tasks(session: SparkSession, count: int) -> DataFrame:

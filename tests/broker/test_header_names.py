@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from srm_spark.errors import SourceUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.header_names import raw_name
 from srm_spark.kafka.compare import compare_topics
 from srm_spark.kafka.fetch import Fetch, copy_ranges, fetch_options
@@ -24,6 +25,8 @@ from tests.broker.mirror import await_count, await_held, await_lag_zero
 from tests.broker.test_compare import settings
 from tests.kafka_io import Kafka
 from tests.raw_records import RawRecord, read_raw, write_raw
+
+ANY = Failure(FailureKind.OTHER, "")
 
 NAMES = (b"\xff\xfe", b"a\0b", b"\0", b"\xc3", b"\xa9", b"plain", "ü".encode(), b"", b"\xed\xa0\x80")
 ODD = [
@@ -55,7 +58,14 @@ def test_every_name_is_written_as_it_was_read(
         read_range(settings(primary), {}, partition, offsets, SourceUnavailable), found, strict=True
     ):
         assert tuple((raw_name(name), value) for name, value in record.headers) == raw.headers
-        parked = Parked(Place(Flow("a", "b"), partition, None, record.offset), "", record.timestamp, False, 0, 0)
+        parked = Parked(
+            Place(Flow("a", "b"), partition, None, record.offset),
+            ANY,
+            record.timestamp,
+            False,
+            0,
+            0,
+        )
         content = encode_content(record)
         assert decode_content(replace(parked, size=len(content)), content) == record
 
@@ -71,7 +81,7 @@ def test_a_record_whose_headers_nobody_can_read_holds_its_partition(
     report = copy(primary, secondary, topic, 4, in_loop=True)
     assert report.hold is not None
     assert (report.hold.offset, report.records, report.is_parking) == (2, 2, False)
-    assert "more than 100,000" in report.hold.reason
+    assert "more than 100,000" in report.hold.why.sentence
     assert read_raw(secondary, topic) == [ODD[0], *PLAIN]
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from srm_spark.cli.control import main
 from srm_spark.driver import Driver
+from srm_spark.failure import Failure
 from srm_spark.flow.parking import Parking
 from srm_spark.flow.status import FlowState
 from srm_spark.model import OffsetRange, TopicPartition
@@ -57,7 +58,7 @@ def _die_after_parking(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver whose batch dies when a record is in quarantine and progress has not passed it."""
     park = Parking.park
 
-    def dies(self: Parking, partition: TopicPartition, offsets: OffsetRange, reason: str | None = None) -> int:
+    def dies(self: Parking, partition: TopicPartition, offsets: OffsetRange, reason: Failure | None = None) -> int:
         park(self, partition, offsets, reason)
         raise RuntimeError("killed")
 

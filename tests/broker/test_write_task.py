@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.compiled import why_not
 from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import record_options
@@ -16,6 +17,8 @@ from srm_spark.model import Hold, Interval
 from srm_spark.testing import KafkaCluster
 from tests.kafka_io import Kafka, Record, records
 from tests.unit.arrow_rows import Headers, Row, arrow_batch
+
+NO_KEY = Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")
 
 WAYS = pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
 FIELDS = (None, b"", b"x", b"some bytes", bytes(range(256)), b"y" * 5000)
@@ -105,7 +108,7 @@ def test_what_the_client_refuses_fails_the_partition_and_nothing_behind_it_is_wr
     rows: list[Row] = [("t", 0, at, 1, None, b"z" * (5000 if at == 40 else 10), None) for at in range(100)]
     report = write(task, rows, piece=100)[0]
     assert report.failure is not None
-    assert "MSG_SIZE_TOO_LARGE" in report.failure
+    assert "MSG_SIZE_TOO_LARGE" in report.failure.sentence
     assert report.reached(0, 100) == 0
     assert kafka.count(topic) == 40
 
@@ -119,7 +122,7 @@ def test_what_the_target_would_refuse_is_held_with_everything_behind_it(
     rows: list[Row] = [("t", 0, 7 + at, 1, None if at == 60 else b"k", b"v", None) for at in range(100)]
     task = task_of(secondary, topic, in_loop=in_loop, limits=Limits(needs_key=True))
     report = write(task, rows, piece=40)[0]
-    assert report.hold == Hold(67, "the record has no key and the target topic is compacted")
+    assert report.hold == Hold(67, NO_KEY)
     assert report.intervals == [Interval(7, 0, 60)]
     assert kafka.count(topic) == 60
 
@@ -140,7 +143,7 @@ def test_a_record_that_fits_compressed_is_written_and_one_that_does_not_is_held_
     hold = reports[0].hold
     assert hold is not None
     assert hold.offset == 4
-    assert "max.message.bytes is 20000" in hold.reason
+    assert "max.message.bytes is 20000" in hold.why.sentence
     assert (reports[0].failure, reports[0].intervals) == (None, [Interval(0, 0, 4)])
     assert (reports[1].failure, reports[1].intervals) == (None, [Interval(0, 0, 30)])
     copied = records(kafka.read(topic))

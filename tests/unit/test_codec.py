@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from srm_spark import codec
 from srm_spark.codec import ProgressKey
 from srm_spark.errors import CodecError
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.model import (
     Checkpoint,
     Heartbeat,
@@ -193,7 +194,7 @@ DETAIL = ProgressDetail(
     OffsetRange(40, 50),
     12,
     (Interval(40, 7, 3), Interval(45, 10, 2)),
-    Hold(47, "too big: é"),
+    Hold(47, Failure(FailureKind.TOO_LARGE, "too big: é")),
     Logs("x_Y-1"),
     99,
     7,
@@ -210,7 +211,7 @@ WITH_LOGS = replace(
 def test_progress_detail_is_compact_and_versioned() -> None:
     assert codec.encode_progress_detail(DETAIL).decode() == (
         '{"v":1,"source":[40,50],"target_end":12,"intervals":[[40,7,3],[45,10,2]],'
-        '"hold":{"offset":47,"reason":"too big: é"},"topic_id":"x_Y-1",'
+        '"hold":{"offset":47,"reason":"too big: é","kind":"too-large"},"topic_id":"x_Y-1",'
         '"bytes":99,"latency_ms":7,"zero_timestamps":1,"lost":[[43,45]]}'
     )
     assert (

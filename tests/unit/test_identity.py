@@ -115,8 +115,8 @@ def test_the_policy_to_stop_holds_the_partition(monkeypatch: pytest.MonkeyPatch,
     assert not starts.positions
     assert not starts.lost
     assert not starts.new
-    assert "offsets 30 to 34" in starts.held[HERE].reason
-    assert f"set {key}.policy=resume" in starts.held[HERE].reason
+    assert "offsets 30 to 34" in starts.held[HERE].why.sentence
+    assert f"set {key}.policy=resume" in starts.held[HERE].why.sentence
 
 
 @pytest.mark.parametrize("target", [Target(epoch=2), Target(epoch=2, end=20), Target(end=20), Target(epoch=2, end=27)])

@@ -34,8 +34,8 @@ def test_size_is_counted_as_the_broker_counts() -> None:
     found = first_refused(run_of([7, 8], values=[b"x", b"x" * (fits + 1)]), limits, NOW)
     assert found is not None
     assert found[0] == 1
-    assert "takes 1048589 bytes" in found[1]
-    assert "max.message.bytes is 1048588" in found[1]
+    assert "takes 1048589 bytes" in found[1].sentence
+    assert "max.message.bytes is 1048588" in found[1].sentence
 
 
 def test_size_of_headers() -> None:
@@ -44,7 +44,7 @@ def test_size_of_headers() -> None:
     assert first_refused(run, Limits(max_bytes=exact), NOW) is None
     found = first_refused(run, Limits(max_bytes=exact - 1), NOW)
     assert found is not None
-    assert f"takes {exact} bytes" in found[1]
+    assert f"takes {exact} bytes" in found[1].sentence
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_first_bad_record_is_named(limits: Limits, stamp: int, word: str) ->
     found = first_refused(run, limits, NOW)
     assert found is not None
     assert found[0] == 2
-    assert word in found[1]
+    assert word in found[1].sentence
 
 
 def test_the_borders_of_time_are_allowed() -> None:
@@ -103,7 +103,7 @@ def test_a_name_that_java_may_have_replaced_is_refused_where_java_has_read_it() 
     found = first_refused(run, FREE, NOW)
     assert found is not None
     assert found[0] == 2
-    assert "header 'b\\ufffd'" in found[1]
+    assert "header 'b\\ufffd'" in found[1].sentence
     assert first_refused(run.slice(2, 3), FREE, NOW) == (0, found[1])
     assert first_refused(run.head(2), FREE, NOW) is None
     assert first_refused(replace(run, is_decoded=False), FREE, NOW) is None

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.outcome import Done, judge
 from srm_spark.kafka.reports import PartitionReport
 from srm_spark.model import UNKNOWN, Hold, Interval, OffsetRange, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
+TOO_LARGE = Failure(FailureKind.TOO_LARGE, "large")
+
+DRAWN_IN = Failure(FailureKind.PRODUCER_FAILED, "purged")
+
+DENIED = Failure(FailureKind.TARGET_DENIED, "no")
+
+REFUSED = Failure(FailureKind.WRITE_REFUSED, "slow")
 
 
 def test_a_whole_report_is_done_to_the_end_of_its_range_behind_markers() -> None:
@@ -41,25 +49,25 @@ def test_a_task_cut_behind_its_last_row_leaves_nothing() -> None:
 
 
 def test_a_hold_ends_the_range() -> None:
-    hold = Hold(3, "too large")
+    hold = Hold(3, TOO_LARGE)
     report = PartitionReport(T0, [Interval(0, 0, 3)], next_offset=3, hold=hold, is_complete=False, is_cut=True)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     assert (outcome.done[T0].end, outcome.done[T0].hold) == (3, hold)
 
 
 def test_a_failure_keeps_what_was_acknowledged_before_it() -> None:
-    some = PartitionReport(T0, [Interval(5, 0, 2), Interval(8, 2, 1)], next_offset=12, failure="_TIMED_OUT: slow")
-    none = PartitionReport(T1, next_offset=12, failure="_TIMED_OUT: slow")
+    some = PartitionReport(T0, [Interval(5, 0, 2), Interval(8, 2, 1)], next_offset=12, failure=REFUSED)
+    none = PartitionReport(T1, next_offset=12, failure=REFUSED)
     outcome = judge({T0: OffsetRange(5, 12), T1: OffsetRange(5, 12)}, [some, none])
     assert outcome.done[T0].end == 9
     assert outcome.done[T1].end == 5
-    assert outcome.failures == {T0: "_TIMED_OUT: slow", T1: "_TIMED_OUT: slow"}
+    assert outcome.failures == {T0: some.failure, T1: none.failure}
 
 
 def test_failures_that_would_come_again_hold_their_partition() -> None:
-    refused = PartitionReport(T0, [Interval(0, 0, 2)], next_offset=9, failure="TOPIC_AUTHORIZATION_FAILED: no")
+    refused = PartitionReport(T0, [Interval(0, 0, 2)], next_offset=9, failure=DENIED)
     outcome = judge({T0: OffsetRange(0, 9)}, [refused])
-    assert outcome.done[T0].hold == Hold(2, "TOPIC_AUTHORIZATION_FAILED: no")
+    assert outcome.done[T0].hold == Hold(2, DENIED)
     assert not outcome.failures
 
 
@@ -72,16 +80,16 @@ def test_the_spread_counts_target_offsets_that_hold_no_copy(start: int | None, s
 
 def test_a_failure_before_a_hold_wins() -> None:
     """What lies before the held record did not arrive, so the hold has not been reached."""
-    report = PartitionReport(T0, [Interval(0, 0, 1)], next_offset=5, hold=Hold(5, "large"), failure="_MSG_TIMED_OUT: x")
+    report = PartitionReport(T0, [Interval(0, 0, 1)], next_offset=5, hold=Hold(5, TOO_LARGE), failure=REFUSED)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     assert (outcome.done[T0].end, outcome.done[T0].hold) == (1, None)
-    assert outcome.failures == {T0: "_MSG_TIMED_OUT: x"}
+    assert outcome.failures == {T0: report.failure}
 
 
 def test_what_a_refused_partition_drew_in_is_tried_again() -> None:
     """They shared a producer, which gave up all that it had; nothing is wrong with the others."""
-    refused = PartitionReport(T0, next_offset=9, failure="TOPIC_AUTHORIZATION_FAILED: no")
-    drawn_in = PartitionReport(T1, [Interval(0, 0, 2)], next_offset=9, failure="_PURGE_QUEUE: Local: Purged in queue")
+    refused = PartitionReport(T0, next_offset=9, failure=DENIED)
+    drawn_in = PartitionReport(T1, [Interval(0, 0, 2)], next_offset=9, failure=DRAWN_IN)
     ranges = {T0: OffsetRange(0, 9), T1: OffsetRange(0, 9)}
     outcome = judge(ranges, [refused, drawn_in])
     assert not outcome.failures
@@ -91,21 +99,28 @@ def test_what_a_refused_partition_drew_in_is_tried_again() -> None:
 
 
 def test_a_record_to_be_parked_ends_the_pass_without_a_hold() -> None:
-    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, "large"), is_parking=True)
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, TOO_LARGE), is_parking=True)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     done = outcome.done[T0]
-    assert (done.end, done.hold, done.refused) == (4, None, Hold(4, "large"))
+    assert (done.end, done.hold, done.refused) == (4, None, Hold(4, TOO_LARGE))
     assert report.detail(OffsetRange(0, 4), None, UNKNOWN).hold is None
 
 
 def test_nothing_is_parked_where_what_came_before_failed() -> None:
-    report = PartitionReport(T0, [], next_offset=4, hold=Hold(4, "large"), is_parking=True, failure="_TIMED_OUT: late")
+    report = PartitionReport(
+        T0,
+        [],
+        next_offset=4,
+        hold=Hold(4, TOO_LARGE),
+        is_parking=True,
+        failure=REFUSED,
+    )
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     assert outcome.done[T0].refused is None
     assert T0 in outcome.failures
 
 
 def test_what_was_rolled_back_has_nothing_to_park() -> None:
-    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, "large"), is_parking=True)
-    report.undo("another partition")
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, TOO_LARGE), is_parking=True)
+    report.undo(TOO_LARGE)
     assert (report.hold, report.is_parking) == (None, False)

@@ -11,6 +11,7 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow import parking, unreadable
 from srm_spark.flow.parking import Parking
 from srm_spark.kafka.control import ControlRecord
@@ -19,6 +20,8 @@ from srm_spark.kafka.rows import COLUMNS, runs_of
 from srm_spark.model import Flow, OffsetRange, RefusedPolicy, TopicPartition
 from srm_spark.quarantine import ENTRIES, PART_BYTES, PARTS, decode_content, decode_entry, decode_key
 from srm_spark.tail import TailRecord
+
+TOLD = Failure(FailureKind.NO_KEY, "no key, says the executor")
 
 P = TopicPartition("t", 3)
 NOW = 1_700_000_000_000
@@ -68,7 +71,7 @@ def test_what_is_refused_in_a_row_is_parked_and_nothing_else(
     records = [TailRecord(7, NOW, None, large), TailRecord(9, NOW, None, b"v"), TailRecord(10, NOW, b"k", b"v")]
     _log(monkeypatch, [*records, TailRecord(11, NOW, None, b"v")])
     store = _Store()
-    end = _parking(settings, store, Limits(needs_key=True)).park(P, OffsetRange(7, 12), "no key, says the executor")
+    end = _parking(settings, store, Limits(needs_key=True)).park(P, OffsetRange(7, 12), TOLD)
     assert end == 10, "the third one has a key"
     parts, entries = store.calls
     assert {record.partition for record in parts} == {PARTS}
@@ -81,7 +84,7 @@ def test_what_is_refused_in_a_row_is_parked_and_nothing_else(
         (place, _) = decode_key(entries[at].key) or pytest.fail("no key")
         assert (place.flow, place.partition, place.topic_id) == (Flow("A", "B"), P, "id")
         parked = decode_entry(place, entries[at].value or b"")
-        assert (place.offset, parked.reason) == (records[at].offset, reason)
+        assert (place.offset, parked.why.sentence) == (records[at].offset, reason)
         content = [record.value or b"" for record in parts if (decode_key(record.key) or (None,))[0] == place]
         assert len(content) == parked.parts
         assert decode_content(parked, b"".join(content)) == records[at]
@@ -103,7 +106,7 @@ def test_what_takes_too_long_is_left_to_the_next_call(settings: FlowSettings, mo
 def test_a_record_that_is_gone_is_not_passed(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     _log(monkeypatch, [])
     store = _Store()
-    assert _parking(settings, store, Limits()).park(P, OffsetRange(7, 12), "large") == 7
+    assert _parking(settings, store, Limits()).park(P, OffsetRange(7, 12), Failure(FailureKind.TOO_LARGE, "large")) == 7
     assert store.calls == []
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from srm_spark.codec import split_detail
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.model import Hold, Interval, Logs, OffsetRange, ProgressDetail
+
+HOLD = Hold(100, Failure(FailureKind.NO_KEY, "r"))
 
 
 def detail(count: int) -> ProgressDetail:
     intervals = tuple(Interval(2 * i, i, 1) for i in range(count))
     return ProgressDetail(
-        OffsetRange(0, 100), count, intervals, hold=Hold(100, "r"), logs=Logs("id"), bytes=50, latency_ms=3
+        OffsetRange(0, 100),
+        count,
+        intervals,
+        hold=HOLD,
+        logs=Logs("id"),
+        bytes=50,
+        latency_ms=3,
     )
 
 

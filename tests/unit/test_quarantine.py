@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.errors import CodecError
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.quarantine import summary
 from srm_spark.model import Flow, TopicPartition
 from srm_spark.quarantine import (
@@ -26,6 +27,8 @@ from srm_spark.quarantine import (
 )
 from srm_spark.tail import TailRecord
 
+REFUSED = Failure(FailureKind.TOO_LARGE, "too large")
+
 PLACE = Place(Flow("A", "B"), TopicPartition("örders", 3), "abc-ID", 70)
 RECORD = TailRecord(70, 1_700_000_000_000, b"k", None, (("h", b"\x00v"), ("ü", None)))
 CONTENT = bytes.fromhex(
@@ -35,7 +38,7 @@ CONTENT = bytes.fromhex(
     "00000001 68 00000002 0076"
     "00000002 c3bc ffffffff"
 )
-PARKED = Parked(PLACE, "too large", 1_700_000_000_000, False, len(CONTENT), 1_700_000_000_001)
+PARKED = Parked(PLACE, REFUSED, 1_700_000_000_000, False, len(CONTENT), 1_700_000_000_001)
 
 
 def test_keys_are_the_source_position() -> None:
@@ -58,7 +61,7 @@ def test_keys_of_others_are_none(key: bytes | None) -> None:
 
 def test_an_entry_says_what_the_record_is_and_why_it_is_there() -> None:
     value = (
-        '{"v":1,"reason":"too large","timestamp":1700000000000,"timestamp_type":"CreateTime","size":34,'
+        '{"v":1,"reason":"too large","kind":"too-large","timestamp":1700000000000,"timestamp_type":"CreateTime","size":34,'
         '"part_size":500000,"parked_at":1700000000001}'
     )
     assert encode_entry(PARKED) == value.encode()
@@ -94,7 +97,7 @@ def test_any_record_comes_back(
 ) -> None:
     record = TailRecord(70, -1, key, value, tuple(headers), is_append_time)
     content = encode_content(record)
-    assert decode_content(Parked(PLACE, "", -1, is_append_time, len(content), 0), content) == record
+    assert decode_content(Parked(PLACE, PARKED.why, -1, is_append_time, len(content), 0), content) == record
 
 
 def test_content_is_cut_into_parts_that_fit_into_a_record() -> None:
@@ -102,9 +105,12 @@ def test_content_is_cut_into_parts_that_fit_into_a_record() -> None:
     parts = list(split_content(content))
     assert b"".join(parts) == content
     assert [len(part) for part in parts] == [PART_BYTES, PART_BYTES, len(content) - 2 * PART_BYTES]
-    assert Parked(PLACE, "", 0, False, len(content), 0).parts == 3
-    assert Parked(PLACE, "", 0, False, PART_BYTES, 0).parts == 1
+    assert Parked(PLACE, PARKED.why, 0, False, len(content), 0).parts == 3
+    assert Parked(PLACE, PARKED.why, 0, False, PART_BYTES, 0).parts == 1
 
 
-def test_reasons_that_differ_in_numbers_are_one() -> None:
-    assert summary(["it takes 7 bytes", "no key", "it takes 9 bytes"]) == "2 parked: it takes 7 bytes; 1 parked: no key"
+def test_those_of_one_kind_are_counted_and_the_first_one_is_told() -> None:
+    first, second = (Failure(FailureKind.TOO_LARGE, f"it takes {size} bytes") for size in (7, 9))
+    assert summary([first, Failure(FailureKind.NO_KEY, "no key"), second]) == (
+        "2 parked: it takes 7 bytes; 1 parked: no key"
+    )

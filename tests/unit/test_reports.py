@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.reports import (
     REPORT_SCHEMA,
-    TARGET_CHANGED,
     PartitionReport,
     Sent,
     read_report,
@@ -42,7 +42,7 @@ def test_target_offsets_that_are_not_in_one_piece_are_a_failure(first: int, last
     report.add(Sent.of(run_of([0])), 9, 9, NOW, None)
     report.add(Sent.of(run_of([1, 2, 3])), first, last, NOW, None)
     assert report.failure is not None
-    assert report.failure.startswith(TARGET_CHANGED)
+    assert report.failure.kind is FailureKind.TARGET_CHANGED
     assert report.intervals == [Interval(0, 9, 1)]
 
 
@@ -55,7 +55,7 @@ def test_a_copy_in_front_of_older_ones_means_another_log(first: int, last: int, 
     done = list(report.intervals)
     report.add(Sent.of(run_of([1, 2, 3])), first, last, NOW, None)
     assert report.failure is not None
-    assert report.failure.startswith(TARGET_CHANGED)
+    assert report.failure.kind is FailureKind.TARGET_CHANGED
     assert report.intervals == done
 
 
@@ -75,7 +75,8 @@ def test_each_marker_explains_one_offset_once(is_first: bool) -> None:
     report.add(Sent.of(run_of([2])), 12, 12, NOW, None)
     assert report.failure is None
     report.add(Sent.of(run_of([3])), 14, 14, NOW, None)
-    assert str(report.failure).startswith(TARGET_CHANGED)
+    assert report.failure is not None
+    assert report.failure.kind is FailureKind.TARGET_CHANGED
 
 
 def test_a_partition_whose_end_is_unknown_begins_anywhere_and_goes_on_without_a_gap() -> None:
@@ -83,17 +84,20 @@ def test_a_partition_whose_end_is_unknown_begins_anywhere_and_goes_on_without_a_
     report.add(Sent.of(run_of([1])), 700, 700, NOW, None)
     assert report.failure is None
     report.add(Sent.of(run_of([2])), 702, 702, NOW, None)
-    assert str(report.failure).startswith(TARGET_CHANGED)
+    assert report.failure is not None
+    assert report.failure.kind is FailureKind.TARGET_CHANGED
 
 
-@pytest.mark.parametrize(("error", "first"), [("REFUSED: no", 0), (None, -1)])
-def test_nothing_behind_a_failure_counts(error: str | None, first: int) -> None:
+@pytest.mark.parametrize(("error", "first"), [(Failure(FailureKind.WRITE_REFUSED, "no"), 0), (None, -1)])
+def test_nothing_behind_a_failure_counts(error: Failure | None, first: int) -> None:
     report = PartitionReport(T0)
     report.add(Sent.of(run_of([0])), 0, 0, NOW, None)
     report.add(Sent.of(run_of([1])), first, 1, NOW, error)
     report.add(Sent.of(run_of([2])), 2, 2, NOW, None)
     assert report.intervals == [Interval(0, 0, 1)]
-    assert report.failure == (error or "no acknowledgement came in time")
+    assert report.failure == (
+        error or Failure(FailureKind.NOT_ACKNOWLEDGED, "no acknowledgement came in time")
+    )
     assert report.records == 1
 
 
@@ -107,7 +111,8 @@ def test_zero_timestamps_are_counted_and_give_no_latency() -> None:
 
 def test_reports_survive_the_way_through_spark() -> None:
     full = PartitionReport(
-        T0, [Interval(1, 2, 3), Interval(9, 5, 1)], 10, hold=Hold(10, "large"), failure="x", records=4, bytes=8,
+        T0, [Interval(1, 2, 3), Interval(9, 5, 1)], 10, hold=Hold(10, Failure(FailureKind.TOO_LARGE, "large")),
+        failure=Failure(FailureKind.WRITE_REFUSED, "x"), records=4, bytes=8,
         zero_timestamps=1, latency_ms=-3,
     )  # fmt: skip
     bare = PartitionReport(TopicPartition("ü", 7), next_offset=3)

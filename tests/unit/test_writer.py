@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka import writer
 from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import delivery_timeout, record_options
@@ -50,8 +51,8 @@ def test_rows_of_held_partitions_are_passed_over() -> None:
 def test_a_refused_first_row_holds_its_partition_there_for_the_whole_task() -> None:
     reports = write([[keyless(0, 3), keyless(0, 4), keyless(1, 8)], [keyless(0, 5)]])
     assert {report.partition: report.hold for report in reports} == {
-        T0: Hold(3, "the record has no key and the target topic is compacted"),
-        T1: Hold(8, "the record has no key and the target topic is compacted"),
+        T0: Hold(3, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
+        T1: Hold(8, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
     }
     assert [report.next_offset for report in reports] == [3, 8]
     assert all(report.is_complete and not report.intervals and report.failure is None for report in reports)
@@ -62,7 +63,7 @@ def test_a_record_to_be_parked_says_so() -> None:
     (batch,) = WriteTask({}, {"t": route}, frozenset(), 100, 1.0)(iter([arrow_batch([keyless(0, 3), keyless(0, 4)])]))
     (report,) = (read_report(row) for row in batch.to_pylist())
     assert (report.hold, report.is_parking) == (
-        Hold(3, "the record has no key and the target topic is compacted"),
+        Hold(3, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
         True,
     )
 

@@ -1,0 +1,18 @@
+"""Which topics the credentials of a flow may not read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from srm_spark.config.keys_client import SECURITY_KEYS
+from srm_spark.flow.clusters import Ends
+from srm_spark.kafka.access import Access
+
+
+def not_readable(ends: Ends, topics: Collection[str]) -> set[str]:
+    """Those of the source's topics that its consumers are not allowed to READ, as far as the source tells."""
+    settings = ends.settings
+    login = {key: value for key, value in settings.consumer.items() if key in SECURITY_KEYS}
+    role = f"{settings.flow}|rights"
+    allowed = Access(settings.source, login, settings.admin_timeout_seconds, role).on_topics(topics)
+    return {topic for topic, operations in allowed.items() if operations is not None and "READ" not in operations}
