@@ -33,6 +33,7 @@ lint: setup ## check style, types and the direction of imports; changes nothing
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.lint.wordings
 
 format: setup ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix-only --quiet .

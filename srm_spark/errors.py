@@ -65,7 +65,12 @@ class ConfigError(SrmError):
 
 
 class SetupError(SrmError):
-    """The machine or Spark session lacks something; the message ends with the remedy."""
+    """The machine or Spark session lacks something."""
+
+    def __init__(self, found: str, remedy: str = "") -> None:
+        self.found = found
+        self.remedy = remedy
+        super().__init__("; ".join(filter(None, (found, remedy))))
 
 
 class SessionEnded(SrmError):

@@ -27,6 +27,7 @@ import yaml
 
 from srm_spark.errors import OffsetFileError
 from srm_spark.model import TopicPartition
+from srm_spark.wording import one_line
 
 Position = tuple[TopicPartition, int]
 """A partition and the next offset to be read, or one of `SYMBOLS`."""
@@ -132,8 +133,7 @@ def _load(text: str) -> tuple[Layout, Any]:
     try:
         return Layout.YAML, yaml.load(text, _YamlLoader)
     except yaml.YAMLError as error:
-        where = " ".join(str(error).split())
-        raise OffsetFileError(f"this is neither JSON nor YAML ({where}); {_EXPECTED}") from error
+        raise OffsetFileError(f"this is neither JSON nor YAML ({one_line(error)}); {_EXPECTED}") from error
 
 
 def _checkpoint(text: str) -> OffsetFile:

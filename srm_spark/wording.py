@@ -13,6 +13,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def one_line(error: Exception) -> str:
+    """What an exception of somebody else says, in one line."""
+    return " ".join(str(error).split())
+
+
 def some(names: Collection[str], shown: int = SHOWN) -> str:
     """The first names in order, and how many more there are."""
     first = ", ".join(sorted(names)[:shown])

@@ -12,7 +12,7 @@ import click
 from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.losses import losses
 from srm_spark.cli.moves import failback, failover
-from srm_spark.cli.options import ERROR, FILE, VERSION
+from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FILE, OUTPUT, VERSION, pairs
 from srm_spark.cli.plan import plan
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
@@ -29,8 +29,6 @@ from srm_spark.wording import count
 FILES = click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE…"
 )
-OVERRIDES = click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE", help="Wins over all files; repeatable.")
-OUTPUT = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -69,24 +67,18 @@ def config() -> None:
     """Checks and explains configuration files; touches no cluster."""
 
 
-def _load(files: Sequence[Path], overrides: Sequence[str], *, strict: bool = False) -> Loaded:
-    pairs = {}
-    for override in overrides:
-        key, separator, value = override.partition("=")
-        if not separator or not key.strip():
-            raise click.UsageError(f"-D {override.split('=')[0]}: write KEY=VALUE")
-        pairs[key.strip()] = value
-    return load(files, pairs, strict=strict)
+def _load(files: Sequence[Path], defines: Sequence[str], *, strict: bool = False) -> Loaded:
+    return load(files, pairs(defines), strict=strict)
 
 
 @config.command()
 @FILES
-@OVERRIDES
+@DEFINES
 @click.option("--strict", is_flag=True, help="An unknown key is a problem, not a warning.")
 @OUTPUT
-def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, output: str) -> None:
+def validate(*, files: Sequence[Path], defines: Sequence[str], strict: bool, output: str) -> None:
     """Prints every problem of the files at once. Exit code 0: usable, 1: not, 2: wrong command line."""
-    loaded = _load(files, overrides, strict=strict)
+    loaded = _load(files, defines, strict=strict)
     problems = [str(problem) for problem in loaded.report.problems]
     warnings = loaded.report.warnings
     flows = [str(flow.flow) for flow in loaded.settings.flows]
@@ -105,7 +97,7 @@ def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, o
 
 @config.command()
 @FILES
-@OVERRIDES
+@DEFINES
 @click.option("--flow", "flow_name", metavar="A->B", help="Only this flow.")
 @click.option("--explain", "key", metavar="KEY", help="Only this property, with everything that wanted to set it.")
 @click.option("--resolved/--written", default=True, help="What counts in the end (default), or the lines of the files.")
@@ -113,14 +105,14 @@ def validate(*, files: Sequence[Path], overrides: Sequence[str], strict: bool, o
 def show(
     *,
     files: Sequence[Path],
-    overrides: Sequence[str],
+    defines: Sequence[str],
     flow_name: str | None,
     key: str | None,
     resolved: bool,
     output: str,
 ) -> None:
     """Prints what counts for each flow, and which level of which line decided it. Secrets are masked."""
-    loaded = _load(files, overrides)
+    loaded = _load(files, defines)
     if not resolved:
         for entry in loaded.sources.entries.values():
             click.echo(f"{entry.place}: {entry.key} = {entry.shown}")
@@ -139,10 +131,10 @@ def _explanations(loaded: Loaded, flow_name: str | None, key: str | None) -> lis
     aliases = list(loaded.settings.clusters)
     flows = [flow.flow for flow in loaded.settings.flows]
     if flow_name is not None:
-        pairs = {str(Flow(source, target)): Flow(source, target) for source in aliases for target in aliases}
-        if flow_name not in pairs:
+        known = {str(Flow(source, target)): Flow(source, target) for source in aliases for target in aliases}
+        if flow_name not in known:
             raise click.UsageError(f"--flow {flow_name}: the clusters are {', '.join(aliases) or 'not named'}")
-        flows = [pairs[flow_name]]
+        flows = [known[flow_name]]
     if key is not None:
         return [explain(loaded, flow, key) for flow in flows]
     return [explanation for flow in flows for explanation in resolved(loaded, flow)]
@@ -172,11 +164,11 @@ def _print(found: Sequence[Explanation], *, with_losers: bool) -> None:
 
 @config.command()
 @FILES
-@OVERRIDES
+@DEFINES
 @OUTPUT
-def rights(*, files: Sequence[Path], overrides: Sequence[str], output: str) -> None:
+def rights(*, files: Sequence[Path], defines: Sequence[str], output: str) -> None:
     """Prints what each flow must be allowed to do on its clusters, as arguments of kafka-acls --add."""
-    loaded = _load(files, overrides)
+    loaded = _load(files, defines)
     if loaded.report.problems:
         raise click.ClickException(str(loaded.report.problems[0]))
     beats = [right for beat in loaded.settings.heartbeats for right in rights_of_heartbeats(beat)]
@@ -190,15 +182,15 @@ def rights(*, files: Sequence[Path], overrides: Sequence[str], output: str) -> N
 
 
 @config.command()
-@click.option("--config", "files", multiple=True, required=True, type=FILE, help="As given to srm-driver; repeatable.")
-@OVERRIDES
+@CONFIG
+@DEFINES
 @click.option("--pid", type=int, help="The driver's process id.")
 @click.option("--pid-file", type=FILE, help="Where srm-driver --pid-file wrote it.")
-def apply(*, files: Sequence[Path], overrides: Sequence[str], pid: int | None, pid_file: Path | None) -> None:
+def apply(*, files: Sequence[Path], defines: Sequence[str], pid: int | None, pid_file: Path | None) -> None:
     """Checks the files of a running driver and lets it read them again; files with a problem change nothing."""
     if (pid is None) == (pid_file is None):
         raise click.UsageError("write --pid N or --pid-file FILE")
-    loaded = _load(files, overrides)
+    loaded = _load(files, defines)
     for warning in loaded.report.warnings:
         click.echo(f"warning: {warning}", err=True)
     for problem in loaded.report.problems:

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, OK, pairs
+from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, OK, OUTPUT, pairs
 from srm_spark.doctor import Finding, Health, examine
 from srm_spark.wording import count
 
@@ -22,7 +22,7 @@ _STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red
 @click.option("--config", "configs", multiple=True, type=FILE, help="The file to check; repeatable.")
 @FLOWS
 @DEFINES
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+@OUTPUT
 @click.pass_context
 def doctor(
     context: click.Context, *, configs: tuple[Path, ...], flows: tuple[str, ...], defines: tuple[str, ...], output: str

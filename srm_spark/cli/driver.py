@@ -15,7 +15,7 @@ import click
 
 from srm_spark.cli.doctor import doctor
 from srm_spark.cli.first_lines import first_lines
-from srm_spark.cli.options import ERROR, FILE, INTERRUPTED, OK, VERSION, pairs
+from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, INTERRUPTED, OK, VERSION, pairs
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
@@ -52,9 +52,9 @@ def with_clusters_joined(args: Sequence[str], commands: Collection[str]) -> list
 
 @click.group(cls=_Driver, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--config", "configs", multiple=True, type=FILE, help="The file to run; repeatable, merged in order.")
-@click.option("--flow", "flows", multiple=True, metavar="A->B", help="Run this flow only; may be repeated.")
+@FLOWS
 @click.option("--clusters", multiple=True, metavar="B,C", help="Only flows into these clusters, as SRM's and MM2's.")
-@click.option("-D", "defines", multiple=True, metavar="KEY=VALUE", help="Set a key over what the files say.")
+@DEFINES
 @click.option("--no-wait", is_flag=True, help="Fail a flow that another driver owns instead of waiting for it.")
 @click.option(
     "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])

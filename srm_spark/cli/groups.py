@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from srm_spark.cli.options import DEFINES, ERROR, FILE, pairs
+from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FILE, OUTPUT, output, pairs
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SrmError
@@ -22,9 +22,6 @@ from srm_spark.filters import NameFilter, split_list
 from srm_spark.flow.group_report import GroupReport, GroupRow, report_groups
 from srm_spark.wording import count
 
-CONFIG = click.option(
-    "--config", "files", multiple=True, required=True, type=FILE, help="As for srm-driver; repeatable."
-)
 SOURCE = click.option("--source", required=True, metavar="ALIAS", help="Where the groups consume.")
 TARGET = click.option("--target", required=True, metavar="ALIAS", help="Where they go on.")
 EXPORT = "export"
@@ -56,7 +53,7 @@ def offsets() -> None:
 @TARGET
 @GROUP
 @click.option("--export", "is_export", is_flag=True, required=True, help="Print what kafka-consumer-groups can import.")
-@click.option("--format", "output", type=click.Choice(["csv", "json"]), default="csv", show_default=True)
+@output("csv", "json")
 @click.option("--to", "path", type=FILE, help="Write it to this file instead.")
 def export(
     *,
@@ -101,7 +98,7 @@ def groups() -> None:
 @SOURCE
 @TARGET
 @GROUP
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+@OUTPUT
 def status(*, files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str, output: str) -> None:
     """Prints where groups stand on both sides, with their lag, how well they translate, and why one is not synced.
 

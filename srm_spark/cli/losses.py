@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from srm_spark.cli.groups import CONFIG
-from srm_spark.cli.options import DEFINES, pairs
+from srm_spark.cli.options import CONFIG, DEFINES, OUTPUT, pairs
 from srm_spark.config import load_settings
 from srm_spark.errors import SrmError
 from srm_spark.flow.losses import kept_losses
@@ -21,7 +20,7 @@ from srm_spark.model import KeptLoss
 @CONFIG
 @DEFINES
 @click.option("--flow", "name", required=True, metavar="A->B", help="Whose losses.")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@OUTPUT
 def losses(*, files: Sequence[Path], defines: Sequence[str], name: str, output: str) -> None:
     """Prints what a flow has found to be lost, oldest first; the source may be down.
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from srm_spark.cli.groups import CONFIG, GROUP
+from srm_spark.cli.groups import GROUP
 from srm_spark.cli.moves_view import plan_text, statement_text
-from srm_spark.cli.options import DEFINES, DIFFERENT, FILE, OK, pairs
+from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, FILE, OK, OUTPUT, pairs
 from srm_spark.config import load_settings
 from srm_spark.errors import SrmError
 from srm_spark.filters import split_list
@@ -35,7 +35,7 @@ _SHARED = (
     click.option("--dry-run", is_flag=True, help="Print what was found and what would be done; change nothing."),
     click.option("--yes", is_flag=True, help="Do not ask."),
     click.option("--state", "state", type=FILE, help="The state file; by default one named after the flow."),
-    click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print."),
+    OUTPUT,
 )  # fmt: skip
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from srm_spark.cli.groups import CONFIG
-from srm_spark.cli.options import DEFINES, DIFFERENT, pairs
+from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, OUTPUT, pairs
 from srm_spark.config import load_settings
 from srm_spark.errors import SrmError
 from srm_spark.plan.renames import Rename, is_open, plan_renames
@@ -20,7 +19,7 @@ from srm_spark.plan.renames import Rename, is_open, plan_renames
 @CONFIG
 @DEFINES
 @click.option("--flow", "name", metavar="A->B", help="Only this flow.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+@OUTPUT
 def plan(*, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
     """Says what a changed replication policy means: remote topics of another name, what is kept, what is copied again.
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import click
 
-from srm_spark.cli.groups import CONFIG, flow_of
-from srm_spark.cli.options import DEFINES, DIFFERENT, pairs
+from srm_spark.cli.groups import flow_of
+from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, OUTPUT, pairs
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
 from srm_spark.errors import SrmError
@@ -46,7 +46,7 @@ def quarantine() -> None:
 
 @quarantine.command("list")
 @_shared
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@OUTPUT
 def list_(*, files: Sequence[Path], defines: Sequence[str], flow: str, names: str, output: str) -> None:
     """Prints what is parked, and why."""
     try:

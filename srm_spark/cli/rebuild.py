@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from srm_spark.cli.groups import CONFIG, SOURCE, TARGET, flow_of
-from srm_spark.cli.options import DEFINES, DIFFERENT, pairs
+from srm_spark.cli.groups import SOURCE, TARGET, flow_of
+from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, pairs
 from srm_spark.config import load_settings
 from srm_spark.errors import SrmError
 from srm_spark.filters import NameFilter, split_list

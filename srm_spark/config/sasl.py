@@ -108,7 +108,7 @@ def _function_problem(mechanism: str, function: str) -> tuple[str, str] | None:
     try:
         load_function(FUNCTION_KEY, function)
     except PluginError as error:
-        return FUNCTION_KEY, str(error).removeprefix(f"{FUNCTION_KEY}: ")
+        return FUNCTION_KEY, f"{function} {error.message}; {error.hint}"
     return None
 
 

@@ -43,8 +43,7 @@ def check_java() -> Finding:
     try:
         java = find_java()
     except SetupError as error:
-        found, _, remedy = str(error).partition("; ")
-        return failed("Java", found, remedy)
+        return failed("Java", error.found, error.remedy)
     found = f"{java.version} at {java.home}"
     if unfit := unfit_java_home():
         return warned("Java", f"{found}; {unfit}", f"export JAVA_HOME={java.home}")
@@ -75,8 +74,7 @@ def check_jars() -> Finding:
     try:
         jars = fetch(_DRIVER_SET)
     except SetupError as error:
-        found, _, remedy = str(error).partition("; ")
-        return failed("driver jars", found, remedy)
+        return failed("driver jars", error.found, error.remedy)
     return ok("driver jars", f"{count(len(jars), 'jar')} with the right checksums in {jars[0].parent}")
 
 

@@ -7,7 +7,6 @@ that of the whole map, so a table that is lost, damaged or old is made anew; aft
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +26,6 @@ log = logging.getLogger(__name__)
 _REST = 1.0
 """Rest so many times as long as a round took: the table must not take Spark away from the records all the time."""
 _TIDY_SECONDS = 3600.0
-_DIGITS = re.compile(r"[0-9a-f-]*[0-9][0-9a-f-]*")
 
 
 class MapTable:
@@ -44,7 +42,7 @@ class MapTable:
         self._losses: list[KeptLoss] | None = None
         """The same of the table of losses."""
         self._next_tidy = time.monotonic() + _TIDY_SECONDS
-        self._failure: str | None = None
+        self._failure: type[Exception] | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"srm map table {settings.flow}", daemon=True)
 
@@ -94,23 +92,23 @@ class MapTable:
             self._round(OffsetMapTable(self._own, self._settings.flow, path))
             self._write_losses(LossTable(self._own, self._settings.flow, self._settings.loss_table))
         except SrmError as error:  # nothing was written
-            self._tell(str(error))
+            self._tell(type(error), str(error))
         except Exception as error:  # of Spark, of Delta, of a file system
             self._written = self._losses = None
             if self._stop.is_set():
                 return False
             lacking = lacks_delta(self._session)
             remedy = f"if this stays, delete {path}: it is made anew, and no record depends on it"
-            self._tell(f"{first_line(error)}; {lacking or remedy}")
+            self._tell(type(error), f"{first_line(error)}; {lacking or remedy}")
             return lacking is None
         else:
             self._tell(None)
         return True
 
-    def _tell(self, failure: str | None) -> None:
-        """Log what stands in the way, once per change; numbers of tasks and files are no change."""
-        if failure is not None and _DIGITS.sub("", failure) != _DIGITS.sub("", self._failure or ""):
-            log.warning("flow=%s the table of its offset map is not up to date: %s", self._settings.flow, failure)
+    def _tell(self, failure: type[Exception] | None, text: str = "") -> None:
+        """Log what stands in the way, once for each kind of it: its words have numbers of tasks and files."""
+        if failure is not None and failure is not self._failure:
+            log.warning("flow=%s the table of its offset map is not up to date: %s", self._settings.flow, text)
         if failure is None and self._failure is not None:
             log.info("flow=%s the table of its offset map is up to date again", self._settings.flow)
         self._failure = failure

@@ -63,8 +63,8 @@ def _check(jar: Path, expected: str) -> None:
     got = sha256(jar)
     if got != expected:
         raise SetupError(
-            f"{jar.name} is not the jar that jars.lock names: expected sha256 {expected}, got {got}; "
-            f"remove {jar.parent} and run: make setup (if it comes back, the repository serves another file)"
+            f"{jar.name} is not the jar that jars.lock names: expected sha256 {expected}, got {got}",
+            f"remove {jar.parent} and run: make setup (if it comes back, the repository serves another file)",
         )
 
 

@@ -57,7 +57,7 @@ def _pinned(set_name: str) -> dict[Dependency, str]:
     pinned = read_lock().get(set_name, {})
     changed = [str(dependency) for dependency in JAR_SETS[set_name].dependencies if dependency not in pinned]
     if changed:
-        raise SetupError(f"jars.lock does not hold {', '.join(changed)}; run: python -m srm_spark.jars --pin")
+        raise SetupError(f"jars.lock does not hold {', '.join(changed)}", "run: python -m srm_spark.jars --pin")
     return pinned
 
 

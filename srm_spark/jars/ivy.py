@@ -66,14 +66,14 @@ def _run_ivy(java: str, work: Path, module: str, settings: str, pattern: Path) -
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return
-    raise SetupError(_failure(done.stdout + done.stderr))
+    raise _failure(done.stdout + done.stderr)
 
 
 def _ivy_jar() -> Path:
     # pyspark is looked up, not imported: importing it costs a second, and only srm_spark.spark may.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SetupError("pyspark is not installed, and its wheel carries Apache Ivy; run: make setup")
+        raise SetupError("pyspark is not installed, and its wheel carries Apache Ivy", "run: make setup")
     found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
     if not found:
         raise SetupError(f"no ivy-*.jar in {Path(spec.origin).parent / 'jars'}: pyspark must come from its PyPI wheel")
@@ -108,7 +108,7 @@ def _module_xml(dependencies: Sequence[Dependency], transitive: bool, mapping: s
     )
 
 
-def _failure(output: str) -> str:
+def _failure(output: str) -> SetupError:
     missing = sorted({f"{g}:{a}:{v}" for g, a, v in re.findall(r":: (\S+)#(\S+?);(\S+): not found", output)})
     reasons = re.findall(r"Server access error at url \S+ \((.+?)\)\s*$", output, flags=re.MULTILINE)
     where = os.environ.get(REPOSITORY_VARIABLE, "") or "Maven Central"
@@ -118,7 +118,5 @@ def _failure(output: str) -> str:
         what = f"{where} does not hold {', '.join(missing)}"
     else:
         what = f"Apache Ivy says:\n{output.strip()[-2000:]}\n"
-    return (
-        f"cannot download jars: {what}; check the network, or set {REPOSITORY_VARIABLE} "
-        "to a Maven repository that is reachable (URL or directory)"
-    )
+    remedy = f"check the network, or set {REPOSITORY_VARIABLE} to a Maven repository that is reachable"
+    return SetupError(f"cannot download jars: {what}", f"{remedy} (URL or directory)")

@@ -68,9 +68,9 @@ def find_java() -> JavaRuntime:
             return runtime
         refused.setdefault(runtime.home, runtime.version)
     if not refused:
-        raise SetupError(f"no Java found (looked at JAVA_HOME, PATH and {cache_dir() / 'java'}); {REMEDY}")
+        raise SetupError(f"no Java found (looked at JAVA_HOME, PATH and {cache_dir() / 'java'})", REMEDY)
     seen = ", ".join(f"Java {version} at {home}" for home, version in refused.items())
-    raise SetupError(f"Java 17 or 21 is needed, found only {seen}; {REMEDY}")
+    raise SetupError(f"Java 17 or 21 is needed, found only {seen}", REMEDY)
 
 
 def unfit_java_home() -> str | None:
@@ -170,7 +170,7 @@ def _install_by_cjdk() -> None:
         )
         if done.returncode != 0:
             reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-            raise SetupError(f"no Java 17 or 21 here, and cjdk could not download one ({reason[0]}); {REMEDY}")
+            raise SetupError(f"no Java 17 or 21 here, and cjdk could not download one ({reason[0]})", REMEDY)
         link.unlink(missing_ok=True)
         link.symlink_to(done.stdout.strip().splitlines()[-1])
     _ask.cache_clear()

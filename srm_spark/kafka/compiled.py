@@ -11,20 +11,20 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import version
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, Producer, libversion
 
 from srm_spark.kafka.librdkafka import client_of, library
 from srm_spark.kafka.rows import Run, header_columns, list_begins
 
 _LOOP = "srm_spark.kafka.produce_loop"
 """Imported when it is needed, for it needs numba."""
-_MAJOR = 2
-"""Of confluent-kafka: its clients begin with the pointer to librdkafka's client (`Handle` in confluent_kafka.h)."""
+KNOWN_LIBRARIES = frozenset({"2.16.0"})
+"""Versions of librdkafka, as confluent-kafka ships them, with which all tests have passed: what is read past its calls
+(a client's address, the length of a header's name) lies where this module looks for it."""
 _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADERS = 2, 3, 4, 5, 7, 8, 10
 """`rd_kafka_vtype_t`; the topic by its handle."""
 _COPY = 2
@@ -39,9 +39,9 @@ _EMPTY = ctypes.create_string_buffer(1)
 @lru_cache(maxsize=1)
 def why_not() -> str | None:
     """Why the compiled loop can't be used here; None where it can."""
-    found = version("confluent-kafka")
-    if not found.startswith(f"{_MAJOR}."):
-        return f"confluent-kafka is {found}, the loop knows the memory layout of {_MAJOR}.x"
+    found = libversion()[0]
+    if found not in KNOWN_LIBRARIES:
+        return f"librdkafka is {found}, and the loop was tried with {', '.join(sorted(KNOWN_LIBRARIES))} only"
     try:
         library()
         import_module(_LOOP)

@@ -176,7 +176,7 @@ def test_a_loss_is_kept_for_ever_in_a_table_and_told_without_the_source(
     driver.stop()
     gone = {pair.alias: ExternalKafka("gone", "127.0.0.1:1"), pair.target_alias: pair.clusters[pair.target_alias]}
     path = write_config(tmp_path / "gone.properties", gone, [pair.flow], keys)
-    told = CliRunner().invoke(main, ["losses", "--config", str(path), "--flow", pair.flow, "--format", "json"])
+    told = CliRunner().invoke(main, ["losses", "--config", str(path), "--flow", pair.flow, "-o", "json"])
     assert told.exit_code == 0, told.output
     (loss,) = json.loads(told.output)
     assert (loss["topic"], loss["cause"], loss["source"]) == (pair.topic(), "deleted", {"start": 10, "end": 15})

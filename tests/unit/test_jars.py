@@ -175,8 +175,8 @@ def test_the_repository_can_be_another(repository: str, root: str, monkeypatch: 
 def test_a_failed_download_says_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ivy.REPOSITORY_VARIABLE, "http://mirror.example")
     gone = "\tServer access error at url http://mirror.example/a.pom (java.net.ConnectException: Connection refused)\n"
-    message = ivy._failure(gone)
+    message = str(ivy._failure(gone))
     assert "http://mirror.example does not answer (java.net.ConnectException: Connection refused)" in message
     assert message.endswith("or set SRM_SPARK_MAVEN_REPO to a Maven repository that is reachable (URL or directory)")
     absent = ":: io.delta#delta-storage;4.4.0: not found"
-    assert "does not hold io.delta:delta-storage:4.4.0" in ivy._failure(absent)
+    assert "does not hold io.delta:delta-storage:4.4.0" in str(ivy._failure(absent))

@@ -61,8 +61,8 @@ def test_keys_of_others_are_none(key: bytes | None) -> None:
 
 def test_an_entry_says_what_the_record_is_and_why_it_is_there() -> None:
     value = (
-        '{"v":1,"reason":"too large","kind":"too-large","timestamp":1700000000000,"timestamp_type":"CreateTime","size":34,'
-        '"part_size":500000,"parked_at":1700000000001}'
+        '{"v":1,"reason":"too large","kind":"too-large","timestamp":1700000000000,'
+        '"timestamp_type":"CreateTime","size":34,"part_size":500000,"parked_at":1700000000001}'
     )
     assert encode_entry(PARKED) == value.encode()
     assert decode_entry(PLACE, value.encode()) == PARKED

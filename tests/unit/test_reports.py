@@ -95,9 +95,7 @@ def test_nothing_behind_a_failure_counts(error: Failure | None, first: int) -> N
     report.add(Sent.of(run_of([1])), first, 1, NOW, error)
     report.add(Sent.of(run_of([2])), 2, 2, NOW, None)
     assert report.intervals == [Interval(0, 0, 1)]
-    assert report.failure == (
-        error or Failure(FailureKind.NOT_ACKNOWLEDGED, "no acknowledgement came in time")
-    )
+    assert report.failure == (error or Failure(FailureKind.NOT_ACKNOWLEDGED, "no acknowledgement came in time"))
     assert report.records == 1
 
 
