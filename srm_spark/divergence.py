@@ -30,24 +30,30 @@ def compare_copies(
     *,
     source_end: int,
     target_end: int,
+    may_be_compacted: bool,
     is_copy: Callable[[TailRecord, TailRecord], bool],
 ) -> Comparison:
     """Compare the copies that `intervals` name; `source` and `target` are in order and hold what is still there.
 
-    A record that is missing on one side, in front of its end, was compacted or deleted and says nothing.
+    A record that is missing on the source, in front of its end, was compacted or deleted and says nothing. So does a
+    copy; but behind another one, where the target is not compacted, a marker of a transaction has taken its place: an
+    unclean election has cut the log off right there, and the marker came to the new leader.
     """
     behind = _behind_an_end(intervals, source_end, target_end)
     there, agrees = iter(target), False
+    is_kept = False
     copy = next(there, None)
     for place, record in _placed(intervals, source):
         while copy is not None and copy.offset < place:
-            copy = next(there, None)
-        if copy is None:
-            break
-        if copy.offset == place:
+            is_kept, copy = True, next(there, None)
+        if copy is not None and copy.offset == place:
             if not is_copy(record, copy):
                 return Comparison(record.offset, agrees)
             agrees = True
+        elif is_kept and place < target_end and not may_be_compacted:
+            return Comparison(record.offset, agrees)
+        elif copy is None:
+            break
     return Comparison(behind, agrees)
 
 

@@ -89,6 +89,7 @@ def first_difference(
             made,
             source_end=source.end,
             target_end=target.end,
+            may_be_compacted=route.limits.needs_key,
             is_copy=partial(_is_visible_copy, settings, partition, visible),
         )
         difference = difference if compared.difference is None else compared.difference

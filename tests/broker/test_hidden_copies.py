@@ -44,3 +44,26 @@ def test_a_transaction_that_turned_out_to_be_aborted(
     assert differing == (set() if first is None else {partition})
     ends = {"source": OffsetRange(0, COUNT), "target": OffsetRange(0, COUNT + 1)}
     assert first_difference(settings, routes[pair.topic()], known, partition, COUNT, **ends) == first
+
+
+def test_a_marker_in_the_place_of_a_copy(pair: Pair, tmp_path: Path) -> None:
+    """An unclean election cuts the log off, and the marker that comes next lies where the first lost copy was."""
+    kept = 5
+    for cluster, topic in ((pair.source, pair.topic()), (pair.target, pair.remote())):
+        cluster.create(topic)
+        cluster.write(topic, [one._replace(timestamp=1) for one in numbered(kept)])
+    pair.source.write(pair.topic(), [one._replace(timestamp=1) for one in numbered(kept, prefix="late ")])
+    producer = pair.target.producer(transactional_id=f"tx-{pair.unique}")
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(pair.remote(), b"somebody else's", b"k", timestamp=1)
+    producer.flush(30)
+    producer.commit_transaction(30)
+
+    settings, partition = pair.settings(tmp_path), TopicPartition(pair.topic(), 0)
+    known, marker = PartitionMap(), kept + 1
+    intervals = (Interval(0, 0, kept), Interval(kept, marker, kept))  # the marker is what is at the first one's place
+    known.put(IntervalMap(OffsetRange(0, 2 * kept), marker + kept, intervals))
+    ends = {"source": OffsetRange(0, 2 * kept), "target": OffsetRange(0, marker + 1)}
+    route = Route(pair.remote(), Limits())
+    assert first_difference(settings, route, known, partition, 2 * kept, **ends) == kept

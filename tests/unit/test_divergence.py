@@ -24,9 +24,22 @@ SOURCE = {10: "a", 11: "b", 12: "c", 15: "d", 16: "e"}
 TARGET = {0: "a", 1: "b", 2: "c", 3: "d", 4: "e"}
 
 
-def compared(source: dict[int, str], target: dict[int, str], source_end: int = 17, target_end: int = 5) -> Comparison:
+def compared(
+    source: dict[int, str],
+    target: dict[int, str],
+    source_end: int = 17,
+    target_end: int = 5,
+    *,
+    may_be_compacted: bool = True,
+) -> Comparison:
     return compare_copies(
-        COPIES, log(source), log(target), source_end=source_end, target_end=target_end, is_copy=is_copy
+        COPIES,
+        log(source),
+        log(target),
+        source_end=source_end,
+        target_end=target_end,
+        may_be_compacted=may_be_compacted,
+        is_copy=is_copy,
     )
 
 
@@ -54,6 +67,25 @@ def without(side: dict[int, str], *offsets: int) -> dict[int, str]:
 )
 def test_the_first_difference_is_found(found: Comparison, expected: Comparison) -> None:
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("gone", "source_gone", "target_end", "expected"),
+    [
+        ((3,), (), 5, Comparison(15, True)),  # a marker lies there, and later copies are right
+        ((2, 3, 4), (), 3, Comparison(12, True)),  # the log ends with it
+        ((2, 3, 4), (), 2, Comparison(12, True)),  # the log ends in front of it
+        ((2, 3, 4), (12,), 3, Comparison(15, True)),  # nobody can say what lay there
+        ((0,), (), 5, Comparison(None, True)),  # deleted by retention
+        ((0, 1, 2, 3, 4), (), 5, Comparison(None, False)),
+    ],
+)
+def test_a_copy_that_is_missing_behind_another_one_is_gone_where_nothing_is_compacted(
+    gone: tuple[int, ...], source_gone: tuple[int, ...], target_end: int, expected: Comparison
+) -> None:
+    source, target = without(SOURCE, *source_gone), without(TARGET, *gone)
+    assert compared(source, target, target_end=target_end, may_be_compacted=False) == expected
+    assert compared(SOURCE, without(TARGET, 3)) == Comparison(None, True)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 50))
