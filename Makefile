@@ -17,7 +17,7 @@ setup: ## .venv, Java if there is none, the jars; does only what is missing
 	@scripts/setup.sh '$(PYTHON)'
 
 demo: setup ## replicate between two real clusters and compare every record; KEEP=1 leaves them running
-	@$(BIN)/python -m srm_spark.cli.demo $(if $(filter-out 0,$(KEEP)),--keep) $(ARGS)
+	@$(BIN)/python -m srm_spark.demo.run $(if $(filter-out 0,$(KEEP)),--keep) $(ARGS)
 
 test: setup ## all tests, files side by side
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)

@@ -16,12 +16,12 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from srm_spark.config.reload import Changes, compare
 from srm_spark.config.settings import FlowSettings, Settings
+from srm_spark.core.model import Flow
 from srm_spark.errors import SessionEnded
-from srm_spark.flow.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
-from srm_spark.flow.reading import is_direct
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus, Statuses
-from srm_spark.model import Flow
+from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
+from srm_spark.kafka.compiled import is_used
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import WIDE_SESSION
 from srm_spark.spark.session import (
@@ -64,7 +64,7 @@ def _tell(flows: Iterable[FlowSettings]) -> None:
 
 def _session_for(settings: Settings) -> dict[str, str]:
     """What an embedded session has beside its own settings, for these flows."""
-    light = LIGHT_SESSION if all(is_direct(flow) for flow in settings.flows) else {}
+    light = LIGHT_SESSION if all(is_used(flow.batch.in_loop) for flow in settings.flows) else {}
     wide = WIDE_SESSION if any(flow.is_realtime for flow in settings.flows) else {}
     return {**light, **wide}
 

@@ -1,7 +1,7 @@
 """Kinds of failure. What the program does about one hangs on its kind; its sentence is for people.
 
 Kinds are recorded in Kafka by their codes, so a code never changes its meaning. What was recorded before there were
-kinds is read by `failure_wordings.py`.
+kinds is read by `core/failure_wordings.py`.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ import time
 from collections.abc import Collection, Sequence
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable, SrmError, TargetUnavailable
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 from srm_spark.kafka.control import ControlRecord, ControlWriter
-from srm_spark.model import TopicPartition
 
 ALIAS = "source"
 _POLL_SECONDS = 0.1

@@ -20,12 +20,12 @@ from srm_spark.bench.idle import COPIED
 from srm_spark.bench.processes import end_in_order
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SrmError, TargetUnavailable
 from srm_spark.flow.clusters import connect
-from srm_spark.flow.consumers import ConsumerGroups
-from srm_spark.flow.offset_map import OffsetMaps
+from srm_spark.flow.groups.consumer_groups import ConsumerGroups
+from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.kafka.groups import Committed, Groups
-from srm_spark.model import TopicPartition
 from srm_spark.testing import LocalKafka
 
 

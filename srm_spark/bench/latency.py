@@ -26,11 +26,11 @@ from srm_spark.bench.bed import Bed
 from srm_spark.bench.contenders import CONTENDERS, IN_TIME, OURS, THEIRS, Contender, Job
 from srm_spark.bench.figures import Spread, spreads
 from srm_spark.bench.records import check_copy
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.rows import Run
 from srm_spark.errors import SrmError
 from srm_spark.kafka.compiled import RowsInLoop
 from srm_spark.kafka.fetch import Fetch, Follower, fetch_options
-from srm_spark.kafka.rows import Run
-from srm_spark.model import TopicPartition
 from srm_spark.testing import LocalKafka
 
 TOPIC, PARTITIONS = "latency", 6

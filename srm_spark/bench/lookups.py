@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import click
 import psutil
 
-from srm_spark.checkpoints import translate
-from srm_spark.model import Interval, OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap, split
-from srm_spark.translation import IntervalMap
+from srm_spark.core.checkpoints import translate
+from srm_spark.core.model import Interval, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap, split
+from srm_spark.core.translation import IntervalMap
 
 _STEP = 10
 """Source offsets from one interval to the next: nine records and a marker."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from srm_spark.bench.contenders import Contender, Job
 from srm_spark.bench.processes import Usage, usage
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SrmError, TargetUnavailable
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import TopicPartition
 
 _POLL_SECONDS = 0.1
 _STANDING = 10

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.rows import Run
 from srm_spark.errors import SourceUnavailable, SrmError
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.fetch import Fetch, RangeReader, fetch_options
-from srm_spark.kafka.rows import Run
-from srm_spark.model import OffsetRange, TopicPartition
 
 _TIMEOUT_SECONDS = 60.0
 

@@ -21,9 +21,9 @@ from srm_spark.bench.page import SCALE_FIGURES
 from srm_spark.bench.processes import Usage, end_in_order, usage
 from srm_spark.bench.store import keep, machine
 from srm_spark.config import load_settings
+from srm_spark.core.model import TopicPartition
 from srm_spark.flow.clusters import Ends, connect
-from srm_spark.flow.topics import RemoteTopics
-from srm_spark.model import TopicPartition
+from srm_spark.flow.topics.remote_topics import RemoteTopics
 
 PARTITIONS = 100
 """Of each topic."""

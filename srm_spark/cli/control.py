@@ -22,9 +22,9 @@ from srm_spark.config.document import json_schema, template
 from srm_spark.config.explain import Explanation, explain, resolved
 from srm_spark.config.load import Loaded, load
 from srm_spark.config.rights import rights_of_flow, rights_of_heartbeats
+from srm_spark.core.model import Flow
+from srm_spark.core.wording import count
 from srm_spark.errors import ConfigError, SrmError
-from srm_spark.model import Flow
-from srm_spark.wording import count
 
 FILES = click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE…"

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, OK, OUTPUT, pairs
+from srm_spark.core.wording import count
 from srm_spark.doctor import Finding, Health, examine
-from srm_spark.wording import count
 
 _STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red", Health.UNKNOWN: "yellow"}
 

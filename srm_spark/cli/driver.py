@@ -19,9 +19,9 @@ from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, INTERRUPTED, OK, 
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
 from srm_spark.config import load_settings
+from srm_spark.core.filters import split_list
 from srm_spark.driver import JOIN_SECONDS, Driver
 from srm_spark.errors import ConfigError, Problem, SrmError
-from srm_spark.filters import split_list
 from srm_spark.flow.status import FlowState
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)

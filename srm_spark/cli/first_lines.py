@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from srm_spark.cli.options import PROGRAM
 from srm_spark.config.settings import Settings
-from srm_spark.wording import count
+from srm_spark.core.wording import count
 
 
 def first_lines(settings: Settings, progress_seconds: float) -> Iterator[str]:

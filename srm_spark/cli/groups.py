@@ -17,10 +17,10 @@ from rich.table import Table
 from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FILE, OUTPUT, output, pairs
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.filters import NameFilter, split_list
+from srm_spark.core.wording import count
 from srm_spark.errors import SrmError
-from srm_spark.filters import NameFilter, split_list
-from srm_spark.flow.group_report import GroupReport, GroupRow, report_groups
-from srm_spark.wording import count
+from srm_spark.flow.groups.report import GroupReport, GroupRow, report_groups
 
 SOURCE = click.option("--source", required=True, metavar="ALIAS", help="Where the groups consume.")
 TARGET = click.option("--target", required=True, metavar="ALIAS", help="Where they go on.")

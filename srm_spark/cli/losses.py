@@ -11,9 +11,9 @@ import click
 
 from srm_spark.cli.options import CONFIG, DEFINES, OUTPUT, pairs
 from srm_spark.config import load_settings
+from srm_spark.core.model import KeptLoss
 from srm_spark.errors import SrmError
-from srm_spark.flow.losses import kept_losses
-from srm_spark.model import KeptLoss
+from srm_spark.flow.topics.losses import kept_losses
 
 
 @click.command()

@@ -13,8 +13,8 @@ from srm_spark.cli.groups import GROUP
 from srm_spark.cli.moves_view import plan_text, statement_text
 from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, FILE, OK, OUTPUT, pairs
 from srm_spark.config import load_settings
+from srm_spark.core.filters import split_list
 from srm_spark.errors import SrmError
-from srm_spark.filters import split_list
 from srm_spark.plan import Kind, Move, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
 from srm_spark.plan.state import write_whole

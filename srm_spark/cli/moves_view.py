@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
+from srm_spark.core.wording import count
 from srm_spark.plan.world import GroupMove, Kind, Loss, Outcome, Plan, Range, Statement, World
-from srm_spark.wording import count
 
 _WIDTH = 160
 _UNKNOWN = "unknown"

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
+from srm_spark.core.model import Flow
 from srm_spark.flow.status import FlowState, FlowStatus
-from srm_spark.model import Flow
 
 log = logging.getLogger(__name__)
 

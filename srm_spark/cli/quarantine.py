@@ -14,12 +14,12 @@ from srm_spark.cli.groups import flow_of
 from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, OUTPUT, pairs
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.filters import NameFilter, split_list
+from srm_spark.core.quarantine import Parked
+from srm_spark.core.wording import count
 from srm_spark.errors import SrmError
-from srm_spark.filters import NameFilter, split_list
-from srm_spark.flow.replay import Replayed, drop_parked, list_parked
-from srm_spark.flow.replay import replay as replay_parked
-from srm_spark.quarantine import Parked
-from srm_spark.wording import count
+from srm_spark.flow.refused.replay import Replayed, drop_parked, list_parked
+from srm_spark.flow.refused.replay import replay as replay_parked
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 _SHARED = (

@@ -10,10 +10,10 @@ import click
 from srm_spark.cli.groups import SOURCE, TARGET, flow_of
 from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, pairs
 from srm_spark.config import load_settings
+from srm_spark.core.filters import NameFilter, split_list
+from srm_spark.core.wording import count
 from srm_spark.errors import SrmError
-from srm_spark.filters import NameFilter, split_list
 from srm_spark.flow.rebuild import rebuild_map
-from srm_spark.wording import count
 
 
 @click.command()

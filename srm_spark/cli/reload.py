@@ -11,8 +11,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from srm_spark.config.settings import Settings
+from srm_spark.core.wording import count
 from srm_spark.errors import ConfigError, SetupError
-from srm_spark.wording import count
 
 if TYPE_CHECKING:  # srm-control starts without Spark
     from srm_spark.driver import Driver

@@ -10,10 +10,10 @@ import click
 from srm_spark.cli.groups import SOURCE, TARGET, flow_of
 from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, ERROR, FILE, OK, pairs
 from srm_spark.config import load_settings
+from srm_spark.core.offset_files import FORMATS, OffsetFile, parse_offsets
+from srm_spark.core.wording import count
 from srm_spark.errors import OffsetFileError, SrmError
-from srm_spark.flow.kept_outside import TranslatedPositions, translate_positions
-from srm_spark.offset_files import FORMATS, OffsetFile, parse_offsets
-from srm_spark.wording import count
+from srm_spark.flow.groups.kept_outside import TranslatedPositions, translate_positions
 
 
 @click.command()

@@ -11,8 +11,8 @@ from srm_spark.config.levels import Layered, Setting
 from srm_spark.config.load import Loaded
 from srm_spark.config.schema import Dialect, Effect, Key, Scope
 from srm_spark.config.spelling import did_you_mean
+from srm_spark.core.model import Flow
 from srm_spark.errors import ConfigError, Problem
-from srm_spark.model import Flow
 
 _OF_WORKER = (Scope.WORKER, Scope.WORKER_PREFIX)
 _OF_CONNECTOR = (Scope.CONNECTOR, Scope.FLOW, Scope.FLOW_AND_TARGET)

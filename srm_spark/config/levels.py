@@ -15,7 +15,7 @@ from srm_spark.config.keys_client import SECURITY_KEYS
 from srm_spark.config.schema import Dialect
 from srm_spark.config.secrets import mask
 from srm_spark.config.source import Entry
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
 
 WORKER_PREFIXES = (
     "offset.storage",

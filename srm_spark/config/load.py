@@ -20,8 +20,8 @@ from srm_spark.config.together import check_together
 from srm_spark.config.topology import Topology
 from srm_spark.config.values import Report, split_list
 from srm_spark.config.written import take_apart
+from srm_spark.core.model import Flow
 from srm_spark.errors import ConfigError
-from srm_spark.model import Flow
 
 _SRM_SIGNS = ("workers.", "connectors.", "mm.rest.", "mm.metrics.", "srm.", "cloudera.", "streams.replication.manager.")
 _TARGETS = "streams.replication.manager.driver.target.cluster"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from srm_spark.config import keys
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.values import Values
+from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, load_filter
 from srm_spark.errors import PatternError, PluginError
-from srm_spark.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, load_filter
 
 _ADMIN = "forwarding.admin.class"
 

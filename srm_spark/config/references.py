@@ -20,8 +20,8 @@ from srm_spark.config.source import Sources
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.config.stores import StoreError, secret_of
 from srm_spark.config.values import Report, split_list
+from srm_spark.core.plugins import load_class
 from srm_spark.errors import PluginError, SrmError
-from srm_spark.plugins import load_class
 
 _REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
 _PACKAGE = "org.apache.kafka.common.config.provider."

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings, Settings
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
 
 _RENAMES = "remote topics would get other names"
 FIXED: Mapping[str, str] = {

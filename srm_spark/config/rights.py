@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings
-from srm_spark.policy import ReplicationPolicy, load_policy
+from srm_spark.core.policy import ReplicationPolicy, load_policy
 
 _LITERAL = re.compile(r"[\w\-]+(?:\\?\.[\w\-]+)*")
 _PREFIX = re.compile(r"((?:[\w\-]|\\\.)*)\.[*+]")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from srm_spark.config.jaas import JaasEntry, parse_jaas, write_jaas
 from srm_spark.config.keys_client import CLIENT_KEYS
 from srm_spark.config.tls import truststore
+from srm_spark.core.plugins import load_function
 from srm_spark.errors import PluginError
-from srm_spark.plugins import load_function
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.filters import NameFilter
-from srm_spark.model import Flow, RefusedPolicy
-from srm_spark.policy import HEARTBEATS_TOPIC
-from srm_spark.provenance import Stamp
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.model import Flow, RefusedPolicy
+from srm_spark.core.policy import HEARTBEATS_TOPIC
+from srm_spark.core.provenance import Stamp
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
 
 _TRUNCATED = "source.truncated.policy"
 

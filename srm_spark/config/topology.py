@@ -15,11 +15,11 @@ from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
+from srm_spark.core.filter_plugins import TOPICS, load_filter
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.model import Flow
+from srm_spark.core.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle, load_policy
 from srm_spark.errors import PatternError, PluginError
-from srm_spark.filter_plugins import TOPICS, load_filter
-from srm_spark.filters import NameFilter
-from srm_spark.model import Flow
-from srm_spark.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle, load_policy
 
 _EXAMPLE = "orders"
 _REWRITES = (

@@ -9,8 +9,8 @@ from srm_spark.config import keys
 from srm_spark.config.levels import Layered, Setting
 from srm_spark.config.schema import Dialect, Key, Kind
 from srm_spark.config.secrets import mask
+from srm_spark.core.patterns import compile_java
 from srm_spark.errors import PatternError, Problem
-from srm_spark.patterns import compile_java
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
 
 _FLOW_KEY = re.compile(r"^(?P<source>.+?)->(?P<target>[^.]*)(?:\.(?P<rest>.*))?$")
 

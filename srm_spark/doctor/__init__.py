@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from srm_spark.config.load import load
+from srm_spark.core.wording import count
 from srm_spark.doctor.clusters import CLUSTER_SECONDS, check_clusters
 from srm_spark.doctor.machine import check_machine
 from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
 from srm_spark.errors import SrmError
-from srm_spark.wording import count
 
 __all__ = ["Finding", "Health", "examine"]
 

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from srm_spark.config.settings import ClusterSettings, FlowSettings, Settings
+from srm_spark.core.wording import count
 from srm_spark.doctor.internal_topics import check_internal_topics
 from srm_spark.doctor.permissions import check_source, check_target
 from srm_spark.doctor.report import Finding, failed, ok, unknown
 from srm_spark.errors import SrmError
 from srm_spark.kafka.access import Access, Reach, Trouble
-from srm_spark.wording import count
 
 CLUSTER_SECONDS = 10.0
 

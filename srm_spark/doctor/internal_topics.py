@@ -9,7 +9,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.doctor.report import Finding, Health, ok, unknown
 from srm_spark.errors import SrmError
 from srm_spark.flow.clusters import connect
-from srm_spark.flow.internal_topics import InternalTopic, fault_of, internal_topics
+from srm_spark.flow.topics.internal_topics import InternalTopic, fault_of, internal_topics
 from srm_spark.kafka.cluster import Cluster
 
 

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from srm_spark.core.wording import count
 from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
 from srm_spark.errors import SetupError
 from srm_spark.jars import JAR_SETS, fetch, find_java, unfit_java_home
 from srm_spark.jars.fetch import cached
 from srm_spark.kafka.access import librdkafka_version
 from srm_spark.kafka.compiled import why_not as why_no_loop
-from srm_spark.wording import count
 
 OLDEST_PYTHON = (3, 10)
 SPARK = "4.2"

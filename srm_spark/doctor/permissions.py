@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import wraps
 
 from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.core.filters import NameFilter, is_replicated
+from srm_spark.core.wording import count, some
 from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
 from srm_spark.errors import SrmError
-from srm_spark.filters import NameFilter, is_replicated
 from srm_spark.flow.clusters import connect
 from srm_spark.kafka.access import Access, Operations
-from srm_spark.wording import count, some
 
 _SHOWN = 3
 _Check = Callable[[FlowSettings, Access, Access], Iterator[Finding]]

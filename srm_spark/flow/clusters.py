@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.filter_plugins import TOPICS, load_filter
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.policy import ReplicationPolicy, load_policy
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.filter_plugins import TOPICS, load_filter
-from srm_spark.filters import NameFilter
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.policy import ReplicationPolicy, load_policy
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from functools import partial
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.model import Hold, OffsetRange, TopicPartition
 from srm_spark.failure import Failure
+from srm_spark.flow.batch.realtime import RealtimeLane
+from srm_spark.flow.batch.replicate import Assignment, Replication
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.progress import Position
-from srm_spark.flow.realtime import RealtimeLane
-from srm_spark.flow.replicate import Assignment, Replication
-from srm_spark.flow.unreadable import unreadable
-from srm_spark.model import Hold, OffsetRange, TopicPartition
+from srm_spark.flow.refused.unreadable import unreadable
+from srm_spark.flow.topics.progress import Position
 from srm_spark.spark import SparkSession
 from srm_spark.spark.query import Query, is_stopping
 from srm_spark.spark.session import configure, parallelism

@@ -9,10 +9,10 @@ from collections.abc import Collection
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.progress import ProgressTopic
+from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import TopicPartition
 
 
 class LagReader:

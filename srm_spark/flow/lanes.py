@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterable, Set
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.filters import NameFilter
-from srm_spark.model import TopicPartition
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.wording import count
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import SLOTS, slots, why_not
-from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.vitals import SILENT_SECONDS, Silence, Vitals
+from srm_spark.core.wording import count
 from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Ends
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import TopicPartition
-from srm_spark.vitals import SILENT_SECONDS, Silence, Vitals
-from srm_spark.wording import count
 
 _ANSWER_SECONDS = 2.0
 _COPIES = "copies"

@@ -11,21 +11,21 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.limits import Route
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.tail import TailRecord, copies, match_logs, ours
+from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends, connect
-from srm_spark.flow.internal_topics import ensure_topic, map_topic
-from srm_spark.flow.offset_map import MapWriter, OffsetMaps
 from srm_spark.flow.owned import owned
-from srm_spark.flow.progress import ProgressTopic, state_writer
-from srm_spark.flow.quarantine import Quarantine
-from srm_spark.flow.topics import RemoteTopics
-from srm_spark.kafka.limits import Route
+from srm_spark.flow.refused.quarantine import Quarantine
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
+from srm_spark.flow.topics.offset_map import MapWriter, OffsetMaps
+from srm_spark.flow.topics.progress import ProgressTopic, state_writer
+from srm_spark.flow.topics.remote_topics import RemoteTopics
 from srm_spark.kafka.records import read_range
-from srm_spark.model import OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap
-from srm_spark.tail import TailRecord, copies, match_logs, ours
-from srm_spark.translation import IntervalMap
 
 
 @dataclass(frozen=True)

@@ -15,39 +15,39 @@ from types import TracebackType
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.errors import ClaimHeld, FlowError, QueryFailed, TargetUnavailable
 from srm_spark.failure import Effect, Failure, FailureKind
-from srm_spark.flow.before import Before
+from srm_spark.flow.batch.pace import pace_of
+from srm_spark.flow.batch.replicate import Assignment
 from srm_spark.flow.clusters import connect
-from srm_spark.flow.consumers import ConsumerGroups
-from srm_spark.flow.factors import factors_too_large
 from srm_spark.flow.generation import Generation, pass_unreadable, task_count
-from srm_spark.flow.holds import Holds
-from srm_spark.flow.identity import check_copies
-from srm_spark.flow.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
-from srm_spark.flow.known_topics import KnownTopics
+from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.flow.lanes import Lanes
-from srm_spark.flow.map_table import MapTable
-from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.flow.open_transactions import hold_open_transactions
-from srm_spark.flow.pace import pace_of
-from srm_spark.flow.progress import Position, ProgressTopic, forget_maps
 from srm_spark.flow.pulse import Pulse, Stall
-from srm_spark.flow.quarantine import Quarantine
-from srm_spark.flow.reading import is_direct
-from srm_spark.flow.renames import Renames
-from srm_spark.flow.replicate import Assignment
-from srm_spark.flow.resume import remotes_of, take_in_tails
-from srm_spark.flow.retention import MapRetention
-from srm_spark.flow.rights import not_readable
-from srm_spark.flow.starts import find_starts, record_new
+from srm_spark.flow.recovery.before import Before
+from srm_spark.flow.recovery.fencing import begin_term, complete_map
+from srm_spark.flow.recovery.identity import check_copies
+from srm_spark.flow.recovery.open_transactions import hold_open_transactions
+from srm_spark.flow.recovery.renames import Renames
+from srm_spark.flow.recovery.starts import find_starts, record_new
+from srm_spark.flow.recovery.unrecorded import remotes_of, take_in_tails
+from srm_spark.flow.refused.holds import Holds
+from srm_spark.flow.refused.quarantine import Quarantine
+from srm_spark.flow.refused.unreadable import unreadable
 from srm_spark.flow.status import FlowState
-from srm_spark.flow.terms import begin_term, complete_map
-from srm_spark.flow.topics import RemoteTopics
-from srm_spark.flow.unreadable import unreadable
+from srm_spark.flow.topics.factors import factors_too_large
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
+from srm_spark.flow.topics.known import KnownTopics
+from srm_spark.flow.topics.map_table import MapTable
+from srm_spark.flow.topics.offset_map import OffsetMaps
+from srm_spark.flow.topics.progress import Position, ProgressTopic, forget_maps
+from srm_spark.flow.topics.remote_topics import RemoteTopics
+from srm_spark.flow.topics.retention import MapRetention
+from srm_spark.flow.topics.rights import not_readable
 from srm_spark.kafka.claim import Claim, lost
+from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fetch import prepared
-from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from srm_spark.spark import SparkSession
 from srm_spark.spark.write import prepare_workers
 
@@ -141,7 +141,7 @@ class FlowRun:
         self._progress.ensure()
         if not self._own():
             return
-        if is_direct(self._settings):
+        if is_used(self._settings.batch.in_loop):
             prepare_workers(self._session, prepared, task_count(self._session, self._ends))
         ensure_topic(self._ends.target, map_topic(self._settings))
         if self._settings.refused.parks:

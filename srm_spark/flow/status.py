@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
 
-from srm_spark.flow.consumers import ConsumersReport
-from srm_spark.html import table
-from srm_spark.model import Flow
+from srm_spark.core.html import table
+from srm_spark.core.model import Flow
+from srm_spark.flow.groups.consumer_groups import ConsumersReport
 
 
 class FlowState(Enum):

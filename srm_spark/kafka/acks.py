@@ -8,7 +8,7 @@ from itertools import chain, repeat
 
 from confluent_kafka import KafkaError, Message
 
-from srm_spark.kafka.reports import Sent
+from srm_spark.core.reports import Sent
 
 Callback = Callable[[KafkaError | None, Message], None]
 

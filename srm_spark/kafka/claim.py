@@ -20,13 +20,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.lease import Lease
+from srm_spark.core.model import Flow
 from srm_spark.errors import ClaimLost, TargetUnavailable
 from srm_spark.kafka.clients import LastError, member
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.failures import is_denied
 from srm_spark.kafka.groups import Groups
-from srm_spark.lease import Lease
-from srm_spark.model import Flow
 
 SESSION_MS = 10_000
 """A dead owner's claim is free after this; with the poll of the one that waits it stays below 15 s."""

@@ -22,10 +22,10 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.failures import remedy
-from srm_spark.model import TopicPartition
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")

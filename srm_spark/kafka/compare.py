@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from srm_spark.codec import PROVENANCE_HEADER
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.codec import PROVENANCE_HEADER
+from srm_spark.core.wording import count
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.kafka.clients import LastError, reader
 from srm_spark.kafka.librdkafka import headers_of
-from srm_spark.wording import count
 
 _POLL_SECONDS = 0.1
 _SHOWN_BYTES = 24

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from confluent_kafka import KafkaError, Producer, libversion
 
+from srm_spark.core.rows import Run, header_columns, list_begins
 from srm_spark.kafka.librdkafka import client_of, library
-from srm_spark.kafka.rows import Run, header_columns, list_begins
 
 _LOOP = "srm_spark.kafka.produce_loop"
 """Imported when it is needed, for it needs numba."""
@@ -48,6 +48,11 @@ def why_not() -> str | None:
     except ImportError as error:
         return f"{error}; pip install '.[compiled]' in the checkout"
     return None
+
+
+def is_used(wanted: bool) -> bool:
+    """Whether records go past the JVM: where it is `wanted` (`compiled.loop.enabled`) and possible here."""
+    return wanted and why_not() is None
 
 
 class RowsInLoop:

@@ -10,11 +10,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.wording import count
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.librdkafka import headers_of
-from srm_spark.wording import count
 
 _POLL_SECONDS = 0.5
 Acknowledge = Callable[[KafkaError | None, Message], None]

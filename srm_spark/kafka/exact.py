@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from srm_spark.header_names import is_plain
+from srm_spark.core.header_names import is_plain
 from srm_spark.kafka.librdkafka import Headers, client_of, library, make_headers
 
 Produce = Callable[..., None]

@@ -16,17 +16,17 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.rows import Run
 from srm_spark.errors import SourceChanged, SourceDenied, SourceUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
-from srm_spark.kafka.compiled import why_not
+from srm_spark.kafka.compiled import is_used, why_not
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.fetched import Consumed, Event, Fetched
 from srm_spark.kafka.producers import options_key
-from srm_spark.kafka.rows import Run
 from srm_spark.kafka.tokens import with_tokens
 from srm_spark.kafka.topic_ids import TopicIds
 from srm_spark.kafka.writer import WriteTask, settle
-from srm_spark.model import OffsetRange, TopicPartition
 
 _WAIT_SECONDS = 0.2
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
@@ -331,4 +331,4 @@ def _key(fetch: Fetch) -> tuple[tuple[tuple[str, str], ...], bool]:
 
 
 def _is_compiled(fetch: Fetch) -> bool:
-    return fetch.in_loop and why_not() is None
+    return is_used(fetch.in_loop)

@@ -17,10 +17,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.rows import Run
 from srm_spark.kafka.librdkafka import ERROR_CALLBACK, client_of, library
 from srm_spark.kafka.records import record_of
-from srm_spark.kafka.rows import Run
-from srm_spark.model import TopicPartition
 
 _LOOPS = "srm_spark.kafka.fetch_loop"
 """Imported when it is needed, for it needs numba."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException
 
+from srm_spark.core.model import TopicPartition
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
 from srm_spark.kafka.group_server import Described, Row
-from srm_spark.model import TopicPartition
 
 
 @dataclass(frozen=True)

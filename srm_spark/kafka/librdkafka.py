@@ -17,7 +17,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, cimpl
 
-from srm_spark.header_names import name_of, raw_name
+from srm_spark.core.header_names import name_of, raw_name
 
 Headers = list[tuple[str, bytes | None]]
 ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from confluent_kafka import Producer
 
+from srm_spark.core.limits import Limits
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
-from srm_spark.kafka.limits import Limits
 from srm_spark.kafka.tokens import with_tokens
 
 _lock = threading.Lock()

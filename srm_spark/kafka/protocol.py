@@ -25,9 +25,9 @@ from kafka.protocol.metadata import MetadataRequest
 
 from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.tokens import TokenProvider, tokens_of
-from srm_spark.model import TopicPartition
 
 _T = TypeVar("_T")
 _CONSUMER = -1

@@ -21,6 +21,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.reports import PartitionReport, Sent, read_report, report_row
+from srm_spark.core.rows import Run
 from srm_spark.errors import TargetUnavailable, TargetWriteFailed
 from srm_spark.failure import Failure
 from srm_spark.kafka.claim import Permit, Watch
@@ -28,10 +31,7 @@ from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
 from srm_spark.kafka.fetch import Fetch, Follower
 from srm_spark.kafka.producers import record_producer
-from srm_spark.kafka.reports import PartitionReport, Sent, read_report, report_row
-from srm_spark.kafka.rows import Run
 from srm_spark.kafka.writer import WriteTask, Writing
-from srm_spark.model import TopicPartition
 
 _REPORT_SECONDS = 0.1
 """How long what is acknowledged waits to be reported: it would have to be matched again after a crash."""

@@ -10,12 +10,12 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, 
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
 from srm_spark.kafka.librdkafka import headers_of
-from srm_spark.model import OffsetRange, TopicPartition
-from srm_spark.tail import TailRecord
 
 _SILENT_SECONDS = 60.0
 _POLL_SECONDS = 0.2

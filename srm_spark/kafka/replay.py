@@ -7,15 +7,15 @@ from contextlib import suppress
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.rows import Run
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.control import ControlRecord
 from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.rows import Run
 from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
 from srm_spark.kafka.transactions import produce_control
-from srm_spark.model import TopicPartition
 
 
 class AppendingWriter:

@@ -17,7 +17,7 @@ from typing import Any
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from srm_spark.config.sasl import TOKEN_FUNCTION, TOKEN_OPTIONS
-from srm_spark.plugins import load_function
+from srm_spark.core.plugins import load_function
 
 log = logging.getLogger(__name__)
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from srm_spark.codec import progress_records
+from srm_spark.core.codec import progress_records
+from srm_spark.core.model import Logs, OffsetRange, TopicPartition
+from srm_spark.core.reports import PartitionReport
 from srm_spark.errors import FlowError
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.control import Acknowledge, ControlRecord
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.reports import PartitionReport
 from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
-from srm_spark.model import Logs, OffsetRange, TopicPartition
 
 
 class TransactionalWriter:

@@ -20,20 +20,20 @@ from functools import cache, partial
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from srm_spark.core.limits import Limits, Route, clamp, first_refused, is_too_large_only, will_fit
+from srm_spark.core.model import Hold, RefusedPolicy, TopicPartition
+from srm_spark.core.provenance import Stamp
+from srm_spark.core.reports import PartitionReport, Sent, report_batch
+from srm_spark.core.rows import ArrowRows, Rows, Run
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.acks import Acks, Callback, EachAck
 from srm_spark.kafka.clients import ClientOptions, LastError
-from srm_spark.kafka.compiled import RowsInLoop, why_not
+from srm_spark.kafka.compiled import RowsInLoop, is_used
 from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import kind_of, named, remedy
-from srm_spark.kafka.limits import Limits, Route, clamp, first_refused, is_too_large_only, will_fit
 from srm_spark.kafka.producers import codec_of, discard_producer, for_trials, record_producer, suited
-from srm_spark.kafka.reports import PartitionReport, Sent, report_batch
-from srm_spark.kafka.rows import ArrowRows, Rows, Run
 from srm_spark.kafka.transactions import Recording, SlotTransaction
-from srm_spark.model import Hold, RefusedPolicy, TopicPartition
-from srm_spark.provenance import Stamp
 
 _FULL_QUEUE_SECONDS = 0.05
 _WORTH_A_LOOP = 16
@@ -133,7 +133,7 @@ class Writing:
         """By the size and codec of their batches."""
         self._options: dict[tuple[int, str], ClientOptions] = {}
         self._last_ack = time.monotonic()
-        self._in_loop = task.in_loop and why_not() is None
+        self._in_loop = is_used(task.in_loop)
         recording = task.recording
         self._transaction = (
             None if recording is None else SlotTransaction(recording, slot, dict(task.options), self._last_error)

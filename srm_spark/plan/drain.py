@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from srm_spark.model import TopicPartition
+from srm_spark.core.model import TopicPartition
 from srm_spark.plan.world import Range, few
 
 STILL_SECONDS = 5.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.checkpoints import Standing
-from srm_spark.flow.group_sync import Synced, SyncState
-from srm_spark.flow.positions import GroupPosition
-from srm_spark.model import Flow, TopicPartition
+from srm_spark.core.checkpoints import Standing
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.wording import count
+from srm_spark.flow.groups.positions import GroupPosition
+from srm_spark.flow.groups.sync import Synced, SyncState
 from srm_spark.plan.world import GroupMove, Kind, Outcome
-from srm_spark.wording import count
 
 Stand = tuple[str, TopicPartition]
 """Group and partition of the target."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings, Settings
+from srm_spark.core.wording import count
 from srm_spark.errors import MoveError
 from srm_spark.plan.document import statement_document
 from srm_spark.plan.drain import Stillness, behind
@@ -20,7 +21,6 @@ from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
 from srm_spark.plan.preflight import Preflight
 from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, write_whole
 from srm_spark.plan.world import GroupMove, Kind, Outcome, Plan, Stage, Statement, World, few, standing
-from srm_spark.wording import count
 
 log = logging.getLogger(__name__)
 

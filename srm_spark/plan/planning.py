@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
+from srm_spark.core.wording import count
 from srm_spark.plan.drain import behind, moved
 from srm_spark.plan.state import MoveState
 from srm_spark.plan.world import Kind, Outcome, Plan, Stage, World, few, unsafe
-from srm_spark.wording import count
 
 
 def make_plan(kind: Kind, flow: Flow, world: World, *, fenced: bool, state: MoveState | None) -> Plan:

@@ -9,19 +9,19 @@ from dataclasses import replace
 
 from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.filters import NameFilter, is_replicated
+from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.filters import NameFilter, is_replicated
-from srm_spark.flow.checkpoint import Checkpoints
 from srm_spark.flow.clusters import connect
-from srm_spark.flow.group_sync import GroupSync
-from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.flow.positions import Positions, Translator
-from srm_spark.flow.progress import ProgressTopic
-from srm_spark.flow.quarantine import Quarantine
+from srm_spark.flow.groups.checkpoints import Checkpoints
+from srm_spark.flow.groups.positions import Positions, Translator
+from srm_spark.flow.groups.sync import GroupSync
+from srm_spark.flow.refused.quarantine import Quarantine
+from srm_spark.flow.topics.offset_map import OffsetMaps
+from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.kafka.claim import claim_group
 from srm_spark.kafka.groups import Groups
 from srm_spark.kafka.records import first_timestamps
-from srm_spark.model import OffsetRange, TopicPartition
 from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
 from srm_spark.plan.world import GroupMove, Kind, Loss, Range, World

@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.flow.clusters import Ends, connect
-from srm_spark.flow.progress import Position, ProgressTopic
-from srm_spark.flow.renames import KEY, RECOPY, find_renames
-from srm_spark.flow.topics import RemoteTopics
-from srm_spark.model import TopicPartition
+from srm_spark.flow.recovery.renames import KEY, RECOPY, find_renames
+from srm_spark.flow.topics.progress import Position, ProgressTopic
+from srm_spark.flow.topics.remote_topics import RemoteTopics
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import MoveError
-from srm_spark.model import TopicPartition
 from srm_spark.plan.groups import Earlier, Stand
 from srm_spark.plan.world import GroupMove, Outcome, Range, Stage
 

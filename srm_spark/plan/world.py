@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from srm_spark.model import Flow, OffsetRange, TopicPartition
-from srm_spark.wording import count
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.core.wording import count
 
 
 class Kind(Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from srm_spark.model import TopicPartition
+from srm_spark.core.model import TopicPartition
 
 
 def batch_ends(checkpoint: Path, batch_id: int) -> dict[TopicPartition, int]:

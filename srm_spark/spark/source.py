@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from srm_spark.model import OffsetRange, TopicPartition
+from srm_spark.core.model import OffsetRange, TopicPartition
 
 
 def stream(

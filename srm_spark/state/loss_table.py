@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from srm_spark.model import Flow, KeptLoss
+from srm_spark.core.model import Flow, KeptLoss
 from srm_spark.spark import SparkSession
 from srm_spark.state.map_table import PROPERTIES
 

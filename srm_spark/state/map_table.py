@@ -1,4 +1,4 @@
-"""The Delta table of one flow's offset map. A row is a stretch of source offsets, see `srm_spark.map_rows`.
+"""The Delta table of one flow's offset map. A row is a stretch of source offsets, see `srm_spark.core.map_rows`.
 
 A flow has one owner and a table of its own, so no two writers ever meet.
 """
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from srm_spark.core.model import Flow
 from srm_spark.errors import StateFailed
-from srm_spark.model import Flow
 from srm_spark.spark import SparkSession
 
 SETTINGS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from srm_spark.filters import NameFilter
-from srm_spark.policy import DefaultReplicationPolicy
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.policy import DefaultReplicationPolicy
 
 
 class SuffixPolicy(DefaultReplicationPolicy):

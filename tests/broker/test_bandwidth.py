@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from srm_spark.bandwidth import CREDIT_SECONDS
+from srm_spark.core.bandwidth import CREDIT_SECONDS
 from srm_spark.driver import Driver
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair

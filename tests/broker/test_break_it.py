@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.tail import TailMatch
 from srm_spark.errors import ClaimLost
-from srm_spark.flow import starts
-from srm_spark.flow.guard import Checked, SourceGuard
+from srm_spark.flow.recovery import starts
+from srm_spark.flow.recovery.guard import Checked, SourceGuard
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.terms import Mark, Term, newest_mark, open_producer
-from srm_spark.model import OffsetRange, TopicPartition
-from srm_spark.tail import TailMatch
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero
@@ -51,7 +51,7 @@ def test_without_the_tail_match_records_are_doubled(
         def nothing_landed(_: object, __: object, source_start: int, *___: object, **____: object) -> TailMatch:
             return TailMatch(source_start)
 
-        monkeypatch.setattr("srm_spark.flow.resume.match_tail", nothing_landed)
+        monkeypatch.setattr("srm_spark.flow.recovery.unrecorded.match_tail", nothing_landed)
     driver = pair.replicate()
     await_until(lambda: _last(pair) == written[-1], SOON, "all records")
     driver.stop()
@@ -91,7 +91,10 @@ def _late(pair: Pair) -> list[Record]:
 @ONCE
 @pytest.mark.parametrize(
     ("old_writer", "guarded_by"),
-    [(_initialised_before, "srm_spark.flow.terms.fence"), (_initialised_after, "srm_spark.kafka.terms.newest_mark")],
+    [
+        (_initialised_before, "srm_spark.flow.recovery.fencing.fence"),
+        (_initialised_after, "srm_spark.kafka.terms.newest_mark"),
+    ],
 )
 def test_without_the_fencing_a_writer_that_comes_back_doubles_records(
     is_broken: bool,

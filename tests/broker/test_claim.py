@@ -14,13 +14,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import Flow
 from srm_spark.errors import ClaimHeld, ClaimLost, TargetUnavailable
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.owned import owned
 from srm_spark.kafka.claim import SESSION_MS, Claim, Permit
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.groups import Groups
-from srm_spark.model import Flow
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair

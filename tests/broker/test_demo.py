@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-DEMO = [sys.executable, "-m", "srm_spark.cli.demo"]
+DEMO = [sys.executable, "-m", "srm_spark.demo.run"]
 SECONDS = 480
 """Long, for a loaded machine: with ten processes per core the brokers alone took two minutes to start."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from srm_spark.driver import Driver
-from srm_spark.flow import identity
+from srm_spark.flow.recovery import identity
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.broker.backup import backup
 from tests.broker.conftest import Pair, Start

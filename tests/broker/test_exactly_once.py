@@ -124,7 +124,7 @@ def test_the_map_gets_what_a_batch_committed_before_it_died(pair: Pair, monkeypa
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("srm_spark.flow.replicate.MapWriter", dies)  # of the batches; starts are recorded as ever
+        patch.setattr("srm_spark.flow.batch.replicate.MapWriter", dies)  # of the batches; starts are recorded as ever
         driver = replicate(pair)
         await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the batch has died")
         driver.stop()

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicCollection
 
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import Interval, OffsetRange, TopicPartition
+from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.kafka.fetch import Fetch, FetchTask, RangeReader, copy_ranges, fetch_options
-from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import record_options
-from srm_spark.kafka.reports import PartitionReport, read_report
 from srm_spark.kafka.writer import WriteTask
-from srm_spark.model import Interval, OffsetRange, TopicPartition
 from srm_spark.testing import KafkaCluster
 from tests.kafka_io import Kafka, Record, numbered, produce, records
 

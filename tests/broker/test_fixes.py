@@ -92,7 +92,7 @@ def _die_before_recording(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("srm_spark.flow.replicate.MapWriter", dies)
+        patch.setattr("srm_spark.flow.batch.replicate.MapWriter", dies)
         driver = pair.replicate({**FIX, **BY_SPARK})
         await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the batch has died")
         driver.stop()

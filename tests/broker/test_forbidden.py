@@ -10,7 +10,7 @@ from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperatio
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from srm_spark.driver import Driver
-from srm_spark.flow import holds
+from srm_spark.flow.refused import holds
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair

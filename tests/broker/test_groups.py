@@ -9,7 +9,7 @@ import pytest
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.driver import Driver
-from srm_spark.flow.group_sync import Synced
+from srm_spark.flow.groups.sync import Synced
 from srm_spark.kafka.group_calls import GroupCalls
 from srm_spark.kafka.group_server import Described
 from tests.awaiting import await_until

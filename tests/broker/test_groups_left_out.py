@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from srm_spark.cli.control import main
-from srm_spark.flow.group_choice import NO_CONSUMER_GROUP
+from srm_spark.flow.groups.choice import NO_CONSUMER_GROUP
 from srm_spark.testing import run_java
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.header_names import raw_name
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.core.quarantine import Parked, Place, decode_content, encode_content
+from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.errors import SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.header_names import raw_name
 from srm_spark.kafka.compare import compare_topics
 from srm_spark.kafka.fetch import Fetch, copy_ranges, fetch_options
-from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import record_options
 from srm_spark.kafka.records import read_range
-from srm_spark.kafka.reports import PartitionReport, read_report
 from srm_spark.kafka.writer import WriteTask
-from srm_spark.model import Flow, OffsetRange, TopicPartition
-from srm_spark.quarantine import Parked, Place, decode_content, encode_content
 from srm_spark.testing import KafkaCluster
 from tests.broker.conftest import Pair
 from tests.broker.mirror import await_count, await_held, await_lag_zero

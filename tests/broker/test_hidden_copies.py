@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from srm_spark.flow.agreement import differing_copies, first_difference
-from srm_spark.kafka.limits import Limits, Route
-from srm_spark.model import Interval, OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap
-from srm_spark.translation import IntervalMap
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import Interval, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.translation import IntervalMap
+from srm_spark.flow.recovery.agreement import differing_copies, first_difference
 from tests.broker.conftest import Pair
 from tests.kafka_io import numbered
 

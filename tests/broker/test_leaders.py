@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import TopicPartition
 from srm_spark.testing import LocalKafka
 from tests.kafka_io import Kafka, numbered
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from srm_spark import Driver, read_offset_map
+from srm_spark.core.offset_map import INTERVALS_PER_PART
 from srm_spark.errors import StateFailed
-from srm_spark.offset_map import INTERVALS_PER_PART
 from srm_spark.spark.session import configure, own_session
 from srm_spark.state import SETTINGS
 from tests.awaiting import await_until
@@ -120,7 +120,7 @@ def test_records_flow_on_while_the_table_cannot_be_written(
     (tmp_path / "state").write_text("in the way")
     pair.source.create(pair.topic())
     pair.source.write(pair.topic(), numbered(5))
-    caplog.set_level(logging.INFO, "srm_spark.flow.map_table")
+    caplog.set_level(logging.INFO, "srm_spark.flow.topics.map_table")
     driver = pair.replicate(state(tmp_path))
     await_until(lambda: "is not up to date" in caplog.text, TABLE_SOON, "a warning")
     pair.source.write(pair.topic(), numbered(5, prefix="more"))
@@ -129,7 +129,7 @@ def test_records_flow_on_while_the_table_cannot_be_written(
     (tmp_path / "state").unlink()
     await_table(reader, driver, pair)
     await_until(lambda: "is up to date again" in caplog.text, SOON, "an all-clear")
-    said = [record for record in caplog.records if record.name == "srm_spark.flow.map_table"]
+    said = [record for record in caplog.records if record.name == "srm_spark.flow.topics.map_table"]
     warnings = [record.getMessage() for record in said if record.levelno == logging.WARNING]
     assert len(warnings) == 1, warnings
     assert "Exception: " in warnings[0]

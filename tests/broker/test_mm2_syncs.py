@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from srm_spark.checkpoints import Standing
+from srm_spark.core.checkpoints import Standing
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.offset_sync_store import OffsetSyncStore
 from srm_spark.driver import Driver
-from srm_spark.flow.positions import GroupPosition
-from srm_spark.model import TopicPartition
-from srm_spark.offset_sync_store import OffsetSyncStore
+from srm_spark.flow.groups.positions import GroupPosition
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero

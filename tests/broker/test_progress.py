@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from confluent_kafka import KafkaException
 
-from srm_spark.codec import partition_for_key
+from srm_spark.core.codec import partition_for_key
 from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair

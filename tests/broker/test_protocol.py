@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.protocol import Protocol
-from srm_spark.model import TopicPartition
 from srm_spark.testing import LocalCluster, LocalKafka
 from tests.kafka_io import Kafka, numbered
 

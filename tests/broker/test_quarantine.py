@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from srm_spark.cli.control import main
+from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.driver import Driver
 from srm_spark.failure import Failure
-from srm_spark.flow.parking import Parking
+from srm_spark.flow.refused.parking import Parking
 from srm_spark.flow.status import FlowState
-from srm_spark.model import OffsetRange, TopicPartition
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero, write_config

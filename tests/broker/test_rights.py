@@ -10,14 +10,14 @@ import pytest
 from srm_spark.config import load_settings
 from srm_spark.config.rights import Right, rights_of_flow, rights_of_heartbeats
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
+from srm_spark.core.model import Flow
+from srm_spark.core.policy import HEARTBEATS_TOPIC
 from srm_spark.driver import Driver
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.heartbeat import BeatGroup, Heartbeats
 from srm_spark.flow.status import FlowState
+from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.terms import Mark, Term, fence
-from srm_spark.model import Flow
-from srm_spark.policy import HEARTBEATS_TOPIC
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start

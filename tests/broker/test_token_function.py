@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.kafka.protocol import Protocol
-from srm_spark.model import TopicPartition
 from srm_spark.testing import LocalKafka
 from tests.broker.conftest import Start
 from tests.broker.mirror import assert_copied, await_count, await_lag_zero

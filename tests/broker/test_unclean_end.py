@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.kafka.protocol import Protocol
-from srm_spark.model import TopicPartition
 from srm_spark.testing import KafkaCluster, LocalCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair

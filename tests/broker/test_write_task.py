@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import Hold, Interval
+from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.compiled import why_not
-from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import record_options
-from srm_spark.kafka.reports import PartitionReport, read_report
 from srm_spark.kafka.writer import WriteTask
-from srm_spark.model import Hold, Interval
 from srm_spark.testing import KafkaCluster
 from tests.kafka_io import Kafka, Record, records
 from tests.unit.arrow_rows import Headers, Row, arrow_batch

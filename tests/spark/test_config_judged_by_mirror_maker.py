@@ -17,7 +17,7 @@ from srm_spark.config.load import load
 from srm_spark.config.sasl import FUNCTION_KEY
 from srm_spark.config.schema import Dialect, Scope
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
 
 Judgement = dict[str, Any]
 JUDGE = Path(__file__).with_name("MirrorMakerJudge.java")

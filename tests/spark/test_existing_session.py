@@ -54,7 +54,7 @@ from types import SimpleNamespace
 from pyspark.sql import SparkSession
 from srm_spark import Driver, load_settings, read_offset_map
 from srm_spark.errors import SetupError, StateFailed
-from srm_spark.flow.map_table import MapTable
+from srm_spark.flow.topics.map_table import MapTable
 
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 logging.getLogger("py4j").setLevel(logging.ERROR)

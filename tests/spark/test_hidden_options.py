@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from srm_spark.config import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.model import TopicPartition
+from srm_spark.core.model import TopicPartition
 from srm_spark.spark.session import configure, own_session
 from srm_spark.spark.source import stream
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from srm_spark import load_settings, read_offset_map
+from srm_spark.core.model import Flow
 from srm_spark.errors import StateFailed
-from srm_spark.model import Flow
 from srm_spark.spark.session import configure, own_session
 from srm_spark.state import SETTINGS, OffsetMapTable, TableRow, own_folder
 

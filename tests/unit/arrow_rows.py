@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from srm_spark.kafka.rows import COLUMNS, Run, runs_of
+from srm_spark.core.rows import COLUMNS, Run, runs_of
 
 Headers = list[tuple[str, bytes | None]]
 Row = tuple[str, int, int, int, bytes | None, bytes | None, Headers | None]

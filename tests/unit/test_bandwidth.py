@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srm_spark.bandwidth import CREDIT_SECONDS, LEAST_SHARE, PASS_SECONDS, Bandwidth, budget, readable
-from srm_spark.flow.pace import Pace
+from srm_spark.core.bandwidth import CREDIT_SECONDS, LEAST_SHARE, PASS_SECONDS, Bandwidth, budget, readable
+from srm_spark.flow.batch.pace import Pace
 
 RATE = 1_000_000
 KEY = "A->B.bandwidth.limit.bytes"

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from srm_spark.bench.same import difference
-from srm_spark.kafka.rows import Run
-from srm_spark.model import TopicPartition
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.rows import Run
 
 Row = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

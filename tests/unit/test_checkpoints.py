@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.checkpoints import Standing, Translation, by_checkpoint, is_news, translate, translate_back
-from srm_spark.model import Checkpoint, Interval, OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap
-from srm_spark.translation import IntervalMap
+from srm_spark.core.checkpoints import Standing, Translation, by_checkpoint, is_news, translate, translate_back
+from srm_spark.core.model import Checkpoint, Interval, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.translation import IntervalMap
 
 
 def a_map(start: int, end: int, target_end: int | None, *intervals: Interval) -> PartitionMap:

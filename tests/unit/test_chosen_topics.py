@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from srm_spark.filters import NameFilter
-from srm_spark.flow.chosen_topics import ChosenTopics
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.model import Flow
 from srm_spark.flow.clusters import Ends
-from srm_spark.model import Flow
+from srm_spark.flow.topics.chosen import ChosenTopics
 
 
 class OwnFilter(NameFilter):

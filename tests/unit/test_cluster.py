@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import TopicPartition
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 

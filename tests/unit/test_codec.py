@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark import codec
-from srm_spark.codec import ProgressKey
-from srm_spark.errors import CodecError
-from srm_spark.failure import Failure, FailureKind
-from srm_spark.model import (
+from srm_spark.core import codec
+from srm_spark.core.codec import ProgressKey
+from srm_spark.core.model import (
     Checkpoint,
     Heartbeat,
     Hold,
@@ -27,7 +25,9 @@ from srm_spark.model import (
     OffsetSync,
     ProgressDetail,
 )
-from srm_spark.model import TopicPartition as TP
+from srm_spark.core.model import TopicPartition as TP
+from srm_spark.errors import CodecError
+from srm_spark.failure import Failure, FailureKind
 
 HEARTBEAT = (Heartbeat("A", "B", 1700000000123), "000141000142", "00000000018bcfe5687b")
 CHECKPOINT = (

@@ -8,12 +8,12 @@ import pytest
 from click import UsageError
 from rich.console import Console
 
-from srm_spark.cli.demo import judge
-from srm_spark.cli.demo_view import Rate, View, fields
 from srm_spark.cli.options import DIFFERENT, OK, pairs
+from srm_spark.core.model import Flow
+from srm_spark.demo.run import judge
+from srm_spark.demo.view import Rate, View, fields
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.kafka.compare import PartitionComparison
-from srm_spark.model import Flow
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:

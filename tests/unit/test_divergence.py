@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.divergence import Comparison, compare_copies
-from srm_spark.model import Interval, OffsetRange
-from srm_spark.offset_map import PartitionMap
-from srm_spark.tail import TailRecord, is_copy
-from srm_spark.translation import IntervalMap
+from srm_spark.core.divergence import Comparison, compare_copies
+from srm_spark.core.model import Interval, OffsetRange
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.tail import TailRecord, is_copy
+from srm_spark.core.translation import IntervalMap
 
 COPIES = [Interval(10, 0, 3), Interval(15, 3, 2)]
 """Source offsets 10, 11, 12, 15 and 16 at target offsets 0 to 4."""

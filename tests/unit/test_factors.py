@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from srm_spark.config import load_settings
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.factors import factors_too_large
+from srm_spark.flow.topics.factors import factors_too_large
 
 FILE = """\
 clusters = A, B

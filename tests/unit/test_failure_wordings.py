@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from srm_spark.codec import decode_progress_detail, encode_progress_detail
+from srm_spark.core.codec import decode_progress_detail, encode_progress_detail
+from srm_spark.core.failure_wordings import recorded
+from srm_spark.core.model import Flow, Hold, TopicPartition
+from srm_spark.core.quarantine import Place, decode_entry
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.failure_wordings import recorded
-from srm_spark.model import Flow, Hold, TopicPartition
-from srm_spark.quarantine import Place, decode_entry
 
 PROGRESS = (
     '{"v":1,"source":[40,50],"target_end":12,"intervals":[[40,7,3],[45,10,2]],'

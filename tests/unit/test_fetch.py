@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.rows import Run
 from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.kafka import fetch
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.fetch import Fetch, Follower, RangeReader, Source
 from srm_spark.kafka.fetched import Event
-from srm_spark.kafka.rows import Run
 from srm_spark.kafka.topic_ids import TopicIds
-from srm_spark.model import OffsetRange, TopicPartition
 from tests.unit.arrow_rows import run_of
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srm_spark.core.filters import NameFilter, Selection, SelectionReason, is_replicated, select, split_list
+from srm_spark.core.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from srm_spark.errors import PatternError
-from srm_spark.filters import NameFilter, Selection, SelectionReason, is_replicated, select, split_list
-from srm_spark.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
 DEFAULT_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", "__.*")
 EVERYTHING = NameFilter((".*",), DEFAULT_EXCLUDE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from srm_spark.config.settings import CheckpointSettings
-from srm_spark.flow.group_choice import NO_CONSUMER_GROUP, GroupChoice
+from srm_spark.flow.groups.choice import NO_CONSUMER_GROUP, GroupChoice
 from srm_spark.kafka.groups import Groups
 
 

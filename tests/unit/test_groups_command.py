@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from srm_spark.cli.control import main
-from srm_spark.flow.group_report import GroupReport
+from srm_spark.flow.groups.report import GroupReport
 
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 

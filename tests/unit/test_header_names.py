@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.header_names import is_plain, is_text, name_of, raw_name
+from srm_spark.core.header_names import is_plain, is_text, name_of, raw_name
 from srm_spark.kafka.librdkafka import library, make_headers, read_headers
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
+from srm_spark.core.model import Flow
 from srm_spark.errors import ClientRefused, TargetUnavailable
-from srm_spark.flow.heartbeat import BeatGroup, Heartbeats, beat_groups, due, telling
+from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, due, telling
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import Flow
 
 
 @pytest.mark.parametrize(("enabled", "told"), [(True, ["away", "gone", "away"]), (False, [])])

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.model import Flow
 from srm_spark.errors import SetupError
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.history import COLUMNS, History
-from srm_spark.model import Flow
 from tests.awaiting import await_until
 
 

@@ -9,16 +9,16 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config.settings import LossPolicies
-from srm_spark.flow import identity
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import Flow, Interval, Logs, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.translation import IntervalMap
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.identity import check_copies
-from srm_spark.flow.progress import Position
-from srm_spark.flow.starts import Starts
+from srm_spark.flow.recovery import identity
+from srm_spark.flow.recovery.identity import check_copies
+from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.topics.progress import Position
 from srm_spark.kafka.cluster import LogEnd
-from srm_spark.kafka.limits import Limits, Route
-from srm_spark.model import Flow, Interval, Logs, Loss, LossCause, OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap
-from srm_spark.translation import IntervalMap
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)
 WAS = Logs("source", 1, "remote", 1)

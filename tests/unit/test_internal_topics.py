@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.internal_topics import InternalTopic, ensure_topic
+from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import Cluster, TopicConfig, TopicSpec
 
 COMPACTED = {"cleanup.policy": "compact"}

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from srm_spark.codec import decode_progress_key
-from srm_spark.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
-from srm_spark.model import Flow
+from srm_spark.core.codec import decode_progress_key
+from srm_spark.core.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
+from srm_spark.core.model import Flow
 
 FLOW = Flow("A", "B")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.lease import Lease
+from srm_spark.core.lease import Lease
 
 
 def test_a_right_counts_from_the_question_and_not_from_the_answer() -> None:

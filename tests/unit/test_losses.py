@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.codec import decode_map_key, map_key
-from srm_spark.losses import decode_loss, loss_key, loss_value
-from srm_spark.model import KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.codec import decode_map_key, map_key
+from srm_spark.core.losses import decode_loss, loss_key, loss_value
+from srm_spark.core.model import KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
 
 PARTITION = TopicPartition("t-ü", 3)
 DELETED = Loss(OffsetRange(10, 15))

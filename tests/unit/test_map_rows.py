@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.map_rows import MapRow, RowChanges, row_changes, rows
-from srm_spark.model import Interval, OffsetRange, ProgressDetail
-from srm_spark.offset_map import INTERVALS_PER_PART, PartitionMap
-from srm_spark.translation import IntervalMap
+from srm_spark.core.map_rows import MapRow, RowChanges, row_changes, rows
+from srm_spark.core.model import Interval, OffsetRange, ProgressDetail
+from srm_spark.core.offset_map import INTERVALS_PER_PART, PartitionMap
+from srm_spark.core.translation import IntervalMap
 
 # Batches: records, the gap behind them on the source, and records of others behind them on the target.
 batches = st.lists(

@@ -15,13 +15,13 @@ from srm_spark.config.settings import (
     SyncSettings,
     TopicSettings,
 )
-from srm_spark.flow.map_table import MapTable
-from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.model import Flow, Interval, KeptLoss, Loss, OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap
+from srm_spark.core.model import Flow, Interval, KeptLoss, Loss, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.translation import IntervalMap
+from srm_spark.flow.topics.map_table import MapTable
+from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.spark import SparkSession
 from srm_spark.state import LossTable, OffsetMapTable, TableRow, first_line
-from srm_spark.translation import IntervalMap
 
 FLOW = Flow("A", "B")
 ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 3)

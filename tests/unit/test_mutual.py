@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.checkpoints import Standing
-from srm_spark.model import Interval, OffsetRange
-from srm_spark.mutual import translate_mutual
-from srm_spark.offset_map import PartitionMap
-from srm_spark.translation import IntervalMap, runs
+from srm_spark.core.checkpoints import Standing
+from srm_spark.core.model import Interval, OffsetRange
+from srm_spark.core.mutual import translate_mutual
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.translation import IntervalMap, runs
 
 
 @dataclass

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.offset_files import Layout, Position, parse_offsets
 from srm_spark.errors import OffsetFileError
-from srm_spark.model import TopicPartition
-from srm_spark.offset_files import Layout, Position, parse_offsets
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{"spark.sql.shuffle.partitions":"2"}}'
 SPARK = f'v1\n{METADATA}\n{{"orders":{{"0":123,"1":7}}}}'

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.model import Interval, OffsetRange, ProgressDetail
-from srm_spark.offset_map import INTERVALS_PER_PART, Hole, PartitionMap, split
-from srm_spark.translation import IntervalMap
+from srm_spark.core.model import Interval, OffsetRange, ProgressDetail
+from srm_spark.core.offset_map import INTERVALS_PER_PART, Hole, PartitionMap, split
+from srm_spark.core.translation import IntervalMap
 
 
 def stretch(start: int, end: int, target_end: int | None, *intervals: Interval) -> IntervalMap:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.checkpoints import Standing, Translation, sample
-from srm_spark.offset_sync_store import SLOTS, OffsetSyncStore
+from srm_spark.core.checkpoints import Standing, Translation, sample
+from srm_spark.core.offset_sync_store import SLOTS, OffsetSyncStore
 
 
 def filled(pairs: Iterable[tuple[int, int]]) -> OffsetSyncStore:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from srm_spark.core.model import UNKNOWN, Hold, Interval, OffsetRange, TopicPartition
+from srm_spark.core.reports import PartitionReport
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.outcome import Done, judge
-from srm_spark.kafka.reports import PartitionReport
-from srm_spark.model import UNKNOWN, Hold, Interval, OffsetRange, TopicPartition
+from srm_spark.flow.batch.outcome import Done, judge
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 TOO_LARGE = Failure(FailureKind.TOO_LARGE, "large")

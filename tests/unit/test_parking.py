@@ -11,15 +11,15 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.core.limits import Limits, Route, first_refused
+from srm_spark.core.model import Flow, OffsetRange, RefusedPolicy, TopicPartition
+from srm_spark.core.quarantine import ENTRIES, PART_BYTES, PARTS, decode_content, decode_entry, decode_key
+from srm_spark.core.rows import COLUMNS, runs_of
+from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow import parking, unreadable
-from srm_spark.flow.parking import Parking
+from srm_spark.flow.refused import parking, unreadable
+from srm_spark.flow.refused.parking import Parking
 from srm_spark.kafka.control import ControlRecord
-from srm_spark.kafka.limits import Limits, Route, first_refused
-from srm_spark.kafka.rows import COLUMNS, runs_of
-from srm_spark.model import Flow, OffsetRange, RefusedPolicy, TopicPartition
-from srm_spark.quarantine import ENTRIES, PART_BYTES, PARTS, decode_content, decode_entry, decode_key
-from srm_spark.tail import TailRecord
 
 TOLD = Failure(FailureKind.NO_KEY, "no key, says the executor")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.flow.pass_size import PassSize
+from srm_spark.flow.batch.pass_size import PassSize
 
 MB = 1024 * 1024
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srm_spark.flow.outcome import Done
-from srm_spark.flow.passes import PROBE, UNBOUNDED, RecordSizes
-from srm_spark.model import Interval, OffsetRange, TopicPartition
+from srm_spark.core.model import Interval, OffsetRange, TopicPartition
+from srm_spark.flow.batch.outcome import Done
+from srm_spark.flow.batch.passes import PROBE, UNBOUNDED, RecordSizes
 
 SMALL, LARGE = TopicPartition("small", 0), TopicPartition("large", 0)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark import patterns
+from srm_spark.core import patterns
+from srm_spark.core.patterns import compile_java
 from srm_spark.errors import PatternError
-from srm_spark.patterns import compile_java
 
 
 def matching(pattern: str, *names: str) -> list[str]:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.errors import PluginError
-from srm_spark.policy import (
+from srm_spark.core.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     ReplicationPolicy,
     is_cycle,
     load_policy,
 )
+from srm_spark.errors import PluginError
 
 DOTS = DefaultReplicationPolicy()
 UNDERSCORE = DefaultReplicationPolicy("_", "_")

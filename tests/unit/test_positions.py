@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from srm_spark.checkpoints import Standing, Translation
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.checkpoints import Standing, Translation
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.model import Interval, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.policy import IdentityReplicationPolicy
+from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
-from srm_spark.filters import NameFilter
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.offset_map import OffsetMaps
-from srm_spark.flow.positions import Places, Translator
+from srm_spark.flow.groups.positions import Places, Translator
+from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.kafka.cluster import Cluster
-from srm_spark.model import Interval, OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap
-from srm_spark.policy import IdentityReplicationPolicy
-from srm_spark.translation import IntervalMap
 
 T0 = TopicPartition("t", 0)
 FILE = """clusters = A, B

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from srm_spark.cli.progress_log import ProgressLog, describe
+from srm_spark.core.model import Flow
 from srm_spark.flow.status import FlowState, FlowStatus
-from srm_spark.model import Flow
 
 FLOW = Flow("A", "B")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srm_spark.codec import split_detail
+from srm_spark.core.codec import split_detail
+from srm_spark.core.model import Hold, Interval, Logs, OffsetRange, ProgressDetail
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.model import Hold, Interval, Logs, OffsetRange, ProgressDetail
 
 HOLD = Hold(100, Failure(FailureKind.NO_KEY, "r"))
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.codec import PROVENANCE_HEADER, decode_provenance, encode_provenance
+from srm_spark.core.codec import PROVENANCE_HEADER, decode_provenance, encode_provenance
+from srm_spark.core.limits import Limits, first_refused
+from srm_spark.core.model import Interval, Provenance, TopicPartition
+from srm_spark.core.provenance import Header, Stamp
+from srm_spark.core.reports import PartitionReport, Sent
+from srm_spark.core.tail import TailRecord, copies, match_tail, ours
 from srm_spark.errors import CodecError
-from srm_spark.kafka.limits import Limits, first_refused
-from srm_spark.kafka.reports import PartitionReport, Sent
-from srm_spark.model import Interval, Provenance, TopicPartition
-from srm_spark.provenance import Header, Stamp
-from srm_spark.tail import TailRecord, copies, match_tail, ours
 from tests.unit.arrow_rows import run_of
 
 T0 = TopicPartition("t", 0)

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.pulse import Pulse, Stall
-from srm_spark.model import Flow, TopicPartition
 from tests.awaiting import await_until
 
 REMOTE = TopicPartition("A.t", 0)

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.errors import CodecError
-from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.quarantine import summary
-from srm_spark.model import Flow, TopicPartition
-from srm_spark.quarantine import (
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.quarantine import (
     PART_BYTES,
     Parked,
     Place,
@@ -25,7 +22,10 @@ from srm_spark.quarantine import (
     part_key,
     split_content,
 )
-from srm_spark.tail import TailRecord
+from srm_spark.core.tail import TailRecord
+from srm_spark.errors import CodecError
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.refused.quarantine import summary
 
 REFUSED = Failure(FailureKind.TOO_LARGE, "too large")
 

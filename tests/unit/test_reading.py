@@ -9,12 +9,12 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings, LimitSettings
-from srm_spark.flow import reading
-from srm_spark.flow.outcome import Done
-from srm_spark.flow.passes import PROBE, RecordSizes
-from srm_spark.flow.reading import Reading, even_shares, is_direct
+from srm_spark.core.model import Interval, OffsetRange, TopicPartition
+from srm_spark.flow.batch.outcome import Done
+from srm_spark.flow.batch.passes import PROBE, RecordSizes
+from srm_spark.flow.batch.reading import Reading, even_shares
+from srm_spark.kafka import compiled
 from srm_spark.kafka.fetch import fetch_options
-from srm_spark.model import Interval, OffsetRange, TopicPartition
 
 
 def ranges_of(counts: list[int]) -> dict[TopicPartition, OffsetRange]:
@@ -54,10 +54,11 @@ def flow(tmp_path: Path) -> FlowSettings:
 def test_records_are_fetched_directly_only_where_that_can_be(
     flow: FlowSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert is_direct(flow)
-    assert not is_direct(replace(flow, batch=replace(flow.batch, in_loop=False)))
-    monkeypatch.setattr(reading, "why_not", lambda: "there is no numba")
-    assert not is_direct(flow)
+    assert flow.batch.in_loop
+    assert compiled.is_used(True)
+    assert not compiled.is_used(False)
+    monkeypatch.setattr(compiled, "why_not", lambda: "there is no numba")
+    assert not compiled.is_used(True)
 
 
 def test_the_driver_copies_what_is_small_and_the_first_records_of_a_topic(flow: FlowSettings) -> None:

@@ -9,15 +9,15 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
+from srm_spark.core.reports import PartitionReport, Sent
 from srm_spark.errors import SourceChanged, TargetWriteFailed
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow import lanes
-from srm_spark.flow.guard import SourceGuard
 from srm_spark.flow.lanes import Lanes
+from srm_spark.flow.recovery.guard import SourceGuard
 from srm_spark.kafka.cluster import LogEnd
 from srm_spark.kafka.realtime import Acknowledged, Chains, LaneReport, await_answer
-from srm_spark.kafka.reports import PartitionReport, Sent
-from srm_spark.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
 from srm_spark.spark.realtime import Slots
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)

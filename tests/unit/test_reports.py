@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from srm_spark.failure import Failure, FailureKind
-from srm_spark.kafka.reports import (
+from srm_spark.core.model import Hold, Interval, TopicPartition
+from srm_spark.core.reports import (
     REPORT_SCHEMA,
     PartitionReport,
     Sent,
     read_report,
     report_batch,
 )
-from srm_spark.model import Hold, Interval, TopicPartition
+from srm_spark.failure import Failure, FailureKind
 from tests.unit.arrow_rows import run_of
 
 T0 = TopicPartition("t", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.rest import Patience, Rest
+from srm_spark.core.rest import Patience, Rest
 
 PATIENCE = Patience(still_seconds=2.0, unknown_seconds=35.0, settle_seconds=180.0)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.kafka.rows import runs_of
-from srm_spark.model import TopicPartition
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.rows import runs_of
 from tests.unit.arrow_rows import Headers, Row, arrow_batch, run_of
 
 

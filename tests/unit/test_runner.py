@@ -9,9 +9,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from srm_spark.config import load_settings
+from srm_spark.core.model import Flow
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus
-from srm_spark.model import Flow
 
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from srm_spark.config.settings import LossPolicies
+from srm_spark.core.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.translation import IntervalMap
 from srm_spark.flow.clusters import Ends
-from srm_spark.flow.progress import Position, ProgressTopic
-from srm_spark.flow.starts import Starts, find_starts
+from srm_spark.flow.recovery.starts import Starts, find_starts
+from srm_spark.flow.topics.progress import Position, ProgressTopic
 from srm_spark.kafka.cluster import LogEnd
-from srm_spark.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
-from srm_spark.offset_map import PartitionMap
-from srm_spark.translation import IntervalMap
 
 HERE = TopicPartition("t", 0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from srm_spark.core.model import Flow
 from srm_spark.flow.status import FlowState, FlowStatus, Statuses
-from srm_spark.model import Flow
 
 
 def cells(html: str) -> list[list[str]]:

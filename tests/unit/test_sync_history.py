@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from srm_spark.checkpoints import Standing, Translation
+from srm_spark.core.checkpoints import Standing, Translation
+from srm_spark.core.model import OffsetRange, OffsetSync, TopicPartition
+from srm_spark.core.offset_map import Hole
 from srm_spark.errors import SourceUnavailable
-from srm_spark.flow.sync_history import SyncHistory, SyncReader
-from srm_spark.model import OffsetRange, OffsetSync, TopicPartition
-from srm_spark.offset_map import Hole
+from srm_spark.flow.topics.sync_history import SyncHistory, SyncReader
 from tests.awaiting import await_until
 
 HERE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.model import Interval
-from srm_spark.tail import TailRecord, match_logs, match_tail
+from srm_spark.core.model import Interval
+from srm_spark.core.tail import TailRecord, match_logs, match_tail
 
 
 def record(offset: int, value: str | None, timestamp: int = 1000) -> TailRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.flow.terms import fence_older
+from srm_spark.flow.recovery.fencing import fence_older
 from srm_spark.kafka.terms import Mark, Term
 
 

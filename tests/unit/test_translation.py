@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.model import Interval, OffsetRange, ProgressDetail
-from srm_spark.translation import IntervalMap, SyncRule, runs
+from srm_spark.core.model import Interval, OffsetRange, ProgressDetail
+from srm_spark.core.translation import IntervalMap, SyncRule, runs
 
 
 def covering(start: int, end: int, target_end: int | None, *intervals: Interval) -> IntervalMap:

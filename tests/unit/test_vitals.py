@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.vitals import Silence, Vitals
+from srm_spark.core.vitals import Silence, Vitals
 
 
 def test_nobody_is_silent_before_the_patience_is_over() -> None:

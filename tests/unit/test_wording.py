@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.wording import count, some
+from srm_spark.core.wording import count, some
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 topics"), (1, "1 topic"), (2, "2 topics")])

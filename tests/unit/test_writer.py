@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import Hold, RefusedPolicy, TopicPartition
+from srm_spark.core.reports import PartitionReport, read_report
+from srm_spark.core.rows import ArrowRows
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka import writer
-from srm_spark.kafka.limits import Limits, Route
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.reports import PartitionReport, read_report
-from srm_spark.kafka.rows import ArrowRows
 from srm_spark.kafka.writer import WriteTask
-from srm_spark.model import Hold, RefusedPolicy, TopicPartition
 from tests.unit.arrow_rows import Row, arrow_batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

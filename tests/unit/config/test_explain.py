@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from srm_spark.config.explain import Explanation, explain, resolved
+from srm_spark.core.model import Flow
 from srm_spark.errors import ConfigError
-from srm_spark.model import Flow
 from tests.unit.config.conftest import Loader
 
 FLOW = Flow("A", "B")

@@ -12,7 +12,7 @@ from srm_spark.config.levels import Layered, Level
 from srm_spark.config.schema import Dialect
 from srm_spark.config.source import Entry
 from srm_spark.config.written import Where, take_apart
-from srm_spark.model import Flow
+from srm_spark.core.model import Flow
 
 FLOW = Flow("A", "B")
 SRM, MM2 = Dialect.SRM, Dialect.MM2

@@ -8,10 +8,10 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.load import load
+from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, load_filter
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.model import Flow
 from srm_spark.errors import ConfigError
-from srm_spark.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, load_filter
-from srm_spark.filters import NameFilter
-from srm_spark.model import Flow
 from tests.unit.config.conftest import Loader, problems
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -454,7 +454,7 @@ def test_the_heartbeats_topic_is_what_the_policy_says(
     loaded: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pulse_policies.py").write_text(
-        "from srm_spark.policy import DefaultReplicationPolicy\n"
+        "from srm_spark.core.policy import DefaultReplicationPolicy\n"
         "class Pulse(DefaultReplicationPolicy):\n"
         "    def heartbeats_topic(self):\n"
         "        return 'pulse'\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from srm_spark.config.settings import RefusedPolicies
-from srm_spark.model import RefusedPolicy
+from srm_spark.core.model import RefusedPolicy
 from tests.unit.config.conftest import Loader, problems
 
 

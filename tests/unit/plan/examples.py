@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from srm_spark.checkpoints import Standing, Translation
-from srm_spark.flow.positions import GroupPosition
+from srm_spark.core.checkpoints import Standing, Translation
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.flow.groups.positions import GroupPosition
 from srm_spark.kafka.groups import Committed
-from srm_spark.model import Flow, TopicPartition
 from srm_spark.plan.world import GroupMove, Loss, Outcome, Range, World
 
 FLOW = Flow("A", "B")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.checkpoints import Standing
-from srm_spark.flow.group_sync import Synced, SyncState
+from srm_spark.core.checkpoints import Standing
+from srm_spark.flow.groups.sync import Synced, SyncState
 from srm_spark.plan.groups import Earlier, Judge
 from srm_spark.plan.world import GroupMove, Kind, Outcome
 from tests.unit.plan.examples import FLOW, REMOTE, position

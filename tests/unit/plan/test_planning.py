@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from srm_spark.model import OffsetRange
+from srm_spark.core.model import OffsetRange
 from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
 from srm_spark.plan.state import MoveId, MoveState
 from srm_spark.plan.world import Kind, Outcome, Stage

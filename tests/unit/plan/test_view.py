@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from srm_spark.cli.control import main
 from srm_spark.cli.moves_view import plan_text, statement_text
-from srm_spark.model import Flow, OffsetRange
+from srm_spark.core.model import Flow, OffsetRange
 from srm_spark.plan import Kind, Outcome, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
 from srm_spark.plan.planning import make_plan

@@ -1,0 +1,1 @@
+"""The domain: values and pure functions. No client, no Spark, no file, no socket."""

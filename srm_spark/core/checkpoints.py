@@ -1,0 +1,133 @@
+"""Where a group stands on the other side, and which checkpoints have to be written for it. No I/O.
+
+A position here is a group's committed offset on a source partition; its checkpoint says where the same group would go
+on in the remote partition: at the first record that it has not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from srm_spark.core.model import Checkpoint
+from srm_spark.core.offset_map import Hole, PartitionMap
+from srm_spark.core.offset_sync_store import OffsetSyncStore
+
+
+class Standing(Enum):
+    """How well a position could be translated."""
+
+    EXACT = "exact"
+    AHEAD = "ahead of replication: translated up to where replication stands"
+    EMPTY = "no record was replicated yet"
+    UNMAPPED = "the partition is not replicated yet"
+    SAMPLED = "by an offset sync"
+    UNKNOWN = "copied by somebody else, or before the offset map begins"
+    CHECKPOINT = "as its newest checkpoint says"
+    BEYOND = "the remote partition ends before it: it was truncated or created anew"
+
+
+OUTSIDE_THE_MAP = (Standing.EMPTY, Standing.UNMAPPED, Standing.UNKNOWN)
+"""Positions of which our map cannot tell; somebody else may have copied those records."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A position on both sides; no `downstream` where there is none, and `standing` says why."""
+
+    standing: Standing
+    upstream: int
+    downstream: int | None = None
+    reread: int = 0
+    """Records of the source that may be read again, at most; 0 where the position is exact."""
+
+    def __str__(self) -> str:
+        """How good the translation is, or why there is none."""
+        text = self.standing.value
+        return f"{text}: up to {self.reread} records are read again" if self.standing is Standing.SAMPLED else text
+
+
+def translate(found: PartitionMap | None, upstream: int, target_end: int | None) -> Translation:
+    """Translate one position by the exact map; `target_end` is the end of the remote partition.
+
+    A partition that has never held a record translates 0 to 0, and nothing else does while no record was replicated
+    (mirrormaker2.md section 9.1, scenarios 2 and 6). A group that read further than replication went is translated as
+    far as replication went: what it has read beyond that is not on the target.
+    """
+    source = None if found is None else found.source
+    if found is None or source is None:
+        return Translation(Standing.UNMAPPED, upstream)
+    if not found.has_records and (source.end, upstream, found.target_end) != (0, 0, 0):
+        return Translation(Standing.EMPTY, upstream)
+    downstream = found.downstream(min(upstream, source.end))
+    if downstream is None:
+        return Translation(Standing.UNKNOWN, upstream)
+    if target_end is not None and downstream > target_end:
+        return Translation(Standing.BEYOND, upstream)
+    if upstream > source.end:
+        return Translation(Standing.AHEAD, source.end, downstream)
+    return Translation(Standing.EXACT, upstream, downstream)
+
+
+def sample(store: OffsetSyncStore, upstream: int, limit: int, hole: Hole | None = None) -> Translation | None:
+    """Translate, by offset syncs, a position that the exact map does not know; None where they cannot tell.
+
+    It goes on behind the last sync that the group has passed (mirrormaker2.md section 5.2), or where the exact map ends
+    in front of its `hole`: nothing is skipped. Beyond `limit`, an offset of the target that must lie behind it, the
+    syncs speak of a topic that is no longer there.
+    """
+    sync, downstream = store.nearest(upstream), store.downstream(upstream)
+    if downstream is not None and downstream > limit:
+        sync = downstream = None
+    if hole is not None and 0 < hole.after <= limit and (downstream is None or downstream < hole.after):
+        return Translation(Standing.SAMPLED, upstream, hole.after, upstream - hole.source.start)
+    if sync is None or downstream is None:
+        return None
+    return Translation(Standing.SAMPLED, upstream, downstream, max(0, upstream - sync[0] - 1))
+
+
+def by_checkpoint(found: Translation, last: Checkpoint | None, target_end: int) -> Translation:
+    """`found`, unless the group's own newest checkpoint knows more of a position that the exact map does not know.
+
+    MirrorMaker 2 left it, or we did while the offset syncs behind it were still there. It was true of a group that had
+    read less or as much, so nothing is skipped.
+    """
+    if found.standing not in (*OUTSIDE_THE_MAP, Standing.SAMPLED):
+        return found
+    if last is None or last.upstream > found.upstream or last.downstream > target_end:
+        return found
+    if found.downstream is not None and found.downstream >= last.downstream:
+        return found
+    return Translation(Standing.CHECKPOINT, found.upstream, last.downstream)
+
+
+def translate_back(found: PartitionMap | None, downstream: int, source_end: int | None) -> Translation:
+    """The same for a group that reads a remote topic and goes back to the source; `source_end` is the end there.
+
+    `upstream` of the answer is where the group stands on the remote topic, `downstream` where it would go on.
+    """
+    source = None if found is None else found.source
+    if found is None or source is None:
+        return Translation(Standing.UNMAPPED, downstream)
+    end = found.target_end
+    if end is None or (not found.has_records and (source.end, downstream, end) != (0, 0, 0)):
+        return Translation(Standing.EMPTY, downstream)
+    upstream = found.upstream(min(downstream, end))
+    if upstream is None:
+        return Translation(Standing.UNKNOWN, downstream)
+    if source_end is not None and upstream > source_end:
+        return Translation(Standing.BEYOND, downstream)
+    return Translation(Standing.AHEAD if downstream > end else Standing.EXACT, min(downstream, end), upstream)
+
+
+def is_news(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
+    """Whether a checkpoint must be written after `last`: monotonic unless the group rewound (mirrormaker2.md 5.3).
+
+    MirrorMaker 2 keeps one back whose target offset did not move; ours is written when only the source side moved,
+    too, so that a reader can tell how far the group is.
+    """
+    if last is None or checkpoint.upstream < last.upstream:
+        return True
+    if checkpoint.downstream < last.downstream:
+        return False
+    return checkpoint != last

@@ -1,0 +1,55 @@
+"""Bytes of losses: in the header of a progress record, and as records of their own in the topic of the offset map.
+
+A record here is one loss. Progress records are compacted, but what was lost is to be known for ever: each has a key.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from srm_spark.core.model import KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
+
+_VERSION = 1
+_KIND = "loss"
+
+
+def loss_fields(loss: Loss) -> list[Any]:
+    """A loss as JSON: source start and end, then the cause unless it is `deleted`, and target start and end."""
+    if loss.cause is LossCause.DELETED:
+        return [*loss.offsets]
+    return [*loss.offsets, loss.cause.value, *(loss.target or ())]
+
+
+def loss_of(start: int, end: int, cause: str = "deleted", *target: int) -> Loss:
+    """Read `loss_fields`. Raises ValueError or TypeError where they are none."""
+    if not 0 <= start < end:
+        raise ValueError((start, end))
+    return Loss(OffsetRange(start, end), LossCause(cause), OffsetRange(*target) if target else None)
+
+
+def loss_key(partition: TopicPartition, topic_id: str | None, loss: Loss) -> bytes:
+    """Key of a kept loss, compact JSON; the same loss found a second time has the same key."""
+    return _json([_KIND, *partition, topic_id, loss.cause.value, *loss.offsets])
+
+
+def loss_value(loss: Loss, found_at: int) -> bytes:
+    """Value of a kept loss: target offsets of the copies, and when it was found (ms since the epoch)."""
+    return _json({"v": _VERSION, "target": loss.target, "found_at": found_at})
+
+
+def decode_loss(key: bytes | None, value: bytes | None) -> KeptLoss | None:
+    """Read a kept loss; None for anything else, and for a version that this reader does not know."""
+    try:
+        kind, topic, number, topic_id, cause, start, end = json.loads(key or b"")
+        document = json.loads(value or b"")
+        if kind != _KIND or document["v"] != _VERSION:
+            return None
+        loss = loss_of(start, end, cause, *(document["target"] or ()))
+        return KeptLoss(TopicPartition(topic, number), loss, topic_id, int(document["found_at"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _json(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,187 @@
+"""What the quarantine holds: records that could not be copied, with their source positions. Values and bytes, no I/O.
+
+A parked record is an entry (what it is and why it is there) and its content (key, value, headers) in numbered parts,
+so that a record of any size fits into a topic. The keys are the source position: what is parked again after a crash
+takes the place of what is there.
+
+```
+partition 0    entries    key [flow, topic, topic id, partition, offset]          value JSON
+partition 1    parts      key [flow, topic, topic id, partition, offset, part]    value bytes
+```
+
+Content is: key, value, int32 number of headers, and of each its name and value; each of these as bytes behind an int32
+length, -1 for null.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from srm_spark.core.failure_wordings import recorded
+from srm_spark.core.header_names import name_of, raw_name
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.tail import TailRecord
+from srm_spark.errors import CodecError
+from srm_spark.failure import Failure
+
+ENTRIES, PARTS = 0, 1
+"""Partitions of the quarantine topic."""
+VERSION = 1
+PART_BYTES = 500_000
+"""Of one part. The client library refuses records above 1 MB unless it is told otherwise, and so do brokers."""
+
+
+class Place(NamedTuple):
+    """Where a parked record lies on the source."""
+
+    flow: Flow
+    partition: TopicPartition
+    topic_id: str | None
+    """A topic of the same name that is made anew gives the same offsets to other records."""
+    offset: int
+
+
+@dataclass(frozen=True)
+class Parked:
+    """What is known of a parked record without its content."""
+
+    place: Place
+    why: Failure
+    timestamp: int
+    """Milliseconds since the epoch; -1 where the record has none."""
+    is_append_time: bool
+    """The timestamp was set by the source's broker (LogAppendTime)."""
+    size: int
+    """Bytes of its content."""
+    parked_at: int
+    """Milliseconds since the epoch."""
+
+    @property
+    def parts(self) -> int:
+        """In so many parts the content is stored."""
+        return -(-self.size // PART_BYTES)
+
+
+def entry_key(place: Place) -> bytes:
+    """Key of an entry."""
+    return _key(place)
+
+
+def part_key(place: Place, part: int) -> bytes:
+    """Key of one part of the content."""
+    return _key(place, part)
+
+
+def decode_key(key: bytes | None) -> tuple[Place, int | None] | None:
+    """Source position of an entry or a part, and the number of the part; None for anything else."""
+    try:
+        flow, topic, topic_id, number, offset, *part = json.loads(key or b"")
+        source, arrow, target = flow.partition("->")
+    except (ValueError, TypeError, AttributeError):
+        return None
+    texts = (topic, topic if topic_id is None else topic_id)
+    numbers = (number, offset, *part)
+    is_sound = arrow and all(isinstance(text, str) for text in texts) and all(type(n) is int for n in numbers)
+    if not is_sound or len(part) > 1:
+        return None
+    return Place(Flow(source, target), TopicPartition(topic, number), topic_id, offset), part[0] if part else None
+
+
+def encode_entry(parked: Parked) -> bytes:
+    """Value of an entry: compact JSON, versioned."""
+    document = {
+        "v": VERSION,
+        "reason": parked.why.sentence,
+        "kind": parked.why.kind.value,
+        "timestamp": parked.timestamp,
+        "timestamp_type": "LogAppendTime" if parked.is_append_time else "CreateTime",
+        "size": parked.size,
+        "part_size": PART_BYTES,
+        "parked_at": parked.parked_at,
+    }
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_entry(place: Place, value: bytes) -> Parked:
+    """Read the value of an entry. Raises CodecError."""
+    try:
+        found = json.loads(value)
+        if found["v"] != VERSION or found["part_size"] != PART_BYTES:
+            raise ValueError("another version")
+        return Parked(
+            place,
+            recorded(str(found["reason"]), found.get("kind")),
+            int(found["timestamp"]),
+            found["timestamp_type"] == "LogAppendTime",
+            int(found["size"]),
+            int(found["parked_at"]),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise CodecError(f"quarantine entry {value[:80]!r} was written by another program: {error}") from error
+
+
+def encode_content(record: TailRecord) -> bytes:
+    """Key, value and headers of a record."""
+    fields: list[bytes | None] = []
+    for name, value in record.headers:
+        fields += (raw_name(name), value)
+    body = b"".join(_field(field) for field in (record.key, record.value))
+    return body + struct.pack(">i", len(record.headers)) + b"".join(_field(field) for field in fields)
+
+
+def decode_content(parked: Parked, content: bytes) -> TailRecord:
+    """The record as it was on the source. Raises CodecError."""
+    if len(content) != parked.size:
+        raise CodecError(f"parked record {_name(parked.place)}: {len(content)} bytes of {parked.size} are there")
+    try:
+        fields = _Fields(content)
+        key, value = fields.next(), fields.next()
+        headers = tuple((name_of(fields.next() or b""), fields.next()) for _ in range(fields.number()))
+    except struct.error as error:
+        raise CodecError(f"parked record {_name(parked.place)}: its content cannot be read: {error}") from error
+    return TailRecord(parked.place.offset, parked.timestamp, key, value, headers, parked.is_append_time)
+
+
+def split_content(content: bytes) -> Iterator[bytes]:
+    """The parts, in order."""
+    return (content[start : start + PART_BYTES] for start in range(0, len(content), PART_BYTES))
+
+
+class _Fields:
+    """Takes fields off the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self) -> int:
+        (found,) = struct.unpack_from(">i", self._data, self._at)
+        self._at += 4
+        return int(found)
+
+    def next(self) -> bytes | None:
+        length = self.number()
+        if length < 0:
+            return None
+        found = self._data[self._at : self._at + length]
+        if len(found) < length:
+            raise struct.error(f"{length} bytes are due at {self._at}")
+        self._at += length
+        return found
+
+
+def _field(content: bytes | None) -> bytes:
+    return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
+
+
+def _key(place: Place, *part: int) -> bytes:
+    fields: list[Any] = [str(place.flow), place.partition.topic, place.topic_id, place.partition.partition]
+    return json.dumps([*fields, place.offset, *part], separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _name(place: Place) -> str:
+    return f"{place.partition} at offset {place.offset}"

@@ -1,0 +1,1 @@
+"""`make demo`: two embedded clusters, a flow between them, and its proof."""

@@ -1,0 +1,1 @@
+"""One micro-batch, from ranges of offsets to recorded progress; and the same in real time."""

@@ -1,0 +1,455 @@
+"""One micro-batch of a flow, from rows to recorded progress.
+
+```
+check     topics of the source  → ranges that are still there, what was deleted before usflow.recovery.guard
+read      ranges                → records (offset, timestamp, key, value, headers)      flow.batch.reading
+route     source topic          → remote topic, same partition                          flow.topics.remote_topics
+write     records, on executors → target records + one report per partition             kafka.writer
+judge     reports               → exact intervals (source range ↔ target range)         flow.batch.outcome
+map       intervals             → offset map                                            flow.topics.offset_map
+sync      intervals             → offset-syncs topic                                    flow.topics.syncs
+commit    last source offset    → progress topic                                        flow.topics.progress
+park      what was refused      → quarantine; then map, sync, commit once more, behind itflow.refused.parking
+```
+
+The order is the guarantee: what is recorded is on the target, progress never knows more than the map, and a crash
+before `commit` leaves at most one batch that is on the target but not recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.limits import Limits, Route, of_all
+from srm_spark.core.model import (
+    UNKNOWN,
+    Hold,
+    Logs,
+    Loss,
+    OffsetRange,
+    ProgressDetail,
+    RefusedPolicy,
+    TopicPartition,
+)
+from srm_spark.core.reports import PartitionReport
+from srm_spark.core.wording import count
+from srm_spark.errors import FlowError, QueryFailed
+from srm_spark.failure import Effect, Failure
+from srm_spark.flow.batch.outcome import Done, Outcome, judge
+from srm_spark.flow.batch.pace import Pace, pace_of
+from srm_spark.flow.batch.pass_size import PassSize, pass_size_of
+from srm_spark.flow.batch.passes import RecordSizes
+from srm_spark.flow.batch.reading import Reading
+from srm_spark.flow.recovery.guard import Checked, SourceGuard
+from srm_spark.flow.recovery.target_leaders import TargetLeaders
+from srm_spark.flow.refused.parking import Parking
+from srm_spark.flow.refused.unreadable import fixed_rows
+from srm_spark.flow.topics.offset_map import Maps, MapWriter
+from srm_spark.flow.topics.progress import Position, ProgressWriter, state_writer
+from srm_spark.flow.topics.syncs import SyncWriter
+from srm_spark.kafka.claim import Permit
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.compiled import is_used
+from srm_spark.kafka.control import Writer
+from srm_spark.kafka.producers import delivery_timeout, record_options
+from srm_spark.kafka.terms import Term
+from srm_spark.kafka.transactions import Recording
+from srm_spark.kafka.writer import WriteTask
+from srm_spark.spark import DataFrame, SparkSession
+from srm_spark.spark.offsets import batch_ends
+from srm_spark.spark.source import given
+
+log = logging.getLogger(__name__)
+
+_TURN_SECONDS = 3.0
+"""So long a limit may keep a batch from asking what is new on the source."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one generation of a flow's query replicates."""
+
+    starts: Mapping[TopicPartition, Position]
+    """Every partition that is read, and from where."""
+    routes: Mapping[str, Route]
+    logs: Mapping[TopicPartition, Logs]
+    """Of which topics and epochs that is true."""
+    syncs_topic: str
+    tasks: int
+    """Most Spark tasks per batch."""
+    maps: Maps = field(default_factory=dict)
+    """The offset map so far."""
+    term: Term | None = None
+    """In the exactly-once mode: the right of this generation to write."""
+    permit: Permit | None = None
+    """Says right before anything is written whether the flow is still ours."""
+
+
+@dataclass
+class Replication:
+    """The batch function of one generation. Travels by pickle before its first batch, so clients are made late."""
+
+    settings: FlowSettings
+    assignment: Assignment
+    checkpoint: Path | None = None
+    """Where Spark logs the end of each batch."""
+    is_stopping: Callable[[], bool] = lambda: False
+    """Whether to end between two passes; asked where a limit makes a batch long."""
+    _positions: dict[TopicPartition, int] = field(default_factory=dict)
+    _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
+    _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
+    _writer: Writer | None = None
+    _maps: MapWriter | None = None
+    _syncs: SyncWriter | None = None
+    _progress: ProgressWriter | None = None
+    _guard: SourceGuard = field(init=False)
+    _sizes: RecordSizes = field(default_factory=RecordSizes)
+    _ranks: dict[str, int] = field(default_factory=dict)
+    """The class of each topic; empty where all are the same."""
+    _left: Mapping[TopicPartition, OffsetRange] = field(default_factory=dict)
+    """What the newest batch did not come to, which Spark takes for done."""
+    _writers: dict[int, str] = field(default_factory=dict)
+    """Slot → the process that wrote it last."""
+    _markers: dict[TopicPartition, int] = field(default_factory=dict)
+    """How many markers of transactions of this generation are behind the copies of each partition, or will be."""
+    _leaders: TargetLeaders = field(init=False)
+    _shared: Limits | None = None
+    """In the exactly-once mode, where one producer writes all topics: what all of them take."""
+
+    def __post_init__(self) -> None:
+        starts = self.assignment.starts
+        self._positions = {partition: start.next_offset for partition, start in starts.items()}
+        self._target_ends = {partition: start.target_end for partition, start in starts.items()}
+        self._leaders = TargetLeaders(self.settings)
+        self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
+        if self.settings.limits.has_classes:
+            self._ranks = self.settings.limits.ranks(self.assignment.routes)
+        if self.assignment.term is not None:
+            self._shared = of_all(route.limits for route in self.assignment.routes.values())
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Replicate what Spark gives as one micro-batch, and what the one before left.
+
+        A limited flow does so in turns of a few seconds. Behind each it ends where it is to stop, or where the source
+        has records that go first: they come with the next batch, as does what is left of this one.
+        """
+        assert self.checkpoint is not None
+        ends = batch_ends(self.checkpoint, batch_id)
+        session, rows = frame.sparkSession, None if is_used(self.settings.batch.in_loop) else frame
+        self._turn(session, rows, ends)
+        while self._left and not self.is_stopping() and not self._guard.has_more(self._going_first(ends)):
+            self._turn(session, rows, ends)
+
+    def _turn(self, session: SparkSession, rows: DataFrame | None, ends: Mapping[TopicPartition, int]) -> None:
+        ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end != self._positions[p]}
+        maps = self.assignment.maps if self._maps is None else self._maps.maps
+        checked = self._guard.before({p: r for p, r in ranges.items() if p not in self._holds}, maps)
+        self._pass_over(checked)
+        self._left = self._replicate(session, checked.ranges, None if self._left else rows, _TURN_SECONDS)
+
+    def _going_first(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where the batch ends in the partitions that go before the last of those that are left."""
+        last = max(self._ranks.get(partition.topic, 0) for partition in self._left)
+        return {
+            partition: end
+            for partition, end in ends.items()
+            if self._ranks.get(partition.topic, 0) < last and partition not in self._holds
+        }
+
+    def take_in(self, reports: Iterable[PartitionReport]) -> None:
+        """Record what was written outside of a batch. Raises SourceChanged where the source is not what it was."""
+        found = {report.partition: (self._positions[report.partition], report) for report in reports}
+        ranges = {p: OffsetRange(start, max(start, report.next_offset)) for p, (start, report) in found.items()}
+        self._guard.unchanged(ranges)
+        self._judge(ranges, [report for _, report in found.values()])
+
+    def copy(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """Replicate bounded ranges outside of the stream."""
+        self._replicate(session, ranges)
+
+    def put_aside(
+        self, session: SparkSession, found: Mapping[TopicPartition, Hold], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Pass records that Spark cannot read by the policy of their topic, where everything before them is done.
+
+        `ends` is where the source partitions end.
+        """
+        ranges = {
+            partition: OffsetRange(hold.offset, ends[partition])
+            for partition, hold in found.items()
+            if partition in ends and self._positions[partition] == hold.offset and partition not in self._holds
+        }
+        policies = {partition: self.assignment.routes[partition.topic].policy for partition in ranges}
+        self._park({p: (r, None) for p, r in ranges.items() if policies[p] is RefusedPolicy.PARK})
+        for partition, offsets in ranges.items():
+            if policies[partition] is RefusedPolicy.FIX:
+                self._copy_fixed(session, partition, offsets)
+
+    @property
+    def holds(self) -> Mapping[TopicPartition, Hold]:
+        """Partitions that stand still."""
+        return self._holds
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """First source offset that is not replicated, of each partition."""
+        return self._positions
+
+    def _replicate(
+        self,
+        session: SparkSession,
+        ranges: Mapping[TopicPartition, OffsetRange],
+        rows: DataFrame | None = None,
+        seconds: float = math.inf,
+    ) -> Mapping[TopicPartition, OffsetRange]:
+        """Replicate `ranges` in passes of about `batch.max.bytes`, or of what a limit allows.
+
+        `rows` are all of theirs, where Spark has a plan of them already.
+
+        Returns what a limit left when it was to stop, or when `seconds` were over.
+        """
+        pace, began = self._pace, time.monotonic()
+        ends = {partition: offsets.end for partition, offsets in ranges.items()}
+        while ranges:
+            part = self._sizes.first(ranges, self._pass_bytes, self._ranks)
+            if not pace.admit(self._sizes.weigh(part), self.is_stopping):
+                return ranges
+            pace.settle(self._pass(session, part, ends, rows if part == ranges else None))
+            rows = None
+            ranges = {
+                partition: OffsetRange(self._positions[partition], ends[partition])
+                for partition in ranges
+                if self._positions[partition] < ends[partition] and partition not in self._holds
+            }
+            if pace.pass_bytes is not None and time.monotonic() - began > seconds:
+                return ranges
+        return {}
+
+    @property
+    def _pace(self) -> Pace:
+        return pace_of(self.settings)  # of the process that this runs in, wherever it travelled
+
+    @property
+    def _pass_bytes(self) -> int:
+        bounds = [self.settings.batch.max_bytes, self._pace.pass_bytes]
+        bounds.append(None if self._size is None else self._size.bytes)
+        return min(bound for bound in bounds if bound is not None)
+
+    @property
+    def _size(self) -> PassSize | None:
+        return None if self.assignment.term is None else pass_size_of(self.settings)
+
+    def _pass(
+        self,
+        session: SparkSession,
+        part: Mapping[TopicPartition, OffsetRange],
+        ends: Mapping[TopicPartition, int],
+        rows: DataFrame | None,
+    ) -> int:
+        """Write `part`, of which `rows` may be the rows, and record what came of it.
+
+        `ends` is how far refused records may go. Returns the bytes that were written.
+        """
+        began = time.monotonic()
+        outcome = self._judge(part, self._write(session, part, rows))
+        written = sum(done.bytes for done in outcome.done.values())
+        if self._size is not None:
+            self._size.committed(written, time.monotonic() - began)
+        refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
+        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in refused.items()})
+        return written
+
+    def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> Outcome:
+        outcome = judge(ranges, reports)
+        for partition, done in outcome.done.items():
+            if done.is_recorded and done.intervals:
+                spread = done.spread(self._target_ends[partition])
+                self._markers[partition] = self._markers.get(partition, 0) - spread + 1
+        self._leaders.require_same(self._among_others(outcome), self._guard.logs)
+        self._record(outcome)
+        self._sizes.learn(outcome.done)
+        if outcome.failures:
+            if self._size is not None:
+                self._size.aborted(sum(report.rolled_back for report in reports))
+            raise self._failure(outcome.failures)
+        return outcome
+
+    def _among_others(self, outcome: Outcome) -> dict[TopicPartition, TopicPartition]:
+        """Source → remote partition, of those where others may write and something lies in front of new copies."""
+        routes = self.assignment.routes
+        return {
+            p: TopicPartition(routes[p.topic].remote_topic, p.partition)
+            for p, done in outcome.done.items()
+            if self._slack(p) is None and done.spread(self._target_ends[p]) > 0
+        }
+
+    def _failure(self, failures: Mapping[TopicPartition, Failure]) -> FlowError:
+        changed = next((p for p, why in failures.items() if why.kind.effect is Effect.STARTS_ANEW), None)
+        partition = changed or next(iter(failures))
+        return QueryFailed(
+            f"flow {self.settings.flow}: {count(len(failures), 'partition')} could not be written, first "
+            f"{partition} at offset {self._positions[partition]}: {failures[partition]}",
+            failures[partition].kind,
+        )
+
+    def write_task(self, ranges: Mapping[TopicPartition, OffsetRange]) -> WriteTask:
+        """What the tasks do that write `ranges`."""
+        settings = self.settings
+        timeout = delivery_timeout(settings.producer)
+        rendered = options(settings.target, settings.producer, f"{settings.flow}|producer")
+        return WriteTask(
+            options=record_options(rendered, timeout, self._shared),
+            routes={partition.topic: self.assignment.routes[partition.topic] for partition in ranges},
+            held=frozenset(self._holds),
+            max_bytes=self._task_bytes(ranges),
+            timeout=timeout,
+            stamp=settings.stamp,
+            target_ends={partition: self._target_ends[partition] for partition in ranges},
+            slack={partition: self._slack(partition) for partition in ranges},
+            recording=self._recording(ranges),
+            in_loop=settings.batch.in_loop,
+        )
+
+    def _slack(self, partition: TopicPartition) -> int | None:
+        """See `PartitionReport.slack`. Each commit leaves a marker, sooner or later: no more of them than commits."""
+        settings = self.settings
+        if settings.stamp is not None or not settings.policies.stops("foreign.writer.policy", partition.topic):
+            return None
+        return self._markers.get(partition, 0)
+
+    def _write(
+        self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
+    ) -> list[PartitionReport]:
+        self._require_claim()
+        reading = Reading(self.settings, self.assignment.tasks, self._sizes, self._guard.topic_ids)
+        try:
+            reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
+        except Exception:
+            if self._size is not None:
+                self._size.aborted(0)
+            raise
+        self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
+        return reports
+
+    def _task_bytes(self, ranges: Mapping[TopicPartition, OffsetRange]) -> int:
+        """When a task ends early. That costs Spark memory, and a pass is cut to size before it starts: it has room.
+
+        Not where a limit is to be met, or a transaction ends in time, and nobody knows yet what a record weighs.
+        """
+        tasks = self.assignment.tasks
+        if self._pace.pass_bytes is None and self._size is None:
+            return max(1, 2 * self.settings.batch.max_bytes // tasks)
+        if self._sizes.knows(partition.topic for partition in ranges):
+            return 2 * self._pass_bytes
+        return max(1, self._pass_bytes // min(tasks, len(ranges)))
+
+    def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:
+        settings, term = self.settings, self.assignment.term
+        if term is None:
+            return None
+        return Recording(
+            term,
+            settings.connector_name,
+            settings.flow.source,
+            settings.progress_topic,
+            ranges,
+            {partition: self._target_ends[partition] for partition in ranges},
+            {partition: self._guard.logs[partition] for partition in ranges},
+            dict(self._writers),
+        )
+
+    def _pass_over(self, checked: Checked) -> None:
+        """Record what the source has deleted in front of us, and what is held for it."""
+        details = {p: self._detail(p, Done(lost.offsets.end), (lost,)) for p, lost in checked.lost.items()}
+        details.update((p, self._detail(p, Done(hold.offset, hold=hold), ())) for p, hold in checked.holds.items())
+        if details:
+            self._commit(details)
+
+    def _copy_fixed(self, session: SparkSession, partition: TopicPartition, offsets: OffsetRange) -> None:
+        rows = fixed_rows(self.settings, partition, offsets, self.assignment.routes[partition.topic].limits)
+        if rows:
+            end = rows[-1][2] + 1
+            self._pass(session, {partition: OffsetRange(offsets.start, end)}, {partition: end}, given(session, rows))
+
+    def _park(self, found: Mapping[TopicPartition, tuple[OffsetRange, Failure | None]]) -> None:
+        """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""
+        if not found:
+            return
+        parking = Parking(self.settings, self.assignment.routes, self._guard.topic_ids, self._state_writer())
+        self._require_claim()
+        passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
+        self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
+
+    def _record(self, outcome: Outcome) -> None:
+        lost = self._guard.after(self._gaps(outcome))
+        self._commit(
+            {p: self._detail(p, done, lost.get(p, ())) for p, done in outcome.done.items()},
+            recorded={partition for partition, done in outcome.done.items() if done.is_recorded},
+        )
+
+    def _gaps(self, outcome: Outcome) -> dict[TopicPartition, list[OffsetRange]]:
+        """Offsets without a record in what was done."""
+        return {p: gaps for p, done in outcome.done.items() if (gaps := done.gaps(self._positions[p]))}
+
+    def _detail(self, partition: TopicPartition, done: Done, lost: tuple[Loss, ...]) -> ProgressDetail:
+        ends = self._target_ends
+        return ProgressDetail(
+            source=OffsetRange(self._positions[partition], done.end),
+            target_end=done.intervals[-1].downstream_end if done.intervals else ends[partition],
+            intervals=tuple(done.intervals),
+            hold=done.hold,
+            logs=self._guard.logs.get(partition, UNKNOWN),
+            bytes=done.bytes,
+            latency_ms=done.latency_ms,
+            zero_timestamps=done.zero_timestamps,
+            lost=lost,
+        )
+
+    def _require_claim(self) -> None:
+        if self.assignment.permit is not None:
+            self.assignment.permit.require()
+
+    def _state_writer(self) -> Writer:
+        self._writer = self._writer or state_writer(self.settings, self.assignment.term)
+        return self._writer
+
+    def _commit(
+        self, details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition] = frozenset()
+    ) -> None:
+        """Record what was replicated; progress of `recorded` partitions was committed with their records."""
+        self._require_claim()
+        writer = self._state_writer()
+        self._maps = self._maps or MapWriter(self.settings, self.assignment.maps, writer)
+        self._maps.write(details)
+        if self.settings.syncs.enabled:
+            self._syncs = self._syncs or SyncWriter(self.settings, self.assignment.syncs_topic)
+            self._syncs.write({partition: detail.intervals for partition, detail in details.items()})
+        self._progress = self._progress or ProgressWriter(self.settings, writer)
+        self._progress.commit(unrecorded(details, recorded))
+        for partition, detail in details.items():
+            self._positions[partition] = detail.source.end
+            self._target_ends[partition] = detail.target_end
+            if detail.hold is not None:
+                self._holds[partition] = detail.hold
+            if detail.zero_timestamps:
+                text = "flow=%s partition=%s %s with CreateTime 0: written with the time of the copy"
+                log.warning(text, self.settings.flow, partition, count(detail.zero_timestamps, "record"))
+
+
+def unrecorded(
+    details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition]
+) -> dict[TopicPartition, ProgressDetail]:
+    """What is left to say as progress: of `recorded` partitions only what the source deleted meanwhile."""
+    left = {partition: detail for partition, detail in details.items() if partition not in recorded}
+    for partition in recorded:
+        detail = details[partition]
+        if detail.lost:
+            end = OffsetRange(detail.source.end, detail.source.end)
+            left[partition] = ProgressDetail(end, detail.target_end, (), detail.hold, detail.logs, lost=detail.lost)
+    return left

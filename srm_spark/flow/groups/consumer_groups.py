@@ -1,0 +1,177 @@
+"""Keeps the consumer groups of a running flow translated: checkpoints, and offsets on the target where that is wanted.
+
+Runs in a thread of its own: a thousand groups, or a cluster that does not answer, must not hold up the records.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from srm_spark.errors import FlowError, SourceUnavailable
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.groups.checkpoints import Checkpoints
+from srm_spark.flow.groups.choice import NO_CONSUMER_GROUP
+from srm_spark.flow.groups.positions import Positions, Translator
+from srm_spark.flow.groups.sync import GroupSync, Synced, SyncState
+from srm_spark.flow.topics.internal_topics import checkpoints_topic, ensure_topic
+from srm_spark.flow.topics.offset_map import OffsetMaps
+
+log = logging.getLogger(__name__)
+
+_WAIT_SECONDS = 0.5
+_OTHERS_SECONDS = 60.0
+"""The call that lists share and streams groups makes the brokers describe every group."""
+_REST = 10.0
+"""After a round that records caused, rest so many times as long as it took: groups must not cost more than records."""
+
+
+@dataclass(frozen=True)
+class ConsumersReport:
+    """What the newest round found."""
+
+    positions: Positions
+    synced: tuple[Synced, ...] = ()
+    """Empty where group offsets are not synced."""
+
+
+class ConsumerGroups:
+    """The thread; `moved` tells it that records were replicated."""
+
+    def __init__(self, ends: Ends, maps: OffsetMaps) -> None:
+        self.report: ConsumersReport | None = None
+        """None until the first round is done."""
+        self._ends = ends
+        self._chosen = ends.settings.checkpoints
+        self._translator = Translator(ends, maps)
+        self._checkpoints = Checkpoints(ends)
+        self._sync = GroupSync(ends)
+        self._synced: tuple[Synced, ...] = ()
+        self._groups: list[str] = []
+        self._is_made = False
+        self._told: dict[str, str | None] = {}
+        """The newest of what is said once per change."""
+        self._next_look = self._next_emit = self._next_sync = self._next_others = self._rest_until = 0.0
+        self._moved = threading.Event()
+        self._stop = threading.Event()
+        self._failure: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"srm groups {ends.settings.flow}", daemon=True)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the settings ask for checkpoints or synced groups."""
+        return self._chosen.emit_enabled or self._chosen.sync_enabled
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def moved(self) -> None:
+        """Records were replicated: positions that waited for them can be translated."""
+        self._moved.set()
+
+    def tell_to_stop(self) -> None:
+        """Let it end behind the call in progress."""
+        self._stop.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait until it has ended; False when a call to a cluster did not return in time."""
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def round(self) -> None:
+        """Look once, and do what is due."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._groups = self._translator.groups()
+            self._tell_once("unseen", self._translator.choice.unseen(self._groups))
+            self._tell_others(now)
+            again = self._chosen.refresh_seconds if self._chosen.refresh_enabled else float("inf")
+            self._next_look = now + again
+        self._moved.clear()
+        positions = self._translator.positions(self._groups)
+        self._tell_once("no way back", positions.no_way_back)
+        self._tell_once("no syncs", positions.no_syncs)
+        if self._chosen.emit_enabled:
+            if not self._is_made:
+                ensure_topic(self._ends.target, checkpoints_topic(self._ends))
+                self._is_made = True
+            self._checkpoints.refresh()
+            positions = self._checkpoints.completed(positions)
+            self._checkpoints.write(positions)
+            self._next_emit = now + self._chosen.emit_seconds
+        if self._chosen.sync_enabled and now >= self._next_sync:
+            self._tell(self._sync.sync(positions))
+            self._next_sync = now + self._chosen.sync_seconds
+        self.report = ConsumersReport(positions, self._synced)
+        self._rest_until = time.monotonic() + _REST * (time.monotonic() - now)
+
+    def close(self) -> None:
+        """Let go of the connections; the thread does that by itself."""
+        self._translator.close()
+        self._checkpoints.close()
+        self._sync.close()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                if self._is_due(time.monotonic()):
+                    self._try()
+                self._stop.wait(_WAIT_SECONDS)
+        finally:
+            self.close()
+
+    def _try(self) -> None:
+        try:
+            self.round()
+            self._failure = None
+        except Exception as error:  # a thread that dies in silence would leave groups behind for ever
+            if str(error) != self._failure:  # once per change
+                text = "flow=%s consumer groups are not translated: %s"
+                log.warning(text, self._ends.settings.flow, error, exc_info=not isinstance(error, FlowError))
+            self._failure = str(error)
+            self._is_made = False  # somebody may have deleted the topic
+            self._next_emit = time.monotonic() + self._chosen.emit_seconds
+            self._next_sync = time.monotonic() + self._chosen.sync_seconds
+
+    def _is_due(self, now: float) -> bool:
+        chosen = self._chosen
+        if chosen.emit_enabled and (now >= self._next_emit or (self._moved.is_set() and now >= self._rest_until)):
+            return True
+        return chosen.sync_enabled and now >= self._next_sync
+
+    def _tell_once(self, subject: str, said: str | None) -> None:
+        if said is not None and said != self._told.get(subject):
+            log.info("flow=%s %s", self._ends.settings.flow, said)
+        self._told[subject] = said
+
+    def _tell_others(self, now: float) -> None:
+        """Name the groups of other kinds, once: who looks for them here must learn that they are not moved."""
+        if now < self._next_others:
+            return
+        self._next_others = now + _OTHERS_SECONDS
+        try:
+            others = self._translator.choice.others()
+        except SourceUnavailable as error:  # nothing that the groups which are synced depend on
+            self._tell_once("others", f"share and streams groups are not known: {error}")
+            return
+        for name in others:
+            self._tell_once(f"group {name}", f"group={name} is not synced: {NO_CONSUMER_GROUP}")
+
+    def _tell(self, synced: tuple[Synced, ...]) -> None:
+        """Log what changed since the last round, a line per group and verdict."""
+        known = {(one.position.group, one.position.remote): one.state for one in self._synced}
+        changed = Counter(
+            (one.position.group, one.state.value, one.detail)
+            for one in synced
+            if known.get((one.position.group, one.position.remote)) is not one.state
+        )
+        for (group, state, detail), count in sorted(changed.items()):
+            text = "flow=%s group=%s partitions=%s %s%s"
+            level = logging.WARNING if state == SyncState.REFUSED.value else logging.INFO
+            log.log(level, text, self._ends.settings.flow, group, count, state, f" ({detail})" if detail else "")
+        self._synced = synced

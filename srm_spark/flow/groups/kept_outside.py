@@ -1,0 +1,84 @@
+"""Positions that are kept outside of Kafka, translated from the source of a flow to its target by the exact map.
+
+Only the target has to answer: the map lies there. What goes back (remote topics), or flows both ways under one name,
+takes the map on the source, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.checkpoints import Standing
+from srm_spark.core.filters import select
+from srm_spark.core.offset_files import SYMBOLS, Position
+from srm_spark.errors import TargetUnavailable
+from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.groups.positions import Place, Translator
+from srm_spark.flow.topics.offset_map import OffsetMaps
+
+
+@dataclass
+class TranslatedPositions:
+    """What became of positions on the source."""
+
+    found: dict[Position, Position] = field(default_factory=dict)
+    """Position on the source → where the same reader goes on on the target."""
+    refusals: dict[Position, str] = field(default_factory=dict)
+    """Why these positions have no counterpart."""
+    remarks: dict[Position, str] = field(default_factory=dict)
+    """What there is to know about those that have one."""
+
+
+def translate_positions(settings: FlowSettings, asked: Iterable[Position]) -> TranslatedPositions:
+    """Translate positions on the source of a flow.
+
+    Raises TargetUnavailable where the target or its map cannot be read; a source that does not answer is a reason why
+    remote topics do not go back, and hinders nothing else.
+    """
+    ends = connect(settings)
+    maps = OffsetMaps(ends.target, settings.map_topic, f"{settings.flow}|positions", TargetUnavailable)
+    translator = Translator(ends, maps)
+    positions = list(asked)
+    try:
+        # The beginning of a partition stands in for what is no number: it shows whether and where the topic flows.
+        places = translator.places({(p, max(offset, 0)) for p, offset in positions})
+    finally:
+        translator.close()
+        maps.close()
+    done = TranslatedPositions()
+    for position in positions:
+        partition, offset = position
+        place = places.found.get((partition, max(offset, 0)))
+        if place is None:
+            done.refusals[position] = f"it does not flow {settings.flow}: {_why(ends, partition.topic)}"
+        else:
+            _take(done, position, place, places.no_way_back)
+    return done
+
+
+def _take(done: TranslatedPositions, position: Position, place: Place, no_way_back: str | None) -> None:
+    _, offset = position
+    found = place.translation
+    if offset in SYMBOLS:
+        if found.standing is Standing.UNMAPPED:
+            done.refusals[position] = _refusal(found.standing, no_way_back)
+        else:
+            done.found[position] = place.remote, offset
+            done.remarks[position] = f"stays as it is, {SYMBOLS[offset]}: that is no position"
+    elif found.downstream is None:
+        done.refusals[position] = _refusal(found.standing, no_way_back)
+    else:
+        done.found[position] = place.remote, found.downstream
+        if found.standing is not Standing.EXACT:
+            done.remarks[position] = str(found)
+
+
+def _refusal(standing: Standing, no_way_back: str | None) -> str:
+    return no_way_back if standing is Standing.UNMAPPED and no_way_back is not None else standing.value
+
+
+def _why(ends: Ends, topic: str) -> str:
+    settings = ends.settings
+    return str(select(topic, ends.topics, ends.policy, settings.flow.target, settings.topics.heartbeats_replicated))

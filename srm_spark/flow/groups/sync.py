@@ -1,0 +1,134 @@
+"""Group offset sync: translated offsets are committed on the target while nobody consumes there.
+
+Rules (KIP-545, mirrormaker2.md section 5.4, KAFKA-19794): only groups without members; never backward over what the
+group did on the target; looked at once more right before each commit, and the broker refuses it once somebody joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from srm_spark.core.model import TopicPartition
+from srm_spark.failure import FailureKind
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.groups.positions import GroupPosition, Positions
+from srm_spark.kafka.groups import Committed, Groups
+
+
+class SyncState(Enum):
+    """What became of one group's offset on one partition."""
+
+    SYNCED = "synced"
+    DUE = "to be synced"
+    IN_STEP = "in step already"
+    ACTIVE = "not synced: the group has members on the target"
+    AHEAD = "not synced: the group is further on the target"
+    UNTRANSLATED = "not synced: there is no translation"
+    REFUSED = "not synced: the target refused it"
+
+
+@dataclass(frozen=True)
+class Synced:
+    """The verdict on one position."""
+
+    position: GroupPosition
+    state: SyncState
+    detail: str = ""
+    """Why, where the state does not say everything."""
+    before: int | None = None
+    """What the group had committed on the target; None for nothing."""
+
+
+Wanted = Mapping[TopicPartition, GroupPosition]
+
+
+class GroupSync:
+    """Commits on the target of one flow."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._groups = Groups(ends.target, "READ")
+        self._require_claim = ends.require_claim
+        self._follows_rewinds = ends.settings.checkpoints.rewinds_enabled
+        self._ours: dict[tuple[str, TopicPartition], int] = {}
+        """What we committed last: a group that still stands there has not consumed on the target."""
+
+    def sync(self, positions: Positions, *, commits: bool = True) -> tuple[Synced, ...]:
+        """Commit what is due, or only tell what would be; one verdict per position."""
+        current = self._groups.offsets({position.group for position in positions.found})
+        wanted: dict[str, dict[TopicPartition, GroupPosition]] = {}
+        verdicts = []
+        for position in positions.found:
+            if position.translation.downstream is None:
+                before = _offset(current[position.group].committed.get(position.remote))
+                verdicts.append(Synced(position, SyncState.UNTRANSLATED, str(position.translation), before))
+            else:
+                wanted.setdefault(position.group, {})[position.remote] = position
+        for group, mine in wanted.items():
+            answer = current[group]
+            if answer.refusal is not None:
+                verdicts += [Synced(position, SyncState.REFUSED, answer.refusal.sentence) for position in mine.values()]
+            else:
+                verdicts += self._one(group, mine, answer.committed, commits=commits)
+        return tuple(verdicts)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._groups.close()
+
+    def _one(
+        self, group: str, wanted: Wanted, current: Mapping[TopicPartition, Committed], *, commits: bool
+    ) -> Iterator[Synced]:
+        due = {remote for remote, position in wanted.items() if self._is_due(position, current.get(remote))}
+        yield from (_left(position, current.get(p)) for p, position in wanted.items() if p not in due)
+        if not due:
+            return
+        active = self._groups.active([group])[group]
+        if active is not False:
+            state, detail = (SyncState.ACTIVE, "") if active is True else (SyncState.REFUSED, active.sentence)
+            yield from (Synced(wanted[remote], state, detail, _offset(current.get(remote))) for remote in due)
+            return
+        if not commits:
+            yield from (Synced(wanted[remote], SyncState.DUE, "", _offset(current.get(remote))) for remote in due)
+            return
+        yield from self._commit(group, {remote: wanted[remote] for remote in due})
+
+    def _commit(self, group: str, wanted: Wanted) -> Iterator[Synced]:
+        now = self._groups.offsets([group])[group].committed  # the group may have come and gone meanwhile
+        due = {p: position for p, position in wanted.items() if self._is_due(position, now.get(p))}
+        yield from (_left(position, now.get(p)) for p, position in wanted.items() if p not in due)
+        if not due:
+            return
+        offsets = {p: Committed(_downstream(position), position.committed.metadata) for p, position in due.items()}
+        self._require_claim()
+        for remote, refusal in self._groups.commit(group, offsets).items():
+            before = _offset(now.get(remote))
+            if refusal is None:
+                self._ours[group, remote] = offsets[remote].offset
+                yield Synced(due[remote], SyncState.SYNCED, "", before)
+            else:
+                state = SyncState.ACTIVE if refusal.kind is FailureKind.GROUP_HAS_MEMBERS else SyncState.REFUSED
+                yield Synced(due[remote], state, refusal.sentence, before)
+
+    def _is_due(self, position: GroupPosition, current: Committed | None) -> bool:
+        downstream = _downstream(position)
+        if current is None or current.offset < downstream:
+            return True
+        stands_still = self._ours.get((position.group, position.remote)) == current.offset
+        return self._follows_rewinds and stands_still and downstream < current.offset
+
+
+def _left(position: GroupPosition, current: Committed | None) -> Synced:
+    offset = _offset(current)
+    is_same = offset == position.translation.downstream
+    return Synced(position, SyncState.IN_STEP if is_same else SyncState.AHEAD, "", offset)
+
+
+def _offset(committed: Committed | None) -> int | None:
+    return None if committed is None else committed.offset
+
+
+def _downstream(position: GroupPosition) -> int:
+    assert position.translation.downstream is not None
+    return position.translation.downstream

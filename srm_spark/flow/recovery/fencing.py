@@ -1,0 +1,85 @@
+"""The exactly-once mode at the start of a generation: older writers are fenced, and the map gets what it lacks."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+
+from srm_spark.core.model import ProgressDetail, TopicPartition
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.topics.offset_map import Maps, MapWriter
+from srm_spark.flow.topics.progress import state_writer
+from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.terms import Mark, Term, fence, newest_mark
+
+log = logging.getLogger(__name__)
+
+
+def begin_term(ends: Ends, claim: Claim, slots: int, *, was_exactly_once: bool) -> Term | None:
+    """Make this generation the only one that can write; None where the mode is off.
+
+    Where the mode has just been switched off, writers of the run before are fenced all the same.
+    """
+    if not ends.settings.is_exactly_once and not was_exactly_once:
+        return None
+    term = new_term(ends, claim, slots)
+    return term if ends.settings.is_exactly_once else None
+
+
+def new_term(ends: Ends, claim: Claim, slots: int) -> Term:
+    """Make the owner of the claim the only one that can write in transactions.
+
+    The token goes first: a writer that reads the old one has initialised before, and is fenced after.
+    """
+    settings = ends.settings
+    term = Term(
+        claim.group,
+        settings.progress_topic,
+        Mark(uuid.uuid4().hex, slots),
+        options(settings.target, {}, f"{settings.flow}|transactions"),
+        settings.admin_timeout_seconds,
+    )
+    fence_older(term, newest_mark(term), claim.mark, fence)
+    return term
+
+
+def fence_older(
+    term: Term, before: Mark | None, mark: Callable[[str], None], fence: Callable[[Term, int], None]
+) -> None:
+    """Fence every slot that any term before may have had.
+
+    The mark names all of them until that is done: a start that fails amid it leaves the next one as much to fence.
+    """
+    widest = term.mark._replace(slots=max(term.mark.slots, 0 if before is None else before.slots))
+    mark(widest.encode())
+    fence(term, widest.slots)
+    if widest != term.mark:
+        mark(term.mark.encode())
+
+
+def complete_map(
+    ends: Ends, maps: Maps, newest: Mapping[TopicPartition, list[ProgressDetail]], term: Term | None
+) -> bool:
+    """Write to the map what was committed as progress by a batch that died before it came to the map."""
+    missing = {
+        partition: found for partition, details in newest.items() if (found := _missing(maps, partition, details))
+    }
+    if not missing:
+        return False
+    ends.require_claim()
+    writer = MapWriter(ends.settings, maps, state_writer(ends.settings, term))
+    for partition, details in missing.items():
+        log.info("flow=%s partition=%s the offset map gets what was committed last", ends.settings.flow, partition)
+        for detail in details:
+            writer.write({partition: detail})
+    return True
+
+
+def _missing(maps: Maps, partition: TopicPartition, details: list[ProgressDetail]) -> list[ProgressDetail]:
+    found = maps.get(partition)
+    if found is None or found.source is None or found.is_of_another(details[-1].topic_id):
+        return details
+    known = found.source.end
+    return [detail for detail in details if detail.source.end > known]

@@ -1,0 +1,171 @@
+"""Whether the source is still what a batch takes it for: the same topic and log, and nothing deleted in front of us.
+
+Spark reads on without a word when records vanish (`failOnDataLoss=false`, so that one topic cannot stop the others), so
+topic ids, log ends, leader epochs and log starts are compared before a batch, and log starts once more after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.limits import Route
+from srm_spark.core.model import Flow, Hold, Logs, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.errors import SourceChanged, SourceUnavailable
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.recovery.agreement import differing_copies
+from srm_spark.flow.topics.offset_map import Maps
+from srm_spark.kafka.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What can be replicated of the ranges that were to be."""
+
+    ranges: dict[TopicPartition, OffsetRange]
+    lost: dict[TopicPartition, Loss]
+    """Deleted on the source before they were replicated; the partition goes on behind them."""
+    holds: dict[TopicPartition, Hold]
+    """The same where the policy is to stop."""
+
+
+class SourceGuard:
+    """Checks the source topics of one generation."""
+
+    def __init__(
+        self, settings: FlowSettings, logs: Mapping[TopicPartition, Logs], routes: Mapping[str, Route]
+    ) -> None:
+        self.logs = dict(logs)
+        """What each partition's progress speaks of; epochs are the newest under which it was found to be true."""
+        self.topic_ids = {p.topic: found.topic_id for p, found in logs.items() if found.topic_id is not None}
+        """Of the topics that this generation reads."""
+        self._settings = settings
+        self._routes = routes
+        self._source: Cluster | None = None
+
+    def before(self, ranges: Mapping[TopicPartition, OffsetRange], maps: Maps) -> Checked:
+        """Check before a batch. Raises SourceChanged when a topic was created anew, or a log is not what it was."""
+        self._compare_ids({partition.topic for partition in ranges})
+        self._compare_logs(ranges, maps)
+        checked = Checked(dict(ranges), {}, {})
+        for partition, first in self._cluster.first_offsets(ranges).items():
+            start, end = ranges[partition]
+            if first <= start:
+                continue
+            del checked.ranges[partition]
+            if self._settings.policies.stops("source.truncated.policy", partition.topic):
+                checked.holds[partition] = truncated(start, first)
+                continue
+            checked.lost[partition] = Loss(OffsetRange(start, first))
+            report_loss(self._settings.flow, partition, checked.lost[partition])
+            if first < end:
+                checked.ranges[partition] = OffsetRange(first, end)
+        return checked
+
+    def unchanged(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """Check behind the copy, where nothing could be checked before it.
+
+        Raises SourceChanged also for a new leader: it may lack what was read from the old one, and the start of the
+        next generation compares every record of which that is not certain.
+        """
+        self._compare_ids({partition.topic for partition in ranges})
+        for partition, end in self._cluster.log_ends(ranges).items():
+            if end.offset < ranges[partition].end or end.epoch != self.logs[partition].epoch:
+                raise SourceChanged(
+                    f"flow {self._settings.flow}: {partition} has a new leader on the source, or ends at offset "
+                    f"{end.offset} before the position {ranges[partition].end}: comparing both sides"
+                )
+
+    def after(self, gaps: Mapping[TopicPartition, Iterable[OffsetRange]]) -> dict[TopicPartition, tuple[Loss, ...]]:
+        """What was deleted while it was read: gaps in front of where the log starts by now.
+
+        Markers, compaction and records that are not copied make gaps, too. Where the source deleted amid a batch,
+        nobody can tell them from lost records any more, and they are told as lost.
+        """
+        lost = {}
+        for partition, first in self._cluster.first_offsets(gaps).items() if gaps else ():
+            found = tuple(
+                Loss(OffsetRange(gap.start, min(first, gap.end))) for gap in gaps[partition] if gap.start < first
+            )
+            if found:
+                lost[partition] = found
+            for loss in found:
+                report_loss(self._settings.flow, partition, loss)
+        return lost
+
+    def has_more(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether a new batch would bring records behind any of `ends`."""
+        committed = self._settings.reads_committed
+        found = self._cluster.end_offsets(ends, waits=False, committed=committed) if ends else {}
+        return any(end > ends[partition] for partition, end in found.items())
+
+    @property
+    def _cluster(self) -> Cluster:
+        if self._source is None:  # late: it travels by pickle before
+            settings = self._settings
+            role = f"{settings.flow}|guard"
+            timeout = settings.admin_timeout_seconds
+            self._source = Cluster(
+                settings.source, SourceUnavailable, properties=settings.source_admin, timeout=timeout, role=role
+            )
+        return self._source
+
+    def _compare_ids(self, topics: Iterable[str]) -> None:
+        expected = {topic: self.topic_ids[topic] for topic in topics if topic in self.topic_ids}
+        found = self._cluster.topic_ids(expected)
+        changed = [topic for topic, topic_id in expected.items() if found.get(topic) != topic_id]
+        if changed:
+            what = "is gone" if changed[0] not in found else "was created anew"
+            raise SourceChanged(f"flow {self._settings.flow}: topic {changed[0]} {what} on the source")
+
+    def _compare_logs(self, ranges: Mapping[TopicPartition, OffsetRange], maps: Maps) -> None:
+        """A new leader may lack records that the old one had: the last replicated one is compared with its copy."""
+        ends = self._cluster.log_ends(ranges)
+        for partition, end in ends.items():
+            seen = min(end.offset, ranges[partition].end)
+            if seen < ranges[partition].start:
+                raise SourceChanged(
+                    f"flow {self._settings.flow}: {partition} ends at offset {seen} on the source, before the position "
+                    f"{ranges[partition].start}"
+                )
+        new = {p: end.epoch for p, end in ends.items() if p in self.logs and end.epoch != self.logs[p].epoch}
+        positions = {partition: ranges[partition].start for partition in new}
+        differing = differing_copies(self._settings, self._routes, maps, positions)
+        if differing:
+            first = min(differing)
+            raise SourceChanged(
+                f"flow {self._settings.flow}: {first} has a new leader on the source, and the record in front of "
+                f"offset {positions[first]} is not the one that was replicated, or cannot be compared"
+            )
+        for partition, epoch in new.items():
+            self.logs[partition] = self.logs[partition]._replace(epoch=epoch)
+
+
+def truncated(start: int, first: int) -> Hold:
+    """The hold of a partition whose next records were deleted."""
+    return Hold(
+        start,
+        Failure(
+            FailureKind.SOURCE_TRUNCATED,
+            f"the source deleted offsets {start} to {first - 1} before they were replicated; "
+            "set source.truncated.policy=resume to go on behind them",
+        ),
+    )
+
+
+def report_loss(flow: Flow, partition: TopicPartition, loss: Loss) -> None:
+    """Say what is lost."""
+    where = "" if loss.target is None else f" (target offsets {loss.target.start} to {loss.target.end - 1})"
+    text = "flow=%s partition=%s offsets %s are lost: %s%s"
+    log.error(text, flow, partition, loss, _WHAT_HAPPENED[loss.cause], where)
+
+
+_WHAT_HAPPENED = {
+    LossCause.DELETED: "the source deleted them before they were replicated",
+    LossCause.DIVERGED: "they were replicated, and the source has none or other records there now",
+    LossCause.TARGET: "they were replicated, and their copies are gone on the target",
+}

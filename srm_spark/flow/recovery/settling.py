@@ -1,0 +1,147 @@
+"""Behind an unclean end: wait until nothing of a dead writer is under way, before anything is compared or written.
+
+Two things may hide records of his. A follower of the target hangs: the leader has them, but its high watermark, which
+is the end that clients see, stands still. Or they are on their way: in his sockets, behind a quota, in a request that
+a broker has not read yet.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.provenance import Stamp
+from srm_spark.core.rest import Patience, Rest
+from srm_spark.core.tail import ours
+from srm_spark.core.wording import count
+from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import Ends
+from srm_spark.kafka.protocol import Protocol
+from srm_spark.kafka.records import read_range
+
+log = logging.getLogger(__name__)
+
+Remotes = Mapping[TopicPartition, TopicPartition]
+"""Source partition → its remote partition."""
+TargetEnds = dict[TopicPartition, int]
+"""Remote partition → offset of its next record, as clients see it."""
+Settle = Callable[[Remotes], TargetEnds]
+"""Waits until nothing of an old writer is behind these ends any more."""
+Tell = Callable[[str], None]
+"""Takes what is waited for, for people."""
+
+PATIENCE = Patience()
+
+
+def settled(
+    ends: Ends,
+    remotes: Remotes,
+    *,
+    is_fenced: bool,
+    stamp: Stamp | None,
+    tell: Tell = lambda _: None,
+    patience: Patience = PATIENCE,
+) -> TargetEnds:
+    """The target's ends once nothing of an old writer is behind them, or under way.
+
+    `stamp` is what an old writer put on its copies. One that `is_fenced` has nothing under way that a broker would
+    take. Raises TargetUnavailable after `patience.settle_seconds`.
+    """
+    with _LeaderLogs(ends) as logs:
+        rest = Rest(patience, time.monotonic(), logs.are_known, None if is_fenced else logs.quota())
+        deadline = time.monotonic() + patience.settle_seconds
+        found = ends.target.end_offsets(remotes.values())
+        while True:
+            behind = logs.behind(found)
+            if not behind and ((is_fenced and logs.are_known) or rest.is_over(time.monotonic())):
+                return found
+            reason = _reason(ends, behind, rest)
+            if time.monotonic() > deadline:
+                raise TargetUnavailable(
+                    f"cluster {ends.target.alias}: not settled after {patience.settle_seconds:g} s: {reason}; an old "
+                    "writer of this flow is alive, somebody else writes to its remote topics, or a broker hangs"
+                )
+            tell(reason)
+            time.sleep(min(patience.look_seconds, patience.still_seconds))
+            now = ends.target.end_offsets(remotes.values())
+            if _has_moved(ends, remotes, stamp, found, now):
+                rest.moved(time.monotonic())
+            found = now
+
+
+class _LeaderLogs:
+    """How far the leaders' logs go beyond what clients see, while the block lasts."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._alias = ends.target.alias
+        self._protocol: Protocol | None = None
+        settings = ends.settings
+        try:
+            role = f"{settings.flow}|log-ends"
+            self._protocol = Protocol(settings.target, settings.target_admin, role, settings.admin_timeout_seconds)
+        except ProtocolUnavailable as error:
+            log.warning(
+                "flow=%s where the leaders' logs end is unknown, so the start waits longer: %s", settings.flow, error
+            )
+
+    def __enter__(self) -> _LeaderLogs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._protocol is not None:
+            self._protocol.close()
+
+    @property
+    def are_known(self) -> bool:
+        """Whether they can be asked for at all, with the login that there is."""
+        return self._protocol is not None
+
+    def quota(self) -> float | None:
+        """The smallest one that a writer has; None where there is none, or we may not know."""
+        if self._protocol is None:
+            return None
+        try:
+            return self._protocol.smallest_produce_quota()
+        except ProtocolUnavailable as error:
+            log.debug("quotas are unknown: %s", error)
+            return None
+
+    def behind(self, found: TargetEnds) -> dict[TopicPartition, int | None]:
+        """Partitions whose log goes on behind the end that clients see, with its end; None where that is unknown."""
+        if self._protocol is None:
+            return {}
+        try:
+            logs = self._protocol.leader_log_ends(found)
+        except ProtocolUnavailable as error:
+            log.debug("where logs end is unknown: %s", error)
+            logs = {}
+        return {p: logs.get(p) for p, end in found.items() if logs.get(p) is None or logs[p] > end}
+
+
+def _reason(ends: Ends, behind: Mapping[TopicPartition, int | None], rest: Rest) -> str:
+    alias = ends.target.alias
+    for partition, end in behind.items():
+        if end is None:
+            return f"{alias} does not say where the log of {partition} ends, of {count(len(behind), 'partition')}"
+        return (
+            f"the log of {partition} on {alias} ends at {end}, and not all in-sync replicas have it yet; of "
+            f"{count(len(behind), 'partition')}"
+        )
+    return f"remote topics on {alias} must stand still for {rest.needed:g} s: the last writer did not end cleanly"
+
+
+def _has_moved(
+    ends: Ends, remotes: Remotes, stamp: Stamp | None, before: Mapping[TopicPartition, int], now: TargetEnds
+) -> bool:
+    """Whether an old writer of this flow was at work; with provenance headers its records can be told from others."""
+    if stamp is None:
+        return before != now
+    for partition, remote in remotes.items():
+        new = OffsetRange(before.get(remote, 0), now.get(remote, 0))
+        if new.start < new.end:
+            found = read_range(ends.settings.target, {}, remote, new, TargetUnavailable)
+            if any(ours(stamp, partition, found)):
+                return True
+    return False

@@ -1,0 +1,220 @@
+"""Resume by truth: before a generation starts, records that lie on the target unrecorded are recognised and recorded.
+
+A batch that died leaves them behind the recorded end of the remote partition; so does MirrorMaker 2 between two flushes
+of its offsets, and a progress topic that was lost. What has landed is not copied again, and its exact map is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+
+from srm_spark.core.limits import Route
+from srm_spark.core.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.provenance import Stamp
+from srm_spark.core.tail import TailMatch, TailRecord, copies, match_tail, ours
+from srm_spark.core.wording import count
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.recovery.settling import Remotes, Settle
+from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.topics.offset_map import Maps
+from srm_spark.flow.topics.progress import Position, record
+from srm_spark.flow.topics.sync_history import newest_syncs
+from srm_spark.kafka.records import first_timestamps, read_range
+from srm_spark.kafka.terms import Term
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Target offsets to be matched with source records, and the pair of offsets where both logs are known to meet."""
+
+    partition: TopicPartition
+    remote: TopicPartition
+    source_start: int
+    target: OffsetRange
+    is_ours: bool
+    """The anchor is our own progress record, not a guess from offset syncs or from the beginning."""
+
+
+def take_in_tails(
+    ends: Ends,
+    starts: Starts,
+    routes: Mapping[str, Route],
+    maps: Maps,
+    *,
+    term: Term | None,
+    stamp: Stamp | None,
+    settle: Settle | None,
+    parked: Mapping[TopicPartition, Set[int]],
+) -> None:
+    """Move start positions behind what has landed.
+
+    Where anything has, `settle` waits until nothing more of it comes, and gives the ends; None where that is done
+    already. `stamp` is what the last writer put on its copies. Source offsets that are `parked` have no copy.
+    """
+    remotes = remotes_of(starts, routes)
+    tails, target_ends = _tails(ends, starts, remotes, starts.target_ends), starts.target_ends
+    if tails and settle is not None:
+        target_ends = settle(remotes)
+        tails = _tails(ends, starts, remotes, target_ends)
+    for partition, start in starts.positions.items():
+        if start.target_end is None:  # from here on it is known where the next copy must lie
+            starts.positions[partition] = replace(start, target_end=target_ends.get(remotes[partition], 0))
+    if not tails:
+        return
+    source_ends = ends.source.end_offsets([tail.partition for tail in tails])
+    details = {}
+    for tail in tails:
+        start = starts.positions[tail.partition]
+        source_end, aside = source_ends.get(tail.partition, 0), parked.get(tail.partition, frozenset())
+        match = _match(ends, tail, source_end, stamp, aside)
+        verdict = _verdict(ends, tail, start, match)
+        if isinstance(verdict, Hold):
+            starts.held[tail.partition] = verdict
+            del starts.positions[tail.partition]
+            starts.new.discard(tail.partition)
+            continue
+        begin = min(tail.source_start, starts.begin(tail.partition))
+        starts.positions[tail.partition] = verdict
+        starts.new.discard(tail.partition)
+        is_known = tail.is_ours or match.foreign is None
+        details[tail.partition] = ProgressDetail(
+            source=OffsetRange(begin if is_known else verdict.next_offset, verdict.next_offset),
+            target_end=verdict.target_end,
+            intervals=tuple(match.intervals) if is_known else (),
+            logs=starts.logs[tail.partition],
+            lost=starts.lost.get(tail.partition, ()),
+        )
+    record(ends, maps, details, term)
+
+
+def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:
+    """The remote partitions of all partitions that start."""
+    return {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
+
+
+def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Position | Hold:
+    flow, found = ends.settings.flow, sum(interval.count for interval in match.intervals)
+    goes_on = tail.is_ours and not ends.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
+    if match.foreign is not None and goes_on:
+        log.warning("flow=%s partition=%s foreign writer: %s: going on", flow, tail.partition, match.foreign)
+    if match.foreign is None or goes_on:
+        next_offset = max(match.next_offset, start.next_offset)
+        if found:  # others may have written all of it
+            log.info(
+                "flow=%s partition=%s %s on %s unrecorded: going on at offset %s",
+                *(flow, tail.partition, count(found, "record"), tail.remote, next_offset),
+            )
+        return replace(start, next_offset=next_offset, target_end=tail.target.end)
+    if tail.is_ours:
+        return Hold(
+            max(match.next_offset, start.next_offset),
+            Failure(
+                FailureKind.FOREIGN_WRITER,
+                f"foreign writer: {match.foreign} ({tail.remote}): somebody else writes to the remote topic; stop "
+                "that writer, then reset this partition's progress in "
+                f"{ends.settings.progress_topic} or delete the remote topic",
+            ),
+        )
+    log.warning(
+        "flow=%s partition=%s %s could not be matched (%s): going on at offset %s, records may be there twice",
+        *(flow, tail.partition, tail.remote, match.foreign, start.next_offset),
+    )
+    return replace(start, target_end=tail.target.end)
+
+
+def _tails(
+    ends: Ends,
+    starts: Starts,
+    remotes: Mapping[TopicPartition, TopicPartition],
+    target_ends: Mapping[TopicPartition, int],
+) -> list[_Tail]:
+    tails: list[_Tail] = []
+    guesses: list[TopicPartition] = []
+    for partition, start in list(starts.positions.items()):
+        remote, end = remotes[partition], target_ends.get(remotes[partition], 0)
+        if partition in starts.recreated or partition in starts.renamed:
+            continue
+        if start.target_end is None:
+            if end > 0:
+                guesses.append(partition)
+        elif end > start.target_end:
+            deleted = starts.deleted(partition)
+            first = start.next_offset if deleted is None else deleted.start
+            tails.append(_Tail(partition, remote, first, OffsetRange(start.target_end, end), is_ours=True))
+    return tails + _guessed(ends, starts, guesses, remotes, target_ends)
+
+
+def _guessed(
+    ends: Ends,
+    starts: Starts,
+    partitions: list[TopicPartition],
+    remotes: Mapping[TopicPartition, TopicPartition],
+    target_ends: Mapping[TopicPartition, int],
+) -> list[_Tail]:
+    """Tails of partitions whose target end was never recorded.
+
+    From the newest offset sync; without one from the last record that MirrorMaker 2 says it has replicated; where
+    nothing is recorded, from both starts.
+    """
+    if not partitions:
+        return []
+    syncs = newest_syncs(ends)
+    source_first = ends.source.first_offsets(partitions)
+    target_first = ends.target.first_offsets([remotes[partition] for partition in partitions])
+    tails = []
+    for partition in partitions:
+        remote = remotes[partition]
+        sync, end = syncs.get(partition), target_ends[remote]
+        first = source_first.get(partition, 0)
+        if sync is not None and first <= sync.upstream and sync.downstream < end:
+            tails.append(_Tail(partition, remote, sync.upstream, OffsetRange(sync.downstream, end), is_ours=False))
+        elif partition in starts.new and target_first.get(remote, 0) < end:
+            log.info(
+                "flow=%s partition=%s no progress is recorded: comparing %s", ends.settings.flow, partition, remote
+            )
+            tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
+        elif partition not in starts.new and starts.positions[partition].next_offset > 0:
+            pair = _same_time(ends, partition, remote, starts.positions[partition].next_offset - 1)
+            if pair is not None and pair[1] < end:
+                tails.append(_Tail(partition, remote, pair[0], OffsetRange(pair[1], end), is_ours=False))
+    return tails
+
+
+def _same_time(ends: Ends, partition: TopicPartition, remote: TopicPartition, offset: int) -> tuple[int, int] | None:
+    """Source and target offset of one record, by the timestamp of the source record at `offset`, which was copied.
+
+    The first record that is not older is the same one on both sides, in whichever order timestamps are.
+    """
+    settings = ends.settings
+    ranges = {partition: OffsetRange(offset, offset + 1)}
+    asked = (settings.source, settings.consumer, ranges, SourceUnavailable, settings.admin_timeout_seconds)
+    timestamp = first_timestamps(*asked).get(partition)
+    if timestamp is None:
+        return None
+    here = ends.source.offsets_since([partition], timestamp).get(partition)
+    there = ends.target.offsets_since([remote], timestamp).get(remote)
+    return None if here is None or there is None else (here, there)
+
+
+def _match(ends: Ends, tail: _Tail, source_end: int, stamp: Stamp | None, parked: Set[int]) -> TailMatch:
+    settings = ends.settings
+    source_range = OffsetRange(tail.source_start, source_end)
+    found = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
+    # Behind our own progress nothing is parked: progress stands before the record while that is done.
+    source: Iterator[TailRecord] = (r for r in found if tail.is_ours or r.offset not in parked)
+    target: Iterator[TailRecord] = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
+    if stamp is not None:
+        source, target = copies(stamp, tail.partition, source), ours(stamp, tail.partition, target)
+    return match_tail(
+        source,
+        target,
+        tail.source_start,
+        tail.target.start,
+        skips_foreign=tail.is_ours and not settings.policies.stops("foreign.writer.policy", tail.partition.topic),
+    )

@@ -1,0 +1,1 @@
+"""Records that cannot be copied: partitions that wait for them, quarantine, replay."""

@@ -1,0 +1,84 @@
+"""What stands still in a flow while the rest goes on: topics and partitions, with their reasons, tried again at times.
+
+A hold is never silent and never final: it ends when the target's limits change, when the source drops the record, or
+when a new try succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from srm_spark.core.model import Hold, TopicPartition
+from srm_spark.failure import Effect, FailureKind
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.topics.progress import Position
+from srm_spark.flow.topics.remote_topics import RemoteTopics
+
+RETRY_SECONDS = 60.0
+"""A try costs a restart of the query and reads the refused record once more."""
+
+
+class Holds:
+    """The holds of one flow."""
+
+    def __init__(self, ends: Ends, remote: RemoteTopics) -> None:
+        self._ends = ends
+        self._remote = remote
+        self.topics: dict[str, str] = {}
+        """Source topic → why it has no usable remote topic."""
+        self.partitions: dict[TopicPartition, Hold] = {}
+        self.suspects: dict[TopicPartition, int] = {}
+        """Partitions with records that Spark cannot read, and the offset of the newest one that was found; looked at
+        again before each generation."""
+        self._before: dict[TopicPartition, Position] = {}
+        self._retry_at = 0.0
+
+    def begin(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """A generation starts; what was recorded before says nothing about it."""
+        self._before = dict(positions)
+
+    def discover(self, positions: Mapping[TopicPartition, Position]) -> bool:
+        """Take in the holds that batches have recorded since `begin`; whether there are new ones."""
+        found = {
+            partition: position.hold
+            for partition, position in positions.items()
+            if position.hold is not None
+            and partition not in self.partitions
+            and position is not self._before.get(partition)
+        }
+        self.partitions.update(found)
+        return bool(found)
+
+    def release(self, now: float) -> bool:
+        """Let go of what is worth another try; `now` in seconds of any clock. Whether there was anything."""
+        trying = self._freed()
+        is_time = now >= self._retry_at
+        if is_time:
+            trying |= {p for p, hold in self.partitions.items() if hold.why.kind.effect is not Effect.WAITS}
+            self._retry_at = now + RETRY_SECONDS
+        for partition in trying:
+            del self.partitions[partition]
+        return bool(trying) or (is_time and bool(self.topics))
+
+    def postpone(self, now: float) -> None:
+        """No try before a while: something was held just now."""
+        self._retry_at = now + RETRY_SECONDS
+
+    def describe(self) -> dict[str, str]:
+        """Topic or partition → reason, for people."""
+        partitions = {str(p): f"held at offset {hold.offset}: {hold.why}" for p, hold in self.partitions.items()}
+        return {**self.topics, **partitions}
+
+    def _freed(self) -> set[TopicPartition]:
+        """Partitions whose obstacle is gone for certain."""
+        if not self.partitions:
+            return set()
+        first = self._ends.source.first_offsets(self.partitions)
+        freed = {p for p, hold in self.partitions.items() if first.get(p, hold.offset) > hold.offset}
+        policies = self._ends.settings.policies
+        for partition, hold in self.partitions.items():
+            is_foreign = hold.why.kind is FailureKind.FOREIGN_WRITER
+            if is_foreign and not policies.stops("foreign.writer.policy", partition.topic):
+                freed.add(partition)  # the next start reads back what lies there and goes on
+        changed = self._remote.changed_limits({partition.topic for partition in self.partitions})
+        return freed | {partition for partition in self.partitions if partition.topic in changed}

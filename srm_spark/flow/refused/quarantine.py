@@ -1,0 +1,149 @@
+"""The quarantine on the target: records that could not be copied, kept until somebody replays or drops them.
+
+A record here is a parked record of the source, see `srm_spark.core.quarantine`. The entry is written when all parts are
+acknowledged, so one that can be seen is whole; it is dropped before its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.quarantine import (
+    ENTRIES,
+    PARTS,
+    Parked,
+    Place,
+    decode_content,
+    decode_entry,
+    decode_key,
+    encode_entry,
+    entry_key,
+    part_key,
+    split_content,
+)
+from srm_spark.core.tail import TailRecord
+from srm_spark.errors import TargetUnavailable
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.topics.followed import FollowedTopic
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.control import ControlRecord, Writer
+from srm_spark.kafka.records import read_range
+
+
+class Quarantine:
+    """Reads the topic; `entries` is what was parked by the flow at the last look, in the order of parking."""
+
+    def __init__(self, settings: FlowSettings, target: Cluster, role: str) -> None:
+        self._settings = settings
+        self._target = target
+        topic, timeout = settings.quarantine_topic, settings.admin_timeout_seconds
+        self._is_there = False
+        self.entries: dict[Place, Parked] = {}
+        self._topic = FollowedTopic(
+            *(target, topic, role, TargetUnavailable, timeout), partitions=[ENTRIES], forget=self._forget
+        )
+
+    def refresh(self) -> None:
+        """Take in what was written since the last call. Nothing is parked where the topic is not there."""
+        self._is_there = self._is_there or self._settings.quarantine_topic in self._target.topics()
+        if not self._is_there:
+            return
+        for record in self._topic.new_records():
+            place, _ = decode_key(record.key) or (None, None)
+            if place is None or place.flow != self._settings.flow:
+                continue
+            if record.value is None:
+                self.entries.pop(place, None)
+            else:
+                self.entries[place] = decode_entry(place, record.value)
+
+    def offsets(self, topic_ids: Mapping[str, str]) -> dict[TopicPartition, set[int]]:
+        """Source offsets of what is parked, of the topics with these ids."""
+        found: dict[TopicPartition, set[int]] = {}
+        for place in self.entries:
+            if place.topic_id == topic_ids.get(place.partition.topic):
+                found.setdefault(place.partition, set()).add(place.offset)
+        return found
+
+    def describe(self) -> dict[str, str]:
+        """Source topic → how many records are parked and why, for people."""
+        reasons: dict[str, list[Failure]] = {}
+        for place, parked in self.entries.items():
+            reasons.setdefault(place.partition.topic, []).append(parked.why)
+        return {topic: summary(found) for topic, found in reasons.items()}
+
+    def contents(self, places: Iterable[Place]) -> Iterator[tuple[Parked, TailRecord]]:
+        """These parked records as they were on the source, in the order of parking."""
+        topic = TopicPartition(self._settings.quarantine_topic, PARTS)
+        end = self._target.end_offsets([topic], committed=True).get(topic, 0)
+        wanted = {place: self.entries[place] for place in places}
+        parts: dict[Place, dict[int, bytes]] = {}
+        for record in read_range(self._target.settings, {}, topic, OffsetRange(0, end), TargetUnavailable):
+            place, part = decode_key(record.key) or (None, None)
+            if place not in wanted or part is None or record.value is None:
+                continue
+            found = parts.setdefault(place, {})
+            found[part] = record.value
+            if len(found) == wanted[place].parts:
+                content = b"".join(found[number] for number in sorted(found))
+                parked = wanted.pop(place)
+                del parts[place]
+                yield parked, decode_content(parked, content)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._topic.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._is_there = False
+        self.entries.clear()
+
+
+class QuarantineWriter:
+    """Writes the topic; `writer` raises where that fails."""
+
+    def __init__(self, settings: FlowSettings, writer: Writer) -> None:
+        self._topic = settings.quarantine_topic
+        self._writer = writer
+
+    def put(self, found: Sequence[tuple[Parked, bytes]]) -> None:
+        """Park records with their contents; returns when they are there for good."""
+        self._writer.write(
+            ControlRecord(self._topic, part_key(parked.place, number), part, partition=PARTS)
+            for parked, content in found
+            for number, part in enumerate(split_content(content))
+        )
+        self._writer.write(
+            ControlRecord(self._topic, entry_key(parked.place), encode_entry(parked), partition=ENTRIES)
+            for parked, _ in found
+        )
+
+    def drop(self, found: Sequence[Parked]) -> None:
+        """Forget parked records."""
+        for records in (entry_tombstones(self._topic, found), part_tombstones(self._topic, found)):
+            self._writer.write(records)
+
+
+def entry_tombstones(topic: str, found: Iterable[Parked]) -> list[ControlRecord]:
+    """What deletes entries."""
+    return [ControlRecord(topic, entry_key(parked.place), None, partition=ENTRIES) for parked in found]
+
+
+def part_tombstones(topic: str, found: Iterable[Parked]) -> list[ControlRecord]:
+    """What deletes the content of entries that are gone."""
+    return [
+        ControlRecord(topic, part_key(parked.place, number), None, partition=PARTS)
+        for parked in found
+        for number in range(parked.parts)
+    ]
+
+
+def summary(reasons: Sequence[Failure]) -> str:
+    """How many there are of each kind; the first of them is shown."""
+    kinds: dict[FailureKind, list[Failure]] = {}
+    for reason in reasons:
+        kinds.setdefault(reason.kind, []).append(reason)
+    return "; ".join(f"{len(found)} parked: {found[0]}" for found in kinds.values())

@@ -1,0 +1,210 @@
+"""What can be done with parked records: list them, write them to their remote topics after all, forget them.
+
+A replay needs the flow's claim, so no driver writes meanwhile. The copy, the progress that knows the new end of the
+remote partition, and the end of the quarantine are one transaction: whatever dies, a record is replayed once, and no
+start of the flow takes the copy for somebody else's. It lies behind what was copied since; the offset map keeps the
+gap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.codec import progress_records
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, unsized, will_fit
+from srm_spark.core.model import OffsetRange, ProgressDetail, RefusedPolicy, TopicPartition
+from srm_spark.core.quarantine import Parked
+from srm_spark.core.rows import Run
+from srm_spark.core.tail import TailRecord, ours
+from srm_spark.errors import TargetUnavailable
+from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.owned import owned
+from srm_spark.flow.recovery.fencing import complete_map, new_term
+from srm_spark.flow.recovery.settling import settled
+from srm_spark.flow.refused.quarantine import Quarantine, QuarantineWriter, entry_tombstones, part_tombstones
+from srm_spark.flow.topics.offset_map import OffsetMaps
+from srm_spark.flow.topics.progress import ProgressTopic, state_writer
+from srm_spark.flow.topics.remote_topics import limits_of
+from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.control import ControlRecord
+from srm_spark.kafka.producers import codec_of, record_options
+from srm_spark.kafka.records import read_range
+from srm_spark.kafka.replay import AppendingWriter
+from srm_spark.kafka.terms import Term, fence
+
+_RECORD_SECONDS = 20.0
+"""For one record; what a killed replay leaves open is aborted 70 s after that, and until then the flow waits."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What became of one parked record."""
+
+    parked: Parked
+    remote: TopicPartition
+    downstream: int | None = None
+    """Target offset of the copy; None where there is none, or none yet."""
+    refusal: str | None = None
+    """Why it stays in quarantine."""
+
+
+def list_parked(settings: FlowSettings, topics: NameFilter) -> tuple[Parked, ...]:
+    """What is parked of the source topics that `topics` takes, in the order of parking. Raises TargetUnavailable."""
+    ends = connect(settings)
+    with closing(Quarantine(settings, ends.target, f"{settings.flow}|quarantine-list")) as quarantine:
+        return tuple(_chosen(quarantine, topics))
+
+
+def drop_parked(settings: FlowSettings, found: Sequence[Parked]) -> None:
+    """Forget parked records. Raises ProgressFailed."""
+    QuarantineWriter(settings, state_writer(settings, None)).drop(found)
+
+
+def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> Iterator[Replayed]:
+    """Write what is parked of these topics to their remote topics, at the end, and forget it.
+
+    Raises ClaimHeld while a driver runs the flow, ClaimLost, TargetUnavailable and TargetWriteFailed; what was replayed
+    before stays so. The source may be away.
+    """
+    ends = connect(settings)
+    with ExitStack() as stack:
+        quarantine = stack.enter_context(closing(Quarantine(settings, ends.target, f"{settings.flow}|replay")))
+        if not _chosen(quarantine, topics):
+            return
+        claim = None
+        if not is_dry_run:
+            ends, claim = stack.enter_context(owned(ends))
+        chosen = _chosen(quarantine, topics)  # whoever had the claim before may have changed it
+        course = _Replay(ends, stack, {parked.place.partition for parked in chosen})
+        term = None if claim is None else course.begin(claim)
+        writer = None if term is None else _writer(settings, term, stack)
+        for parked, record in quarantine.contents([parked.place for parked in chosen]):
+            ends.require_claim()
+            yield course.replay(parked, record, writer)
+
+
+def _chosen(quarantine: Quarantine, topics: NameFilter) -> list[Parked]:
+    quarantine.refresh()
+    return [parked for place, parked in quarantine.entries.items() if topics.matches(place.partition.topic)]
+
+
+def _writer(settings: FlowSettings, term: Term, stack: ExitStack) -> AppendingWriter:
+    # A commit returns before its markers are everywhere, initialising the id once more does not: a driver that starts
+    # behind us must not see a copy without the progress that knows it.
+    stack.callback(fence, term, 0)
+    rendered = options(settings.target, settings.producer, f"{settings.flow}|replay")
+    return AppendingWriter(term, record_options(rendered, _RECORD_SECONDS))
+
+
+class _Replay:
+    """The course of one replay."""
+
+    def __init__(self, ends: Ends, stack: ExitStack, partitions: set[TopicPartition]) -> None:
+        self._ends = ends
+        settings = self._settings = ends.settings
+        self._remotes = {
+            p: TopicPartition(ends.policy.format_remote_topic(settings.flow.source, p.topic), p.partition)
+            for p in partitions
+        }
+        self._progress = stack.enter_context(closing(ProgressTopic(settings, ends.target)))
+        role = f"{settings.flow}|replay-map"
+        self._maps = stack.enter_context(closing(OffsetMaps(ends.target, settings.map_topic, role, TargetUnavailable)))
+        self._progress.refresh()
+        self._maps.refresh()
+        self._limits = self._read_limits()
+        self._refusals: Mapping[TopicPartition, str] = {}
+
+    def begin(self, claim: Claim) -> Term:
+        """Fence what may still write, and look whether everything on the target is recorded."""
+        term = new_term(self._ends, claim, 0)
+        if self._settings.is_exactly_once:
+            complete_map(self._ends, self._maps.maps, self._progress.newest, term)
+        there = {p: remote for p, remote in self._remotes.items() if remote.topic in self._limits}
+        target_ends = settled(self._ends, there, is_fenced=False, stamp=self._settings.stamp)
+        found = ((p, self._unrecorded(p, remote, target_ends.get(remote, 0))) for p, remote in there.items())
+        self._refusals = {partition: why for partition, why in found if why is not None}
+        return term
+
+    def replay(self, parked: Parked, record: TailRecord, writer: AppendingWriter | None) -> Replayed:
+        """Write one record; without a `writer` only see whether that would be done."""
+        partition = parked.place.partition
+        remote = self._remotes[partition]
+        copied = self._copied(parked)
+        run = self._run(partition, record)
+        refusal = None if copied is not None else self._refusal(partition, run)
+        if refusal is not None or writer is None or run is None:
+            return Replayed(parked, remote, copied, refusal)
+        if copied is not None:
+            drop_parked(self._settings, [parked])
+            return Replayed(parked, remote, copied)
+        offset = writer.append(remote, run, lambda offset: self._records(parked, offset))
+        return Replayed(parked, remote, offset)
+
+    def _read_limits(self) -> dict[str, Limits]:
+        names = {remote.topic for remote in self._remotes.values()} & self._ends.target.topics().keys()
+        return {name: limits_of(configs) for name, configs in self._ends.target.configs(names).items()}
+
+    def _unrecorded(self, partition: TopicPartition, remote: TopicPartition, end: int) -> str | None:
+        position = self._progress.positions.get(partition)
+        if position is None or position.target_end is None:
+            return f"it is not recorded how much of {remote} is the flow's own; start the flow once, and stop it"
+        tail = OffsetRange(position.target_end, end)
+        records: Iterator[TailRecord] = read_range(self._settings.target, {}, remote, tail, TargetUnavailable)
+        if self._settings.stamp is not None:
+            records = ours(self._settings.stamp, partition, records)
+        if any(True for _ in records):
+            return f"{remote} has records that are not recorded; start the flow once, so that it finds out, and stop it"
+        return None
+
+    def _copied(self, parked: Parked) -> int | None:
+        """Where the record was copied after all, since a crash came before it was passed, and the limits changed."""
+        place = parked.place
+        found = self._maps.maps.get(place.partition)
+        return None if found is None or found.is_of_another(place.topic_id) else found.copy_of(place.offset)
+
+    def _run(self, partition: TopicPartition, record: TailRecord) -> Run | None:
+        """The copy as it would be written; None where the record does not go to this cluster."""
+        headers: Sequence[tuple[str, bytes | None]] | None = record.headers
+        if self._settings.stamp is not None:
+            headers = self._settings.stamp.headers(partition, record.offset, record.headers)
+        if headers is None:
+            return None
+        run = Run.of(partition, [record._replace(headers=tuple(headers))])
+        limits = self._limits.get(self._remotes[partition].topic)
+        is_fixed = limits is not None and self._settings.refused.of(partition.topic) is RefusedPolicy.FIX
+        return clamp(run, limits, int(time.time() * 1000)) if is_fixed and limits is not None else run
+
+    def _refusal(self, partition: TopicPartition, run: Run | None) -> str | None:
+        remote = self._remotes[partition]
+        limits = self._limits.get(remote.topic)
+        if limits is None:
+            return f"{self._settings.target.alias} has no topic {remote.topic}"
+        if run is None:
+            return f"it comes from {self._settings.target.alias}"
+        now_ms, codec = int(time.time() * 1000), codec_of(self._settings.producer)
+        if codec is not None and is_too_large_only(run, limits, now_ms) and will_fit(run, limits, codec):
+            limits = unsized(limits)
+        refused = first_refused(run, limits, now_ms)
+        return self._refusals.get(partition) if refused is None else f"the target still refuses it: {refused[1]}"
+
+    def _records(self, parked: Parked, offset: int) -> Iterator[ControlRecord]:
+        """What is recorded with the copy at target offset `offset`."""
+        settings, partition = self._settings, parked.place.partition
+        position = self._progress.positions[partition]
+        detail = ProgressDetail(
+            source=OffsetRange(position.next_offset, position.next_offset),
+            target_end=offset + 1,
+            intervals=(),
+            hold=position.hold,
+            logs=position.logs,
+        )
+        for key, value, headers in progress_records(settings.connector_name, settings.flow.source, partition, detail):
+            yield ControlRecord(settings.progress_topic, key, value, headers)
+        yield from entry_tombstones(settings.quarantine_topic, [parked])
+        yield from part_tombstones(settings.quarantine_topic, [parked])

@@ -1,0 +1,47 @@
+"""What a flow's log says about the topics that flow: which they are, which come and go, which patterns have none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from srm_spark.config.rights import acl_name
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.wording import some
+from srm_spark.flow.clusters import Ends
+
+log = logging.getLogger(__name__)
+
+
+class ChosenTopics:
+    """Tells news only, however often it is told what there is."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._flow = ends.settings.flow
+        self._filter = ends.topics
+        self._told: frozenset[str] | None = None
+        self._idle: frozenset[str] = frozenset()
+
+    def tell(self, topics: Mapping[str, int]) -> None:
+        """Log what is new about these topics and their partition counts."""
+        names, told = frozenset(topics), self._told
+        if told is None:
+            log.info("flow=%s topics=%s partitions=%s: %s", self._flow, len(names), sum(topics.values()), some(names))
+        else:
+            for what, which in (("new", names - told), ("gone", told - names)):
+                if which:
+                    log.info("flow=%s topics=%s %s: %s", self._flow, len(names), what, some(which))
+        idle = frozenset(self._idle_patterns(names))
+        for pattern in sorted(idle - self._idle):
+            log.warning(
+                "flow=%s no topic that flows matches %s: %s has none, READ on it is not allowed, or it is excluded; "
+                "check topics and topics.exclude",
+                *(self._flow, pattern, self._flow.source),
+            )
+        self._told, self._idle = names, idle
+
+    def _idle_patterns(self, names: Collection[str]) -> list[str]:
+        """Patterns without a topic. Of whole names, and of a flow without any topic, the flow's state tells."""
+        if not names or type(self._filter) is not NameFilter:  # a filter of the user's own has its own rules
+            return []
+        return [pattern for pattern in self._filter.idle(names) if acl_name(pattern).endswith("*")]

@@ -1,0 +1,204 @@
+"""How far a flow has come: the progress topic on the target, in Kafka Connect's format (mirrormaker2.md section 2.2).
+
+A record here says which source offset of a partition was replicated last; its header adds the exact ranges.
+MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is never asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.codec import (
+    INTERVALS_PER_RECORD,
+    PROGRESS_HEADER,
+    decode_progress_detail,
+    decode_progress_key,
+    decode_progress_value,
+    progress_records,
+)
+from srm_spark.core.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
+from srm_spark.core.model import UNKNOWN, Hold, Logs, Loss, ProgressDetail, TopicPartition
+from srm_spark.errors import ProgressFailed, TargetUnavailable
+from srm_spark.flow.clusters import Ends
+from srm_spark.flow.topics.followed import FollowedTopic
+from srm_spark.flow.topics.internal_topics import ensure_topic, progress_topic
+from srm_spark.flow.topics.offset_map import Maps, MapWriter
+from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Writer
+from srm_spark.kafka.terms import Term
+from srm_spark.kafka.transactions import TransactionalWriter
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where one source partition stands."""
+
+    next_offset: int
+    """First source offset that is not replicated yet."""
+    target_end: int | None = None
+    """Where the next record would lie on the target, if our own record says so."""
+    logs: Logs = UNKNOWN
+    """Of which topics and epochs it was true."""
+    hold: Hold | None = None
+
+    @property
+    def topic_id(self) -> str | None:
+        """Id of the source topic."""
+        return self.logs.topic_id
+
+
+@dataclass
+class Totals:
+    """What was replicated in some stretch of time."""
+
+    records: int = 0
+    bytes: int = 0
+    zero_timestamps: int = 0
+    latency_ms: int | None = None
+    losses: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
+
+    @property
+    def lost_records(self) -> int:
+        """Source offsets of all losses."""
+        return sum(loss.offsets.end - loss.offsets.start for lost in self.losses.values() for loss in lost)
+
+
+class ProgressTopic:
+    """Reads the progress topic; `positions` is the newest state of each partition."""
+
+    def __init__(self, settings: FlowSettings, target: Cluster) -> None:
+        self._settings = settings
+        self._target = target
+        role = f"{settings.flow}|progress"
+        timeout = settings.admin_timeout_seconds
+        self._topic = FollowedTopic(
+            target, settings.progress_topic, role, TargetUnavailable, timeout, forget=self._forget
+        )
+        self.positions: dict[TopicPartition, Position] = {}
+        self.reset: set[TopicPartition] = set()
+        """Partitions whose position somebody has deleted: they begin anew, whatever else is known of them."""
+        self.newest: dict[TopicPartition, list[ProgressDetail]] = {}
+        """What the newest commit of each partition says; in the exactly-once mode the map may not have it yet."""
+        self._totals = Totals()
+        self.last_run = UNKNOWN_RUN
+
+    def ensure(self) -> None:
+        """Create the topic if it is not there. Raises where one is that would forget."""
+        ensure_topic(self._target, progress_topic(self._settings))
+
+    def refresh(self) -> None:
+        """Read what was written since the last call, by whichever process."""
+        for record in self._topic.new_records():
+            self._take(record)
+
+    def take_totals(self) -> Totals:
+        """What was replicated since the last call, as the progress records say."""
+        totals, self._totals = self._totals, Totals()
+        return totals
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._topic.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.positions.clear()
+        self.reset.clear()
+        self.newest.clear()
+
+    def _take(self, record: ReadRecord) -> None:
+        if record.key == last_run_key(self._settings.flow):
+            self.last_run = decode_last_run(record.value)
+            return
+        key = decode_progress_key(record.key)
+        if key is None or (key.connector, key.source_alias) != (
+            self._settings.connector_name,
+            self._settings.flow.source,
+        ):
+            return
+        self.reset.discard(key.partition)
+        detail = decode_progress_detail(record.headers.get(PROGRESS_HEADER))
+        last = decode_progress_value(record.value)
+        if detail is not None and record.value is not None and detail.source.end == (-1 if last is None else last) + 1:
+            self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.logs, detail.hold)
+            self._remember(key.partition, detail)
+            self._totals.records += sum(interval.count for interval in detail.intervals)
+            self._totals.bytes += detail.bytes
+            self._totals.zero_timestamps += detail.zero_timestamps
+            if detail.lost:
+                known = self._totals.losses.get(key.partition, ())
+                self._totals.losses[key.partition] = (*known, *detail.lost)
+            self._totals.latency_ms = self._totals.latency_ms if detail.latency_ms is None else detail.latency_ms
+        elif last is not None:
+            self.positions[key.partition] = Position(last + 1)  # MirrorMaker 2 wrote it
+        else:
+            self.positions.pop(key.partition, None)
+            self.reset.add(key.partition)
+
+    def _remember(self, partition: TopicPartition, detail: ProgressDetail) -> None:
+        if not self._settings.is_exactly_once:
+            return
+        known = self.newest.get(partition)
+        goes_on = known is not None and len(known[-1].intervals) == INTERVALS_PER_RECORD  # cut to fit into records
+        self.newest[partition] = [*known, detail] if known is not None and goes_on else [detail]
+
+
+class ProgressWriter:
+    """Writes progress; a record that is not acknowledged raises ProgressFailed."""
+
+    def __init__(self, settings: FlowSettings, writer: Writer) -> None:
+        self._settings = settings
+        self._writer = writer
+
+    def commit(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
+        """Record how far these partitions have come."""
+        settings = self._settings
+        self._writer.write(
+            ControlRecord(settings.progress_topic, key, value, headers)
+            for partition, detail in details.items()
+            for key, value, headers in progress_records(
+                settings.connector_name, settings.flow.source, partition, detail
+            )
+        )
+
+
+def state_writer(settings: FlowSettings, term: Term | None) -> Writer:
+    """Writes the flow's own state; in the exactly-once mode for as long as `term` lasts."""
+    role = f"{settings.flow}|progress"
+    if term is not None:
+        return TransactionalWriter(term, role, ProgressFailed)
+    return ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
+
+
+def note_run(ends: Ends, *, is_clean: bool) -> None:
+    """Say that a run of this flow writes from now on, or has ended with everything that it wrote recorded."""
+    settings = ends.settings
+    ends.require_claim()
+    note = LastRun(is_clean, settings.is_exactly_once, settings.provenance_enabled)
+    state_writer(settings, None).write(
+        [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
+    )
+
+
+def forget_maps(ends: Ends, maps: Maps, partitions: Set[TopicPartition], term: Term | None) -> None:
+    """Let the offset map of some partitions begin anew: what it says is not true of their remote topics."""
+    for partition in sorted(partitions):
+        text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
+        log.warning(text, ends.settings.flow, partition)
+    ends.require_claim()
+    MapWriter(ends.settings, maps, state_writer(ends.settings, term)).forget(partitions)
+
+
+def record(ends: Ends, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None) -> None:
+    """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
+    if details:
+        settings = ends.settings
+        ends.require_claim()
+        writer = state_writer(settings, term)
+        MapWriter(settings, maps, writer).write(details)
+        ProgressWriter(settings, writer).commit(details)

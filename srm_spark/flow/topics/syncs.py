@@ -1,0 +1,64 @@
+"""Offset syncs: (source offset, target offset) samples that MirrorMaker 2's checkpoints and MirrorClient live on.
+
+At least the ones that MirrorMaker 2 would write (mirrormaker2.md section 3.1), and the last record of every batch. A
+sync that cannot be written waits for the next batch: it never stops the records.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.codec import encode_offset_sync
+from srm_spark.core.model import Interval, OffsetSync, TopicPartition
+from srm_spark.core.translation import SyncRule
+from srm_spark.errors import OffsetSyncFailed
+from srm_spark.kafka.control import ControlRecord, ControlWriter
+
+log = logging.getLogger(__name__)
+
+
+class SyncWriter:
+    """The offset syncs of one generation of a flow; a new one syncs the first record of each partition again."""
+
+    def __init__(self, settings: FlowSettings, topic: str) -> None:
+        self._topic = topic
+        self._flow = settings.flow
+        self._lag_max = settings.syncs.lag_max
+        self._rules: dict[TopicPartition, SyncRule] = {}
+        self._late: dict[TopicPartition, OffsetSync] = {}
+        cluster = settings.target if settings.syncs.on_target else settings.source
+        role = f"{settings.flow}|offset-syncs"
+        self._writer = ControlWriter(
+            cluster, settings.syncs_producer, role, OffsetSyncFailed, settings.admin_timeout_seconds
+        )
+
+    def write(self, acknowledged: Mapping[TopicPartition, Sequence[Interval]]) -> None:
+        """Write the syncs that are due for intervals that the target has acknowledged."""
+        due = [sync for partition, intervals in acknowledged.items() for sync in self._due(partition, intervals)]
+        late = [sync for partition, sync in self._late.items() if not acknowledged.get(partition)]
+        if not due and not late:
+            return
+        try:
+            self._writer.write(self._records([*late, *due]))
+        except OffsetSyncFailed as error:
+            # The newest one per partition says most; the exact map is in the progress records anyway.
+            self._late.update((sync.partition, sync) for sync in due)
+            log.warning("flow=%s %s offset syncs wait for the next batch: %s", self._flow, len(self._late), error)
+        else:
+            self._late.clear()
+
+    def _due(self, partition: TopicPartition, intervals: Sequence[Interval]) -> Iterator[OffsetSync]:
+        rule = self._rules.setdefault(partition, SyncRule(self._lag_max))
+        newest: tuple[int, int] | None = None
+        for interval in intervals:
+            for newest in rule.due(interval):
+                yield OffsetSync(partition, *newest)
+        if intervals and (last := rule.last(intervals[-1])) != newest:
+            yield OffsetSync(partition, *last)
+
+    def _records(self, syncs: Sequence[OffsetSync]) -> Iterator[ControlRecord]:
+        for sync in syncs:
+            key, value = encode_offset_sync(sync)
+            yield ControlRecord(self._topic, key, value, partition=0)
