@@ -39,6 +39,7 @@ make_venv() {
 # What decides the installed packages: all of pyproject.toml but the settings of tools.
 requirements() {
     sed '/^\[tool\./,$d' pyproject.toml
+    cat requirements-dev.lock
 }
 
 has_new_pip() {
@@ -52,7 +53,7 @@ PY
 install_packages() {
     echo "setup: installing Python packages into .venv (pyspark alone is 450 MB)"
     has_new_pip || .venv/bin/python -m pip install --quiet --upgrade "pip>=$OLDEST_PIP"
-    .venv/bin/python -m pip install --quiet --editable . --group dev
+    .venv/bin/python -m pip install --quiet --constraint requirements-dev.lock --editable . --group dev
     requirements >"$INSTALLED"
 }
 

@@ -1,0 +1,1 @@
+"""The commands: they parse and print, and decide nothing."""

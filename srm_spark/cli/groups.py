@@ -52,7 +52,14 @@ def offsets() -> None:
 @SOURCE
 @TARGET
 @GROUP
-@click.option("--export", "is_export", is_flag=True, required=True, help="Print what kafka-consumer-groups can import.")
+@click.option(
+    "--export",
+    "is_export",
+    is_flag=True,
+    required=True,
+    expose_value=False,
+    help="Print what kafka-consumer-groups can import.",
+)
 @output("csv", "json")
 @click.option("--to", "path", type=FILE, help="Write it to this file instead.")
 def export(
@@ -62,7 +69,6 @@ def export(
     source: str,
     target: str,
     names: str,
-    is_export: bool,
     output: str,
     path: Path | None,
 ) -> None:

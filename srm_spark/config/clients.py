@@ -61,7 +61,7 @@ def check_flows(sources: Sources, report: Report, resolver: Resolver, flows: Seq
             client.check()
             client.overruled(kind, is_exactly_once=settings.is_exactly_once)
             client.refused(kind, settings)
-    _unread(sources, report, resolver, flows)
+    _unread(sources, report, flows)
 
 
 def _record_props(resolver: Resolver, worker: Layered, connector: Layered) -> Layered:
@@ -208,7 +208,7 @@ class _Client:
             self.report.warn(*place, f"ignored: {row.note}")
 
 
-def _unread(sources: Sources, report: Report, resolver: Resolver, flows: Sequence[FlowSettings]) -> None:
+def _unread(sources: Sources, report: Report, flows: Sequence[FlowSettings]) -> None:
     """Reports client properties of clients that there are none of."""
     aliases = [*dict.fromkeys(alias for one in flows for alias in (one.flow.source, one.flow.target))]
     read = {one.flow.source for one in flows}

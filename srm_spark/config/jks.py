@@ -113,7 +113,7 @@ class _Reader:
 def read_jks(content: bytes, password: str | None) -> JksStore:
     """Everything in a JKS or JCEKS file; without a password its digest is not checked, as in Java. Raises JksError."""
     if password is not None:
-        mixed = hashlib.sha1(_utf16(password) + _WHITENER + content[:-_DIGEST]).digest()
+        mixed = hashlib.sha1(_utf16(password) + _WHITENER + content[:-_DIGEST]).digest()  # noqa: S324 - the format\'s own
         if mixed != content[-_DIGEST:]:
             raise JksError("the digest is another one")
     reader = _Reader(content[:-_DIGEST])
@@ -161,10 +161,10 @@ def _open_jks_key(protected: bytes, password: str) -> bytes:
     link, body, check = protected[:_DIGEST], protected[_DIGEST:-_DIGEST], protected[-_DIGEST:]
     stream = b""
     while len(stream) < len(body):
-        link = hashlib.sha1(secret + link).digest()
+        link = hashlib.sha1(secret + link).digest()  # noqa: S324 - the format\'s own
         stream += link
     key = bytes(one ^ other for one, other in zip(body, stream, strict=False))
-    if hashlib.sha1(secret + key).digest() != check:
+    if hashlib.sha1(secret + key).digest() != check:  # noqa: S324 - the format\'s own
         raise JksError("the digest of the key is another one")
     return key
 
@@ -181,7 +181,7 @@ def _open_jce(protected: bytes, parameters: bytes, password: str) -> bytes:
     derived = b""
     for half in halves:
         for _ in range(int.from_bytes(rounds, "big")):
-            half = hashlib.md5(half + password.encode("ascii", "replace")).digest()  # noqa: PLW2901 - a chain
+            half = hashlib.md5(half + password.encode("ascii", "replace")).digest()  # noqa: PLW2901, S324 - a chain; the format's own
         derived += half
     decryptor = Cipher(TripleDES(derived[:24]), modes.CBC(derived[24:])).decryptor()
     unpadder = PKCS7(64).unpadder()

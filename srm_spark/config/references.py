@@ -25,7 +25,7 @@ from srm_spark.errors import PluginError, SrmError
 
 _REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
 _PACKAGE = "org.apache.kafka.common.config.provider."
-STORE_PASSWORD = "SECURESTOREPASS"
+STORE_PASSWORD = "SECURESTOREPASS"  # noqa: S105 - a name
 """The environment variable that opens SRM's secure storage."""
 
 
@@ -53,7 +53,7 @@ class EnvProvider:
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._allowed = re.compile(parameters.get("allowlist.pattern", ".*"))
 
-    def get(self, path: str, key: str) -> str:
+    def get(self, _path: str, key: str) -> str:
         """The environment variable `key`."""
         if not self._allowed.fullmatch(key):
             raise UnresolvedReference(f"environment variable {key} is not in the provider's allowlist.pattern")

@@ -131,7 +131,7 @@ def _load(text: str) -> tuple[Layout, Any]:
     except json.JSONDecodeError:
         pass
     try:
-        return Layout.YAML, yaml.load(text, _YamlLoader)
+        return Layout.YAML, yaml.load(text, _YamlLoader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
         raise OffsetFileError(f"this is neither JSON nor YAML ({one_line(error)}); {_EXPECTED}") from error
 

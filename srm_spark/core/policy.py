@@ -151,11 +151,12 @@ def load_policy(
         case _:
             path = class_name.strip()
             offered = {"source_alias": source_alias, "separator": separator, "internal_separator": internal_separator}
-            return _make(path, load_class(_KEY, path, _instead_of_java(path)), offered)
+            return _make(path, load_class(_KEY, path, _INSTEAD_OF_JAVA), offered)
 
 
-def _instead_of_java(class_name: str) -> str:
-    return f"write {_KEY} = your_package.module:YourPolicy, a subclass of srm_spark.policy.DefaultReplicationPolicy"
+_INSTEAD_OF_JAVA = (
+    f"write {_KEY} = your_package.module:YourPolicy, a subclass of srm_spark.policy.DefaultReplicationPolicy"
+)
 
 
 def _make(path: str, policy_class: type, offered: dict[str, str | None]) -> ReplicationPolicy:

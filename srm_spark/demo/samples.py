@@ -83,7 +83,7 @@ class Samples:
         self._last_error = LastError()
         self._producers = {codec: self._producer({"compression.type": codec}) for codec in CODECS}
         self._transactional: Producer | None = None
-        self._random = random.Random(1)  # the same data every time
+        self._random = random.Random(1)  # noqa: S311 - the same data every time
         self._numbers = itertools.count()
         self.sent = 0
 

@@ -54,7 +54,7 @@ class Generation:
         """
         settings = ends.settings
         self.assignment = assignment
-        configure(session, _sql_settings(ends, len(assignment.starts)))
+        configure(session, _sql_settings(len(assignment.starts)))
         before = {p: OffsetRange(assignment.starts[p].next_offset, hold.offset) for p, hold in blocked.items()}
         Replication(settings, assignment, is_stopping=lambda: not may_go_on()).copy(
             session, {p: r for p, r in before.items() if r.end > r.start}
@@ -111,7 +111,7 @@ def pass_unreadable(
     `blocked` is the first one of each partition; ends early when the flow is not owned any more or is to stop. Returns
     what stands still since. What is recorded has changed then.
     """
-    configure(session, _sql_settings(ends, len(blocked)))
+    configure(session, _sql_settings(len(blocked)))
     replication = Replication(ends.settings, assignment, is_stopping=lambda: not may_go_on())
     while blocked and may_go_on():
         before = {p: OffsetRange(replication.positions[p], hold.offset) for p, hold in blocked.items()}
@@ -127,7 +127,7 @@ def task_count(session: SparkSession, ends: Ends) -> int:
     return ends.settings.batch.tasks_max or parallelism(session)
 
 
-def _sql_settings(ends: Ends, partitions: int) -> dict[str, str]:
+def _sql_settings(partitions: int) -> dict[str, str]:
     # Asking the brokers for the ends of 10 partitions a hundred times a second takes 0.14 cores, of 500 half a core.
     idle_delay = min(max(partitions, _IDLE_DELAY_MS.start), _IDLE_DELAY_MS.stop - 1)
     return {

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import NameFilter
-from srm_spark.core.limits import Route
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.tail import TailRecord, copies, match_logs, ours
@@ -93,7 +92,7 @@ def _rebuild(
         source = OffsetRange(min(here.get(partition, 0), meet[0]), meet[0])
         target = OffsetRange(min(there.get(remotes[partition], 0), meet[1]), meet[1])
         gap = _Gap(partition, remotes[partition], source, target, parked.get(partition, frozenset()))
-        yield _fill(ends, writer, gap, routes[partition.topic], ids.get(partition.topic))
+        yield _fill(ends, writer, gap, ids.get(partition.topic))
 
 
 def _meet(found: PartitionMap | None, progress: ProgressTopic, partition: TopicPartition) -> tuple[int, int] | None:
@@ -108,7 +107,7 @@ def _meet(found: PartitionMap | None, progress: ProgressTopic, partition: TopicP
     return position.next_offset, position.target_end
 
 
-def _fill(ends: Ends, writer: MapWriter, gap: _Gap, route: Route, topic_id: str | None) -> Rebuilt:
+def _fill(ends: Ends, writer: MapWriter, gap: _Gap, topic_id: str | None) -> Rebuilt:
     settings = ends.settings
     if gap.source.start == gap.source.end:
         return Rebuilt(gap.partition, gap.source)

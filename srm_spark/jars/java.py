@@ -85,14 +85,12 @@ def unfit_java_home() -> str | None:
 
 
 def ensure_java() -> JavaRuntime:
-    """`find_java`, and where there is none, get one: from the system's packages if we are root, else by cjdk."""
+    """`find_java`, and where there is none, download one into our cache; nothing is installed into the system."""
     try:
         return find_java()
     except SetupError as error:
         log.info("%s", error)
-    if os.geteuid() == 0 and shutil.which("apt-get") and _install_by_apt():
-        return find_java()
-    _install_by_cjdk()
+    download_java()
     return find_java()
 
 
@@ -141,20 +139,7 @@ def _ask(command: Path) -> JavaRuntime | None:
     return JavaRuntime(path.parent if path.name == "jre" else path, version)
 
 
-def _install_by_apt() -> bool:
-    """A JDK rather than a JRE: the tests run Java sources against our clusters."""
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    _run(["apt-get", "update", "-q"], environment)
-    for version in SUPPORTED:
-        package = f"openjdk-{version}-jdk-headless"
-        log.info("installing %s", package)
-        if _run(["apt-get", "install", "-y", "-q", "--no-install-recommends", package], environment):
-            _ask.cache_clear()
-            return True
-    return False
-
-
-def _install_by_cjdk() -> None:
+def download_java() -> None:
     """Temurin into our cache. cjdk itself is installed only here: most machines have a Java."""
     link = cache_dir() / "java"
     cjdk = [sys.executable, "-m", "cjdk"]

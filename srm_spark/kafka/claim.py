@@ -193,7 +193,7 @@ class Claim:
         if any(partition.partition == 0 for partition in partitions):
             self._lease.confirmed(self._asked_at)
 
-    def _revoked(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+    def _revoked(self, _: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         # The next owner gets the partition only when this returns: until then nobody else writes.
         if any(partition.partition == 0 for partition in partitions):
             if not self._over.is_set():
@@ -201,7 +201,7 @@ class Claim:
                 self._over.wait(_HAND_OVER_SECONDS)
             self._lease.end()
 
-    def _lost(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+    def _lost(self, _: Consumer, _partitions: list[KafkaTopicPartition]) -> None:
         self._lease.end()  # the session is over, somebody else may own it by now
 
 

@@ -308,13 +308,13 @@ class Source:
 
 
 _lock = threading.Lock()
-_idle: dict[tuple[tuple[tuple[str, str], ...], bool], list[Source]] = {}
+idle_sources: dict[tuple[tuple[tuple[str, str], ...], bool], list[Source]] = {}
 """What no task of this process uses now, by options, and whether it is compiled."""
 
 
 def _take_kept(fetch: Fetch) -> Source:
     with _lock:
-        idle = _idle.get(_key(fetch))
+        idle = idle_sources.get(_key(fetch))
         if idle:
             return idle.pop()
     return Source.of(fetch.options, is_compiled=_is_compiled(fetch))
@@ -323,7 +323,7 @@ def _take_kept(fetch: Fetch) -> Source:
 def _keep(fetch: Fetch, source: Source) -> None:
     source.rest()
     with _lock:
-        _idle.setdefault(_key(fetch), []).append(source)
+        idle_sources.setdefault(_key(fetch), []).append(source)
 
 
 def _key(fetch: Fetch) -> tuple[tuple[tuple[str, str], ...], bool]:

@@ -3,13 +3,12 @@
 librdkafka dies when a coordinator that moves answers an admin client's OffsetFetch (issue 5040, open), and when the
 connection drops under any admin request to a coordinator (issue 4605, pull request 5397, both open): a broker that
 restarts would take the driver with it. Here it takes the process of `group_server.py`, which is started again; all
-flows of a driver share one. Questions and answers go through its pipes as pickles, so no secret shows in its arguments.
+flows of a driver share one. Questions and answers go through a connection, so no secret shows in its arguments.
 """
 
 from __future__ import annotations
 
 import itertools
-import pickle
 import subprocess
 import sys
 import threading
@@ -19,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
+from multiprocessing import Pipe
+from pickle import UnpicklingError
 from typing import cast
 
 from srm_spark.config.settings import ClusterSettings
@@ -96,10 +97,13 @@ class _Process:
 
     def __init__(self) -> None:
         # Not with `-m`: pickles name the classes of that module, and there they would be those of `__main__`.
-        command = [sys.executable, "-c", f"from {main.__module__} import main; main()"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+        self._connection, theirs = Pipe()
+        command = [sys.executable, "-c", f"from {main.__module__} import main; main({theirs.fileno()})"]
+        with theirs:
+            nothing = subprocess.DEVNULL
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing, stderr=nothing
+            )
         self._waiting: dict[int, Future[Answer | None]] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -113,11 +117,9 @@ class _Process:
             number = next(self._numbers)
             if self.is_alive and question is not None:
                 self._waiting[number] = future
-            assert self._process.stdin is not None
             try:
-                pickle.dump(Asked(number, client, question), self._process.stdin)
-                self._process.stdin.flush()
-            except (OSError, ValueError):  # it is dead, or its pipe is closed already
+                self._connection.send(Asked(number, client, question))
+            except (OSError, ValueError):  # it is dead, or its connection is closed already
                 self._waiting.pop(number, None)
                 future.set_exception(EOFError())
         return future
@@ -128,10 +130,9 @@ class _Process:
         self._process.wait()
 
     def _listen(self) -> None:
-        assert self._process.stdout is not None
-        with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
+        with suppress(EOFError, OSError, ValueError, UnpicklingError):
             while True:
-                answered: Answered = pickle.load(self._process.stdout)
+                answered: Answered = self._connection.recv()
                 with self._lock:
                     future = self._waiting.pop(answered.number, None)
                 if future is not None:
@@ -141,10 +142,8 @@ class _Process:
             left, self._waiting = self._waiting, {}
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):  # what it did not read any more
-                if pipe is not None:
-                    pipe.close()
+        with self._lock:  # nobody else may get its descriptor while a question is being sent
+            self._connection.close()
         for future in left.values():
             future.set_exception(EOFError())
 

@@ -1,4 +1,4 @@
-"""The process that calls group coordinators: reads questions from its pipe and answers each when it can.
+"""The process that calls group coordinators: takes questions from its connection and answers each when it can.
 
 A driver has one of them for all of its flows (`group_calls.py` says why it is a process of its own). Questions come
 with the client that they are for; each is answered by a thread, so that a silent coordinator holds up nobody else.
@@ -7,14 +7,13 @@ with the client that they are for; each is answered by a thread, so that a silen
 from __future__ import annotations
 
 import os
-import pickle
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import BinaryIO, NamedTuple, cast
+from multiprocessing.connection import Connection
+from typing import NamedTuple, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -118,11 +117,10 @@ class Answered(NamedTuple):
 
 
 class Server:
-    """Answers what comes through one pipe on another one."""
+    """Answers what comes through one connection."""
 
-    def __init__(self, questions: BinaryIO, answers: BinaryIO) -> None:
-        self._questions = questions
-        self._answers = answers
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._clients: dict[str, AdminClient] = {}
         self._writing = threading.Lock()
 
@@ -130,7 +128,7 @@ class Server:
         """Answer until nobody asks any more."""
         while True:
             try:
-                asked: Asked = pickle.load(self._questions)
+                asked: Asked = self._connection.recv()
             except EOFError:
                 return
             if asked.question is None:
@@ -144,8 +142,7 @@ class Server:
             answer = self._find(asked.client, question)
         finally:
             with self._writing:
-                pickle.dump(Answered(asked.number, answer), self._answers)
-                self._answers.flush()
+                self._connection.send(Answered(asked.number, answer))
 
     def _find(self, client: Client, question: Question) -> Answer:
         if isinstance(question, Commit):
@@ -252,10 +249,10 @@ def _chunks(groups: Sequence[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def main() -> None:
-    """Serve on the standard streams."""
+def main(descriptor: int) -> None:
+    """Serve on the connection with this file descriptor."""
     # A Ctrl-C goes to the whole process group; the driver ends this process when it has done its last round.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    Server(sys.stdin.buffer, sys.stdout.buffer).serve()
+    Server(Connection(descriptor)).serve()
     os._exit(0)  # a call that hangs is waited for by nobody

@@ -11,7 +11,7 @@ def run_fence(command: str, tell: Callable[[str], None]) -> str | None:
 
     The command itself is never shown: it may hold a secret.
     """
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: S602 - a command for the user's own shell
         command,
         shell=True,
         stdin=subprocess.DEVNULL,

@@ -176,7 +176,7 @@ def listen_for_batches(session: SparkSession) -> None:
     """
     if not is_connect(session):
         listen: Callable[[object], None] = ensure_callback_server_started
-        listen(session.sparkContext._gateway)
+        listen(session.sparkContext._gateway)  # noqa: SLF001 - pyspark does the same for foreachBatch
 
 
 def own_session(session: SparkSession) -> SparkSession:

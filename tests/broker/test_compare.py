@@ -14,6 +14,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import TargetUnavailable
 from srm_spark.kafka.compare import PartitionComparison, compare_topics
 from srm_spark.testing import KafkaCluster
+from tests.broker.pair_io import settings
 
 Record = dict[str, Any]
 Compare = Callable[[Sequence[Record], Sequence[Record]], PartitionComparison]
@@ -23,10 +24,6 @@ NOW = 1_700_000_000_000
 
 def record(**changes: Any) -> Record:
     return {"key": b"k", "value": b"v", "headers": [("h", b"1"), ("h", b"2")], "timestamp": NOW, **changes}
-
-
-def settings(cluster: KafkaCluster) -> ClusterSettings:
-    return ClusterSettings(cluster.name, cluster.bootstrap_servers)
 
 
 def create(cluster: KafkaCluster, topic: str, partitions: int = 1) -> None:

@@ -15,8 +15,8 @@ from srm_spark.flow.recovery import identity
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.broker.backup import backup
 from tests.broker.conftest import Pair, Start
+from tests.broker.map_reader import read_map
 from tests.broker.mirror import await_count, await_held, await_lag_zero, await_losses
-from tests.broker.test_offset_map import read_map
 from tests.kafka_io import Kafka, Record, numbered, records
 
 

@@ -17,25 +17,15 @@ from srm_spark.kafka.terms import Mark, Term, fence, newest_mark, open_producer
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.map_reader import Part, assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
-from tests.broker.test_offset_map import Part, assert_map_is_exact, read_map
+from tests.broker.pair_io import await_committed
 from tests.group_io import commit_mark
 from tests.kafka_io import Kafka, Record, numbered, records
 
 
 def replicate(pair: Pair) -> Driver:
     return pair.replicate({f"{pair.flow}.exactly.once.support": "required"})
-
-
-def await_committed(pair: Pair, count: int, name: str = "t", seconds: float = SOON) -> None:
-    """Wait until so many records of a remote topic are committed; its markers may come later than those of progress."""
-    remote = pair.remote(name)
-
-    def seen() -> int:
-        log = pair.target.read(remote, committed=True) if remote in pair.target.topics() else {}
-        return sum(map(len, log.values()))
-
-    await_until(lambda: seen() >= count, seconds, lambda: f"{count} records, there are {seen()}")
 
 
 def test_records_are_committed_with_their_progress(pair: Pair) -> None:

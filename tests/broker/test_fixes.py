@@ -10,11 +10,9 @@ import pytest
 from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
-from tests.broker.test_exactly_once import await_committed
-from tests.broker.test_holds import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS
-from tests.broker.test_offset_map import assert_map_is_exact, read_map
-from tests.broker.test_quarantine import EXACTLY_ONCE
+from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, await_committed
 from tests.kafka_io import Record, numbered
 
 FIX = {"refused.record.policy": "fix"}

@@ -15,14 +15,9 @@ from srm_spark.kafka.group_server import Described
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero
+from tests.broker.pair_io import FAST, transactions
 from tests.group_io import Checkpoint, commit, committed, member, next_record, next_unread, read_checkpoints
-from tests.kafka_io import numbered, produce
-
-FAST = {
-    "emit.checkpoints.interval.seconds": "1",
-    "refresh.groups.interval.seconds": "1",
-    "sync.group.offsets.interval.seconds": "1",
-}
+from tests.kafka_io import numbered
 
 
 def checkpoints(pair: Pair) -> dict[tuple[str, str, int], list[Checkpoint]]:
@@ -33,17 +28,6 @@ def checkpoints(pair: Pair) -> dict[tuple[str, str, int], list[Checkpoint]]:
 def synced(driver: Driver) -> tuple[Synced, ...]:
     report = driver.status()[0].consumers
     return () if report is None else report.synced
-
-
-def transactions(pair: Pair, topic: str, partitions: int, count: int) -> None:
-    """Every second transaction is aborted; records lie between markers."""
-    producer = pair.source.producer(transactional_id=f"tx-{pair.unique}")
-    producer.init_transactions(30)
-    for number in range(count):
-        producer.begin_transaction()
-        produce(producer, topic, numbered(4 * partitions, partitions, f"{number}-"))
-        assert producer.flush(30) == 0
-        producer.abort_transaction(30) if number % 2 else producer.commit_transaction(30)
 
 
 def test_every_position_is_translated_exactly_after_restarts_too(pair: Pair) -> None:

@@ -12,8 +12,8 @@ from srm_spark.driver import Driver
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero
+from tests.broker.pair_io import FAST
 from tests.broker.random_world import Copies, Place, World, wrong
-from tests.broker.test_groups import FAST
 from tests.group_io import Checkpoint, commit, read_checkpoints
 from tests.kafka_io import Kafka
 

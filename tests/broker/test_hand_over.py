@@ -13,9 +13,9 @@ import pytest
 from srm_spark.testing import JavaProcess
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.map_reader import mapped_pairs
 from tests.broker.mirror import SOON, await_lag_zero
 from tests.broker.mirror_maker import connect_cluster, mirror_maker
-from tests.broker.test_offset_map import mapped_pairs
 from tests.kafka_io import Kafka
 from tests.soak.load import Load, compare, true_pairs
 

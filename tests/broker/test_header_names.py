@@ -22,7 +22,7 @@ from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import KafkaCluster
 from tests.broker.conftest import Pair
 from tests.broker.mirror import await_count, await_held, await_lag_zero
-from tests.broker.test_compare import settings
+from tests.broker.pair_io import settings
 from tests.kafka_io import Kafka
 from tests.raw_records import RawRecord, read_raw, write_raw
 

@@ -12,13 +12,8 @@ import pytest
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_held
+from tests.broker.pair_io import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS
 from tests.kafka_io import Record, records
-
-HOUR = 3_600_000
-ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
-NANOSECONDS = 1_700_000_000_000_000_000
-BY_SPARK = {"compiled.loop.enabled": "false"}
-"""Records are read by Spark's own source."""
 
 
 def test_a_refused_record_holds_its_partition_at_its_offset_until_the_limit_is_raised(pair: Pair) -> None:

@@ -15,9 +15,9 @@ from srm_spark.flow.status import FlowState
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair, Start
+from tests.broker.map_reader import Part, read_map
 from tests.broker.mirror import SOON, await_count, await_lag_zero, await_state
-from tests.broker.test_offset_map import Part, read_map
-from tests.broker.test_topologies import settle
+from tests.broker.pair_io import settle
 from tests.group_io import commit, committed, member, next_record, read_checkpoints
 from tests.kafka_io import Kafka, Log, Record, numbered
 

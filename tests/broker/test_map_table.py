@@ -18,8 +18,8 @@ from srm_spark.spark.session import configure, own_session
 from srm_spark.state import SETTINGS
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.map_reader import Part, read_map
 from tests.broker.mirror import SOON, await_count, await_lag_zero
-from tests.broker.test_offset_map import Part, read_map
 from tests.kafka_io import Log, Record, numbered, produce
 
 Pairs = list[tuple[int, int]]

@@ -14,7 +14,7 @@ from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero
 from tests.broker.mirror_maker import checkpoint_connector, mirror_maker
-from tests.broker.test_offset_syncs import read_syncs
+from tests.broker.sync_reader import read_syncs
 from tests.group_io import commit, next_unread, read_checkpoints
 from tests.kafka_io import numbered, produce
 

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from srm_spark.testing import KafkaCluster
 from tests.broker.conftest import Start
 from tests.broker.mirror import await_count, await_lag_zero
+from tests.broker.sync_reader import Sync, read_syncs
 from tests.kafka_io import Kafka, Log, numbered, produce
 
 LAG_MAX = 10
-Sync = tuple[str, int, int, int]
-"""Topic, partition, source offset, target offset."""
-
-
-def read_syncs(cluster: Kafka, topic: str) -> list[Sync]:
-    """Every sync, in order; the layout is mirrormaker2.md section 2's, spelled out again."""
-    log = cluster.read(topic)
-    assert list(log) == [0]
-    return [_decoded(stored.record.key or b"", stored.record.value or b"") for stored in log[0]]
-
-
-def _decoded(key: bytes, value: bytes) -> Sync:
-    length = int.from_bytes(key[:2], "big")
-    assert len(key) == 2 + length + 4
-    assert len(value) == 16
-    upstream, downstream = struct.unpack(">qq", value)
-    return key[2 : 2 + length].decode(), int.from_bytes(key[-4:], "big"), upstream, downstream
 
 
 def required(pairs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -17,15 +17,13 @@ from srm_spark.flow.refused.parking import Parking
 from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_lag_zero, write_config
+from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, await_committed
 from tests.broker.quarantine_reader import read_quarantine
-from tests.broker.test_exactly_once import await_committed
-from tests.broker.test_holds import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS
-from tests.broker.test_offset_map import assert_map_is_exact, read_map
 from tests.kafka_io import Record, numbered, records
 
 PARK = {"refused.record.policy": "park"}
-EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
 HEADERS = (("h", None), ("h", b""), ("ü", b"x"))
 
 

@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 
 from srm_spark.cli.control import main
 from tests.broker.conftest import Pair
+from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import await_count, await_lag_zero, write_config
-from tests.broker.test_groups import transactions
-from tests.broker.test_offset_map import assert_map_is_exact, read_map
+from tests.broker.pair_io import transactions
 from tests.kafka_io import Record, numbered
 
 COMMITTED = "consumer.isolation.level"

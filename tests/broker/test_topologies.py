@@ -6,29 +6,15 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from srm_spark.driver import Driver
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
-from tests.broker.mirror import assert_copied, await_lag_zero
+from tests.broker.mirror import assert_copied
 from tests.broker.mirror_maker import formatted
+from tests.broker.pair_io import settle
 from tests.kafka_io import Kafka, numbered
 
 JUDGE = Path(__file__).parents[1] / "java" / "MirrorClientJudge.java"
-
-
-def settle(driver: Driver, kafkas: Mapping[str, Kafka], unique: str) -> dict[str, set[str]]:
-    """Let every flow look for topics a few times more; then the topics of this test on each cluster."""
-    looks = {"count": 0}
-
-    def has_looked_again() -> bool:
-        await_lag_zero(driver)
-        looks["count"] += 1
-        return looks["count"] > 30  # three seconds, and a look each second
-
-    await_until(has_looked_again, 60, "the driver stays as it is")
-    wanted = f"-{unique}"
-    return {alias: {t for t in kafka.topics() if t.endswith(wanted)} for alias, kafka in kafkas.items()}
 
 
 def test_both_directions_do_not_copy_for_ever(

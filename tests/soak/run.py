@@ -16,7 +16,7 @@ from pathlib import Path
 
 from confluent_kafka.cimpl import NewTopic
 
-from tests.broker.test_offset_map import mapped_pairs
+from tests.broker.map_reader import mapped_pairs
 from tests.kafka_io import Kafka
 from tests.soak.faults import Fault, await_progress, kinds
 from tests.soak.load import Load, Offsets, Verdict, await_all, compare

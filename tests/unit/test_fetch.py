@@ -68,7 +68,7 @@ def source_of(looks: Pieces) -> Any:
 def read(monkeypatch: pytest.MonkeyPatch, looks: Pieces, ranges: Mapping[TopicPartition, OffsetRange]) -> list[Run]:
     source = source_of(looks)
     monkeypatch.setattr(fetch.Source, "of", lambda *_, **__: source)
-    monkeypatch.setattr(fetch, "_idle", {})
+    monkeypatch.setattr(fetch, "idle_sources", {})
     return list(RangeReader(Fetch({}, "A", 0.0), ranges))
 
 
@@ -123,7 +123,7 @@ def test_what_was_fetched_is_given_once_its_topic_is_known_to_be_the_same(monkey
     looks: Pieces = [[run_of([3, 4])], [run_of([5, 6])]]
     source, ids = source_of(looks), Ids(True, False)
     monkeypatch.setattr(fetch.Source, "of", lambda *_, **__: replace(source, topic_ids=ids))
-    monkeypatch.setattr(fetch, "_idle", {})
+    monkeypatch.setattr(fetch, "idle_sources", {})
     monkeypatch.setattr(fetch, "_GATHER_FACTOR", 0)
     runs = iter(RangeReader(Fetch({}, "A", 0.0, topic_ids={"t": "id", "u": "other"}), {P: OffsetRange(3, 7)}))
     assert offsets([next(runs)]) == [[3, 4]]

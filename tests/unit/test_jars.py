@@ -78,22 +78,19 @@ def test_a_machine_without_java_is_told_what_to_install(no_java: Path) -> None:
         find_java()
 
 
-def test_root_gets_java_from_the_system_and_cjdk_comes_second(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_is_downloaded_and_nothing_installed_into_the_system(
+    no_java: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tried: list[str] = []
-
-    def fail(command: list[str], environment: dict[str, str] | None = None) -> bool:
-        tried.append(command[-1])
-        return False
-
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(java, "_run", fail)
-    monkeypatch.setattr(java, "_install_by_cjdk", lambda: tried.append("cjdk"))
+    monkeypatch.setattr(java, "download_java", lambda: tried.append("cjdk"))
     no_java.mkdir()
-    (no_java / "apt-get").write_text("#!/bin/sh\n")
+    (no_java / "apt-get").write_text("#!/bin/sh\necho called >> $0.log\n")
     (no_java / "apt-get").chmod(0o755)
-    with pytest.raises(SetupError, match="no Java found"):
+    with pytest.raises(SetupError, match=r"no Java found.*as root run: apt-get install"):
         ensure_java()
-    assert tried == ["-q", "openjdk-17-jdk-headless", "openjdk-21-jdk-headless", "cjdk"]
+    assert tried == ["cjdk"]
+    assert not (no_java / "apt-get.log").exists()
 
 
 def test_every_set_is_pinned() -> None:

@@ -239,12 +239,10 @@ class _Source:
         ("id", LogEnd(8, 4), "ends at offset 8 before the position 9"),
     ],
 )
-def test_what_was_read_counts_under_the_same_leader_only(
-    monkeypatch: pytest.MonkeyPatch, topic_id: str, end: LogEnd, changed: str | None
-) -> None:
+def test_what_was_read_counts_under_the_same_leader_only(topic_id: str, end: LogEnd, changed: str | None) -> None:
     settings: Any = SimpleNamespace(flow=Flow("A", "B"))
-    guard = SourceGuard(settings, {P: Logs("id", 4)}, {})
-    monkeypatch.setattr(guard, "_source", _Source(topic_id, end))
+    source: Any = _Source(topic_id, end)
+    guard = SourceGuard(settings, {P: Logs("id", 4)}, {}, source)
     if changed is None:
         guard.unchanged({P: OffsetRange(5, 9)})
     else:

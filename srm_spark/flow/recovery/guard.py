@@ -37,15 +37,20 @@ class SourceGuard:
     """Checks the source topics of one generation."""
 
     def __init__(
-        self, settings: FlowSettings, logs: Mapping[TopicPartition, Logs], routes: Mapping[str, Route]
+        self,
+        settings: FlowSettings,
+        logs: Mapping[TopicPartition, Logs],
+        routes: Mapping[str, Route],
+        source: Cluster | None = None,
     ) -> None:
+        """Without a `source` a client is made when it is first needed."""
         self.logs = dict(logs)
         """What each partition's progress speaks of; epochs are the newest under which it was found to be true."""
         self.topic_ids = {p.topic: found.topic_id for p, found in logs.items() if found.topic_id is not None}
         """Of the topics that this generation reads."""
         self._settings = settings
         self._routes = routes
-        self._source: Cluster | None = None
+        self._source = source
 
     def before(self, ranges: Mapping[TopicPartition, OffsetRange], maps: Maps) -> Checked:
         """Check before a batch. Raises SourceChanged when a topic was created anew, or a log is not what it was."""

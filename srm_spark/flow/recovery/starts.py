@@ -81,7 +81,7 @@ def find_starts(
         if recorded is not None:
             topic_id = ids.get(partition.topic, recorded.topic_id)
             is_recreated = recorded.topic_id is not None and recorded.topic_id != topic_id
-            (_start_anew if is_recreated else _continue)(ends, starts, partition, recorded, kept)
+            (start_anew if is_recreated else go_on_with)(ends, starts, partition, recorded, kept)
         else:
             starts.positions[partition] = Position(kept.end if is_latest else kept.start)
             starts.new.add(partition)
@@ -102,7 +102,8 @@ def _mapped(ends: Ends, starts: Starts, partition: TopicPartition, maps: Maps) -
     return Position(found.source.end, found.target_end, Logs(found.topic_id))
 
 
-def _start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+def start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+    """Begin at the beginning of a source topic that was created anew, or hold it where the policy says so."""
     if ends.settings.policies.stops("source.recreated.policy", partition.topic):
         reason = "the source topic was created anew; set source.recreated.policy=resume to start at its beginning"
         starts.held[partition] = Hold(recorded.next_offset, Failure(FailureKind.SOURCE_RECREATED, reason))
@@ -117,7 +118,8 @@ def _start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded:
     starts.recreated.add(partition)
 
 
-def _continue(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+def go_on_with(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+    """Go on at the recorded position, or behind what the source has deleted since."""
     settings = ends.settings
     if recorded.next_offset < kept.start:
         if settings.policies.stops("source.truncated.policy", partition.topic):

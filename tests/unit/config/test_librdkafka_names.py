@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 
 from srm_spark.config.keys_client import CLIENT_KEYS, CONSUMER, ClientKey
 from srm_spark.config.render import translate
-from tests.unit.config.test_stores import CA, CLIENT
+from tests.unit.config.identities import CA, CLIENT
 
 VALUES = {
     "acks": "all",
