@@ -85,9 +85,9 @@ def _stands(names: list[str], partitions: int, groups: int) -> Iterator[Stand]:
 
 
 def _rounds(flow: FlowSettings, stands: list[Stand]) -> Rounds:
-    ends = connect(flow)
-    maps = OffsetMaps(ends.target, flow.map_topic, "bench", TargetUnavailable)
-    there, rounds = Groups(ends.source, "READ"), ConsumerGroups(ends, maps)
+    clusters = connect(flow)
+    maps = OffsetMaps(clusters.target, flow.map_topic, "bench", TargetUnavailable)
+    there, rounds = Groups(clusters.source, "READ"), ConsumerGroups(clusters, maps)
     there.active([group for group, _ in stands])  # waits until there are coordinators; a commit does not
     for group, offsets in stands:
         _commit(there, group, offsets)

@@ -22,7 +22,7 @@ from srm_spark.bench.processes import Usage, end_in_order, usage
 from srm_spark.bench.store import keep, machine
 from srm_spark.config import load_settings
 from srm_spark.core.model import TopicPartition
-from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.topics.remote_topics import RemoteTopics
 
 PARTITIONS = 100
@@ -86,11 +86,11 @@ def measure_scale(partitions: int, settle: float, seconds: float) -> Iterator[Fi
 class _Copied:
     """One record more in the last partition, again and again."""
 
-    def __init__(self, ends: Ends, bed: Bed, names: Sequence[str], partitions: int) -> None:
-        self._ends = ends
+    def __init__(self, clusters: Clusters, bed: Bed, names: Sequence[str], partitions: int) -> None:
+        self._clusters = clusters
         self._bed = bed
         self._topic = names[-1]
-        self._remote = TopicPartition(RemoteTopics(ends).remote_name(self._topic), partitions - 1)
+        self._remote = TopicPartition(RemoteTopics(clusters).remote_name(self._topic), partitions - 1)
         self._end = 2
 
     def one_more(self) -> None:
@@ -99,17 +99,17 @@ class _Copied:
         self._bed.await_end(self._remote, self._end)
 
 
-def _connected(job: Job) -> Ends:
+def _connected(job: Job) -> Clusters:
     (flow,) = load_settings([job.config(_KEYS)]).flows
     return connect(flow)
 
 
-def _look(ends: Ends) -> None:
-    remote = RemoteTopics(ends)
+def _look(clusters: Clusters) -> None:
+    remote = RemoteTopics(clusters)
     topics = remote.select()
-    ends.source.topic_ids(topics)
-    ends.target.topic_ids([remote.remote_name(topic) for topic in topics])
-    ends.source.end_offsets(TopicPartition(topic, n) for topic, count in topics.items() for n in range(count))
+    clusters.source.topic_ids(topics)
+    clusters.target.topic_ids([remote.remote_name(topic) for topic in topics])
+    clusters.source.end_offsets(TopicPartition(topic, n) for topic, count in topics.items() for n in range(count))
 
 
 def _timed(action: Callable[[], None]) -> float:

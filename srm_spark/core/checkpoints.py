@@ -14,7 +14,7 @@ from srm_spark.core.offset_map import Hole, PartitionMap
 from srm_spark.core.offset_sync_store import OffsetSyncStore
 
 
-class Standing(Enum):
+class TranslationStatus(Enum):
     """How well a position could be translated."""
 
     EXACT = "exact"
@@ -27,7 +27,7 @@ class Standing(Enum):
     BEYOND = "the remote partition ends before it: it was truncated or created anew"
 
 
-OUTSIDE_THE_MAP = (Standing.EMPTY, Standing.UNMAPPED, Standing.UNKNOWN)
+OUTSIDE_THE_MAP = (TranslationStatus.EMPTY, TranslationStatus.UNMAPPED, TranslationStatus.UNKNOWN)
 """Positions of which our map cannot tell; somebody else may have copied those records."""
 
 
@@ -35,7 +35,7 @@ OUTSIDE_THE_MAP = (Standing.EMPTY, Standing.UNMAPPED, Standing.UNKNOWN)
 class Translation:
     """A position on both sides; no `downstream` where there is none, and `standing` says why."""
 
-    standing: Standing
+    standing: TranslationStatus
     upstream: int
     downstream: int | None = None
     reread: int = 0
@@ -44,7 +44,11 @@ class Translation:
     def __str__(self) -> str:
         """How good the translation is, or why there is none."""
         text = self.standing.value
-        return f"{text}: up to {self.reread} records are read again" if self.standing is Standing.SAMPLED else text
+        return (
+            f"{text}: up to {self.reread} records are read again"
+            if self.standing is TranslationStatus.SAMPLED
+            else text
+        )
 
 
 def translate(found: PartitionMap | None, upstream: int, target_end: int | None) -> Translation:
@@ -56,17 +60,17 @@ def translate(found: PartitionMap | None, upstream: int, target_end: int | None)
     """
     source = None if found is None else found.source
     if found is None or source is None:
-        return Translation(Standing.UNMAPPED, upstream)
+        return Translation(TranslationStatus.UNMAPPED, upstream)
     if not found.has_records and (source.end, upstream, found.target_end) != (0, 0, 0):
-        return Translation(Standing.EMPTY, upstream)
+        return Translation(TranslationStatus.EMPTY, upstream)
     downstream = found.downstream(min(upstream, source.end))
     if downstream is None:
-        return Translation(Standing.UNKNOWN, upstream)
+        return Translation(TranslationStatus.UNKNOWN, upstream)
     if target_end is not None and downstream > target_end:
-        return Translation(Standing.BEYOND, upstream)
+        return Translation(TranslationStatus.BEYOND, upstream)
     if upstream > source.end:
-        return Translation(Standing.AHEAD, source.end, downstream)
-    return Translation(Standing.EXACT, upstream, downstream)
+        return Translation(TranslationStatus.AHEAD, source.end, downstream)
+    return Translation(TranslationStatus.EXACT, upstream, downstream)
 
 
 def sample(store: OffsetSyncStore, upstream: int, limit: int, hole: Hole | None = None) -> Translation | None:
@@ -80,10 +84,10 @@ def sample(store: OffsetSyncStore, upstream: int, limit: int, hole: Hole | None 
     if downstream is not None and downstream > limit:
         sync = downstream = None
     if hole is not None and 0 < hole.after <= limit and (downstream is None or downstream < hole.after):
-        return Translation(Standing.SAMPLED, upstream, hole.after, upstream - hole.source.start)
+        return Translation(TranslationStatus.SAMPLED, upstream, hole.after, upstream - hole.source.start)
     if sync is None or downstream is None:
         return None
-    return Translation(Standing.SAMPLED, upstream, downstream, max(0, upstream - sync[0] - 1))
+    return Translation(TranslationStatus.SAMPLED, upstream, downstream, max(0, upstream - sync[0] - 1))
 
 
 def by_checkpoint(found: Translation, last: Checkpoint | None, target_end: int) -> Translation:
@@ -92,13 +96,13 @@ def by_checkpoint(found: Translation, last: Checkpoint | None, target_end: int) 
     MirrorMaker 2 left it, or we did while the offset syncs behind it were still there. It was true of a group that had
     read less or as much, so nothing is skipped.
     """
-    if found.standing not in (*OUTSIDE_THE_MAP, Standing.SAMPLED):
+    if found.standing not in (*OUTSIDE_THE_MAP, TranslationStatus.SAMPLED):
         return found
     if last is None or last.upstream > found.upstream or last.downstream > target_end:
         return found
     if found.downstream is not None and found.downstream >= last.downstream:
         return found
-    return Translation(Standing.CHECKPOINT, found.upstream, last.downstream)
+    return Translation(TranslationStatus.CHECKPOINT, found.upstream, last.downstream)
 
 
 def translate_back(found: PartitionMap | None, downstream: int, source_end: int | None) -> Translation:
@@ -108,16 +112,18 @@ def translate_back(found: PartitionMap | None, downstream: int, source_end: int 
     """
     source = None if found is None else found.source
     if found is None or source is None:
-        return Translation(Standing.UNMAPPED, downstream)
+        return Translation(TranslationStatus.UNMAPPED, downstream)
     end = found.target_end
     if end is None or (not found.has_records and (source.end, downstream, end) != (0, 0, 0)):
-        return Translation(Standing.EMPTY, downstream)
+        return Translation(TranslationStatus.EMPTY, downstream)
     upstream = found.upstream(min(downstream, end))
     if upstream is None:
-        return Translation(Standing.UNKNOWN, downstream)
+        return Translation(TranslationStatus.UNKNOWN, downstream)
     if source_end is not None and upstream > source_end:
-        return Translation(Standing.BEYOND, downstream)
-    return Translation(Standing.AHEAD if downstream > end else Standing.EXACT, min(downstream, end), upstream)
+        return Translation(TranslationStatus.BEYOND, downstream)
+    return Translation(
+        TranslationStatus.AHEAD if downstream > end else TranslationStatus.EXACT, min(downstream, end), upstream
+    )
 
 
 def is_news(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:

@@ -18,11 +18,11 @@ from srm_spark.core.losses import loss_fields, loss_of
 from srm_spark.core.model import (
     Checkpoint,
     Heartbeat,
-    Hold,
     Interval,
-    Logs,
+    LogIdentity,
     OffsetRange,
     OffsetSync,
+    PausedPartition,
     ProgressDetail,
     Provenance,
     TopicPartition,
@@ -391,20 +391,20 @@ def _intervals(rows: Any, start: int, end: int) -> tuple[Interval, ...]:
     return intervals
 
 
-def _hold(document: Any) -> Hold | None:
+def _hold(document: Any) -> PausedPartition | None:
     if document is None:
         return None
-    return Hold(_offset(document["offset"]), recorded(_text(document["reason"]), document.get("kind")))
+    return PausedPartition(_offset(document["offset"]), recorded(_text(document["reason"]), document.get("kind")))
 
 
-def _hold_fields(hold: Hold) -> dict[str, Any]:
+def _hold_fields(hold: PausedPartition) -> dict[str, Any]:
     return {"offset": hold.offset, "reason": hold.why.sentence, "kind": hold.why.kind.value}
 
 
-def _logs(document: Any) -> Logs:
+def _logs(document: Any) -> LogIdentity:
     topic_id, remote_id = document["topic_id"], document.get("remote_id")
     epoch, remote_epoch = document.get("epoch"), document.get("remote_epoch")
-    return Logs(
+    return LogIdentity(
         None if topic_id is None else _text(topic_id),
         None if epoch is None else _offset(epoch),
         None if remote_id is None else _text(remote_id),

@@ -128,14 +128,14 @@ class RefusedPolicy(Enum):
 
 
 @dataclass(frozen=True)
-class Hold:
+class PausedPartition:
     """A partition that stands still: the first source offset not replicated, and why."""
 
     offset: int
     why: Failure
 
 
-class Logs(NamedTuple):
+class LogIdentity(NamedTuple):
     """Which logs progress speaks of: ids of both topics, leader epochs of both partitions. None is unknown.
 
     Another id is another topic of the same name; under another epoch a log may have lost its newest records.
@@ -147,7 +147,7 @@ class Logs(NamedTuple):
     remote_epoch: int | None = None
 
 
-UNKNOWN = Logs()
+UNKNOWN = LogIdentity()
 
 
 class LossCause(Enum):
@@ -195,8 +195,8 @@ class ProgressDetail:
     target_end: int | None
     """Where the next record would lie on the target; None while nothing was ever written."""
     intervals: tuple[Interval, ...]
-    hold: Hold | None = None
-    logs: Logs = UNKNOWN
+    hold: PausedPartition | None = None
+    logs: LogIdentity = UNKNOWN
     """Of which topics and epochs this is true, so that other ones are noticed."""
     bytes: int = 0
     """Bytes of keys and values that were written."""

@@ -15,7 +15,7 @@ one is the last that skips nothing: the first record of the target that the grou
 
 from __future__ import annotations
 
-from srm_spark.core.checkpoints import Standing, Translation
+from srm_spark.core.checkpoints import Translation, TranslationStatus
 from srm_spark.core.offset_map import PartitionMap
 
 
@@ -29,14 +29,16 @@ def translate_mutual(
     """
     known, seen = None if forward is None else forward.source, reverse.source
     if forward is None or known is None or seen is None:
-        return Translation(Standing.UNMAPPED, upstream)
+        return Translation(TranslationStatus.UNMAPPED, upstream)
     if forward.downstream(min(upstream, known.end)) is None:
-        return Translation(Standing.UNKNOWN, upstream)
+        return Translation(TranslationStatus.UNKNOWN, upstream)
     unread = [forward.next_copy(upstream), reverse.next_original(upstream)]
     if unread[1] is None:
         unread[1] = forward.copies_end(seen.end)
     downstream = min(offset for offset in unread if offset is not None)
     if downstream > target_end:
-        return Translation(Standing.BEYOND, upstream)
+        return Translation(TranslationStatus.BEYOND, upstream)
     is_ahead = upstream > known.end
-    return Translation(Standing.AHEAD if is_ahead else Standing.EXACT, min(upstream, known.end), downstream)
+    return Translation(
+        TranslationStatus.AHEAD if is_ahead else TranslationStatus.EXACT, min(upstream, known.end), downstream
+    )

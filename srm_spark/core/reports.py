@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from srm_spark.core.model import Hold, Interval, Logs, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.model import Interval, LogIdentity, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.failure import Failure, FailureKind
 
@@ -89,7 +89,7 @@ class PartitionReport:
     """False where the task ended early, so that more rows may follow."""
     is_cut: bool = False
     """The task that reports ended before its rows did: partitions without a report may be untouched."""
-    hold: Hold | None = None
+    hold: PausedPartition | None = None
     """The first record that the target would refuse."""
     is_parking: bool = False
     """That record goes into quarantine: the driver puts it there, and the partition does not wait."""
@@ -120,7 +120,7 @@ class PartitionReport:
             return self.hold.offset
         return end if self.is_complete else self.next_offset
 
-    def detail(self, source: OffsetRange, target_end: int | None, logs: Logs) -> ProgressDetail:
+    def detail(self, source: OffsetRange, target_end: int | None, logs: LogIdentity) -> ProgressDetail:
         """What there is to record; `target_end` is where the remote partition ended before."""
         return ProgressDetail(
             source=source,
@@ -234,7 +234,7 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
         next_offset=row["next_offset"],
         is_complete=row["is_complete"],
         is_cut=row["is_cut"],
-        hold=None if refused is None else Hold(row["hold_offset"], refused),
+        hold=None if refused is None else PausedPartition(row["hold_offset"], refused),
         is_parking=row["is_parking"],
         failure=failure,
         records=row["records"],

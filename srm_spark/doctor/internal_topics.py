@@ -15,9 +15,9 @@ from srm_spark.kafka.cluster import Cluster
 
 def check_internal_topics(flow: FlowSettings, seconds: float) -> Iterator[Finding]:
     """One finding for each that is not as it should be; one for all where there is none."""
-    ends = connect(replace(flow, admin_timeout_seconds=seconds))
+    clusters = connect(replace(flow, admin_timeout_seconds=seconds))
     try:
-        found = [finding for place in internal_topics(ends) if (finding := _finding(flow, *place)) is not None]
+        found = [finding for place in internal_topics(clusters) if (finding := _finding(flow, *place)) is not None]
     except SrmError as error:
         yield unknown(f"{flow.flow}: internal topics", f"not all checked: {error}")
         return

@@ -14,7 +14,7 @@ from srm_spark.kafka.cluster import Cluster
 
 
 @dataclass(frozen=True)
-class Ends:
+class Clusters:
     """What a running flow talks to."""
 
     settings: FlowSettings
@@ -37,12 +37,12 @@ class Ends:
         return self.policy.offset_syncs_topic(flow.source if self.settings.syncs.on_target else flow.target)
 
 
-def connect(settings: FlowSettings) -> Ends:
+def connect(settings: FlowSettings) -> Clusters:
     """Clients of both clusters; nothing is asked of them yet."""
     topics = settings.topics
     flow, timeout = settings.flow, settings.admin_timeout_seconds
     role = f"{flow}|admin"
-    return Ends(
+    return Clusters(
         settings=settings,
         source=Cluster(
             settings.source, SourceUnavailable, properties=settings.source_admin, timeout=timeout, role=role

@@ -14,11 +14,11 @@ from functools import partial
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.model import Hold, OffsetRange, TopicPartition
+from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
 from srm_spark.failure import Failure
 from srm_spark.flow.batch.realtime import RealtimeLane
 from srm_spark.flow.batch.replicate import Assignment, Replication
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.refused.unreadable import unreadable
 from srm_spark.flow.topics.progress import Position
 from srm_spark.spark import SparkSession
@@ -39,9 +39,9 @@ class Generation:
     def __init__(
         self,
         session: SparkSession,
-        ends: Ends,
+        clusters: Clusters,
         assignment: Assignment,
-        blocked: Mapping[TopicPartition, Hold],
+        blocked: Mapping[TopicPartition, PausedPartition],
         may_go_on: Callable[[], bool],
         *,
         live: Set[TopicPartition],
@@ -52,7 +52,7 @@ class Generation:
 
         `may_go_on` is asked while a limit lets that copying wait, and ends it.
         """
-        settings = ends.settings
+        settings = clusters.settings
         self.assignment = assignment
         configure(session, _sql_settings(len(assignment.starts)))
         before = {p: OffsetRange(assignment.starts[p].next_offset, hold.offset) for p, hold in blocked.items()}
@@ -66,7 +66,7 @@ class Generation:
         if live:
             alive = replace(assignment, starts={p: flowing[p] for p in live})
             try:
-                self._lane = RealtimeLane(session, ends, Replication(settings, alive))
+                self._lane = RealtimeLane(session, clusters, Replication(settings, alive))
             except BaseException:
                 self.stop(_BESIDE_SECONDS)
                 raise
@@ -101,30 +101,30 @@ def _start_query(session: SparkSession, settings: FlowSettings, assignment: Assi
 
 def pass_unreadable(
     session: SparkSession,
-    ends: Ends,
+    clusters: Clusters,
     assignment: Assignment,
-    blocked: Mapping[TopicPartition, Hold],
+    blocked: Mapping[TopicPartition, PausedPartition],
     may_go_on: Callable[[], bool],
-) -> dict[TopicPartition, Hold]:
+) -> dict[TopicPartition, PausedPartition]:
     """Put records aside that Spark cannot read, all that a batch would come to, and copy what lies between them.
 
     `blocked` is the first one of each partition; ends early when the flow is not owned any more or is to stop. Returns
     what stands still since. What is recorded has changed then.
     """
     configure(session, _sql_settings(len(blocked)))
-    replication = Replication(ends.settings, assignment, is_stopping=lambda: not may_go_on())
+    replication = Replication(clusters.settings, assignment, is_stopping=lambda: not may_go_on())
     while blocked and may_go_on():
         before = {p: OffsetRange(replication.positions[p], hold.offset) for p, hold in blocked.items()}
         replication.copy(session, {p: r for p, r in before.items() if r.end > r.start})
-        replication.put_aside(session, blocked, ends.source.end_offsets(blocked))
+        replication.put_aside(session, blocked, clusters.source.end_offsets(blocked))
         moved = {p: Position(replication.positions[p]) for p in blocked if replication.positions[p] > before[p].end}
-        blocked = unreadable(ends, moved)
+        blocked = unreadable(clusters, moved)
     return dict(replication.holds)
 
 
-def task_count(session: SparkSession, ends: Ends) -> int:
+def task_count(session: SparkSession, clusters: Clusters) -> int:
     """Spark tasks per batch."""
-    return ends.settings.batch.tasks_max or parallelism(session)
+    return clusters.settings.batch.tasks_max or parallelism(session)
 
 
 def _sql_settings(partitions: int) -> dict[str, str]:

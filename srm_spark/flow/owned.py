@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from srm_spark.errors import ClaimHeld
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.claim import Claim
 
 
 @contextmanager
-def owned(ends: Ends) -> Iterator[tuple[Ends, Claim]]:
+def owned(clusters: Clusters) -> Iterator[tuple[Clusters, Claim]]:
     """The flow is ours while the block lasts; needs its progress topic. Raises ClaimHeld while a driver runs it."""
-    flow = ends.settings.flow
-    claim = Claim(flow, ends.target, ends.settings.progress_topic)
+    flow = clusters.settings.flow
+    claim = Claim(flow, clusters.target, clusters.settings.progress_topic)
     try:
         owner = claim.other_owner()
         if owner is not None or not claim.acquire():
             why = f"a driver runs it: {owner or 'it was faster'}; stop the flow for this command"
             raise ClaimHeld(f"flow {flow}: {why}")
-        yield replace(ends, require_claim=claim.require), claim
+        yield replace(clusters, require_claim=claim.require), claim
     finally:
         claim.release()

@@ -15,7 +15,7 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.core.vitals import SILENT_SECONDS, Silence, Vitals
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.cluster import Cluster
 
 _ANSWER_SECONDS = 2.0
@@ -35,10 +35,12 @@ class Stall:
 class Pulse:
     """The pulse of one run of a flow; `tell` takes the stall that begins or changes, and None when it is over."""
 
-    def __init__(self, ends: Ends, tell: Callable[[Stall | None], None], patience: float = SILENT_SECONDS) -> None:
-        self._flow = ends.settings.flow
+    def __init__(
+        self, clusters: Clusters, tell: Callable[[Stall | None], None], patience: float = SILENT_SECONDS
+    ) -> None:
+        self._flow = clusters.settings.flow
         self._source, self._target = (
-            cluster.beside(f"{self._flow}|pulse", _ANSWER_SECONDS) for cluster in (ends.source, ends.target)
+            cluster.beside(f"{self._flow}|pulse", _ANSWER_SECONDS) for cluster in (clusters.source, clusters.target)
         )
         self._tell = tell
         self._vitals = Vitals(patience)

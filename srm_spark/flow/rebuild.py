@@ -17,7 +17,7 @@ from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.tail import TailRecord, copies, match_logs, ours
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.owned import owned
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
@@ -55,34 +55,34 @@ def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ..
 
     Raises ClaimHeld while a driver runs the flow, ClaimLost, SourceUnavailable and TargetUnavailable.
     """
-    ends = connect(settings)
-    ensure_topic(ends.target, map_topic(settings))
-    maps = OffsetMaps(ends.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
-    progress = ProgressTopic(settings, ends.target)
-    quarantine = Quarantine(settings, ends.target, f"{settings.flow}|rebuild-quarantine")
+    clusters = connect(settings)
+    ensure_topic(clusters.target, map_topic(settings))
+    maps = OffsetMaps(clusters.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
+    progress = ProgressTopic(settings, clusters.target)
+    quarantine = Quarantine(settings, clusters.target, f"{settings.flow}|rebuild-quarantine")
     with closing(maps), closing(progress), closing(quarantine):
         progress.ensure()
-        with owned(ends) as (mine, _):
+        with owned(clusters) as (mine, _):
             for topic in (maps, progress, quarantine):
                 topic.refresh()
             return tuple(_rebuild(mine, maps.maps, progress, quarantine, topics))
 
 
 def _rebuild(
-    ends: Ends,
+    clusters: Clusters,
     maps: Mapping[TopicPartition, PartitionMap],
     progress: ProgressTopic,
     quarantine: Quarantine,
     topics: NameFilter,
 ) -> Iterable[Rebuilt]:
-    remote = RemoteTopics(ends)
+    remote = RemoteTopics(clusters)
     chosen = {topic: count for topic, count in remote.select().items() if topics.matches(topic)}
-    routes, ids = remote.prepare(chosen).routes, ends.source.topic_ids(chosen)
+    routes, ids = remote.prepare(chosen).routes, clusters.source.topic_ids(chosen)
     partitions = [TopicPartition(topic, n) for topic, count in chosen.items() if topic in routes for n in range(count)]
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in partitions}
-    here, there = ends.source.first_offsets(partitions), ends.target.first_offsets(remotes.values())
+    here, there = clusters.source.first_offsets(partitions), clusters.target.first_offsets(remotes.values())
     parked = quarantine.offsets(ids)
-    writer = MapWriter(ends.settings, maps, state_writer(ends.settings, None))
+    writer = MapWriter(clusters.settings, maps, state_writer(clusters.settings, None))
     for partition in partitions:
         meet = _meet(maps.get(partition), progress, partition)
         if meet is None:
@@ -92,7 +92,7 @@ def _rebuild(
         source = OffsetRange(min(here.get(partition, 0), meet[0]), meet[0])
         target = OffsetRange(min(there.get(remotes[partition], 0), meet[1]), meet[1])
         gap = _Gap(partition, remotes[partition], source, target, parked.get(partition, frozenset()))
-        yield _fill(ends, writer, gap, ids.get(partition.topic))
+        yield _fill(clusters, writer, gap, ids.get(partition.topic))
 
 
 def _meet(found: PartitionMap | None, progress: ProgressTopic, partition: TopicPartition) -> tuple[int, int] | None:
@@ -107,8 +107,8 @@ def _meet(found: PartitionMap | None, progress: ProgressTopic, partition: TopicP
     return position.next_offset, position.target_end
 
 
-def _fill(ends: Ends, writer: MapWriter, gap: _Gap, topic_id: str | None) -> Rebuilt:
-    settings = ends.settings
+def _fill(clusters: Clusters, writer: MapWriter, gap: _Gap, topic_id: str | None) -> Rebuilt:
+    settings = clusters.settings
     if gap.source.start == gap.source.end:
         return Rebuilt(gap.partition, gap.source)
     there = read_range(settings.source, settings.consumer, gap.partition, gap.source, SourceUnavailable)
@@ -123,6 +123,6 @@ def _fill(ends: Ends, writer: MapWriter, gap: _Gap, topic_id: str | None) -> Reb
     # Where no older copy is left on the target, whoever stood further back goes on at its beginning.
     is_whole = not match.intervals or match.intervals[0].downstream == gap.target.start
     found = OffsetRange(0, gap.source.end) if is_whole else gap.source
-    ends.require_claim()
+    clusters.require_claim()
     writer.insert(gap.partition, IntervalMap(found, gap.target.end, tuple(match.intervals)), topic_id)
     return Rebuilt(gap.partition, found, sum(interval.count for interval in match.intervals))

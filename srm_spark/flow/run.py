@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.model import Hold, RefusedPolicy, TopicPartition
+from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.errors import ClaimHeld, FlowError, QueryFailed, TargetUnavailable
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.batch.pace import pace_of
@@ -31,8 +31,8 @@ from srm_spark.flow.recovery.identity import check_copies
 from srm_spark.flow.recovery.open_transactions import hold_open_transactions
 from srm_spark.flow.recovery.renames import Renames
 from srm_spark.flow.recovery.starts import find_starts, record_new
-from srm_spark.flow.recovery.unrecorded import remotes_of, take_in_tails
-from srm_spark.flow.refused.holds import Holds
+from srm_spark.flow.recovery.unrecorded import recover_unrecorded, remotes_of
+from srm_spark.flow.refused.holds import PausedPartitions
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.refused.unreadable import unreadable
 from srm_spark.flow.status import FlowState
@@ -87,13 +87,13 @@ class FlowRun:
         self._show = show
         self._waits = waits
         self._after_failure = after_failure
-        ends = connect(settings)
-        self._claim = Claim(settings.flow, ends.target, settings.progress_topic)
-        self._ends = replace(ends, require_claim=self._claim.require)
+        clusters = connect(settings)
+        self._claim = Claim(settings.flow, clusters.target, settings.progress_topic)
+        self._ends = replace(clusters, require_claim=self._claim.require)
         self._before = Before(self._ends, partial(show, FlowState.STARTING))
         self._pulse = Pulse(self._ends, self._stalled)
         self._remote = RemoteTopics(self._ends)
-        self._holds = Holds(self._ends, self._remote)
+        self._holds = PausedPartitions(self._ends, self._remote)
         self._renames = Renames(self._ends)
         self._progress = ProgressTopic(settings, self._ends.target)
         role = f"{settings.flow}|offset-map"
@@ -226,7 +226,7 @@ class FlowRun:
         self._holds.partitions.update(blocked)
         self._show_lag()
 
-    def _assignment(self) -> tuple[Assignment, dict[TopicPartition, Hold]]:
+    def _assignment(self) -> tuple[Assignment, dict[TopicPartition, PausedPartition]]:
         """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
         slots = tasks + 1  # the last one is the driver's own
@@ -255,7 +255,7 @@ class FlowRun:
             forget_maps(self._ends, self._maps.maps, starts.unproven, term)
             self._maps.refresh()
         self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
-        take_in_tails(
+        recover_unrecorded(
             *(self._ends, starts, routes, self._maps.maps),
             term=term,
             stamp=self._before.stamp,
@@ -313,7 +313,7 @@ class FlowRun:
             return False
         positions = self._positions()
         topics = set(failure.topics) or not_readable(self._ends, {p.topic for p in positions})
-        found = {p: Hold(start.next_offset, failure) for p, start in positions.items() if p.topic in topics}
+        found = {p: PausedPartition(start.next_offset, failure) for p, start in positions.items() if p.topic in topics}
         self._holds.partitions.update(found)
         self._holds.postpone(time.monotonic())
         return bool(found)

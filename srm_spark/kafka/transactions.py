@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.core.codec import progress_records
-from srm_spark.core.model import Logs, OffsetRange, TopicPartition
+from srm_spark.core.model import LogIdentity, OffsetRange, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.errors import FlowError
 from srm_spark.failure import Failure, FailureKind
@@ -77,7 +77,7 @@ class Recording:
     ranges: Mapping[TopicPartition, OffsetRange]
     """What the pass is to replicate."""
     target_ends: Mapping[TopicPartition, int | None]
-    logs: Mapping[TopicPartition, Logs]
+    logs: Mapping[TopicPartition, LogIdentity]
     writers: Mapping[int, str] = field(default_factory=dict)
     """Slot → the process that wrote it last: its producer is the newest."""
 

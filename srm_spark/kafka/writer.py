@@ -21,7 +21,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from srm_spark.core.limits import Limits, Route, clamp, first_refused, is_too_large_only, will_fit
-from srm_spark.core.model import Hold, RefusedPolicy, TopicPartition
+from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.reports import PartitionReport, Sent, report_batch
 from srm_spark.core.rows import ArrowRows, Rows, Run
@@ -165,13 +165,15 @@ class Writing:
                 self._produce(route, run.head(at), report)
             refused, run = run.slice(at, at + 1), run.slice(at + 1, run.count)
             if not self._try(route, refused, report, now_ms):
-                report.hold = Hold(int(refused.offsets[0]), reason)
+                report.hold = PausedPartition(int(refused.offsets[0]), reason)
                 report.is_parking = route.policy is RefusedPolicy.PARK
                 break
         if run.count and report.hold is None:
             self._produce(route, run, report)
         if index is not None and report.hold is None:
-            report.hold = Hold(unreadable, _UNREADABLE)  # not to be parked: without its headers it is another record
+            report.hold = PausedPartition(
+                unreadable, _UNREADABLE
+            )  # not to be parked: without its headers it is another record
         report.next_offset = report.hold.offset if report.hold else next_offset
 
     def finish(self, left: Set[TopicPartition] = frozenset()) -> list[PartitionReport]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.core.checkpoints import Standing
+from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.wording import count
 from srm_spark.flow.groups.positions import GroupPosition
@@ -109,4 +109,4 @@ class Judge:
 def _unseen(position: GroupPosition) -> int:
     """Records that the group has read and the target does not have, as far as the map knows."""
     found = position.translation
-    return position.committed.offset - found.upstream if found.standing is Standing.AHEAD else 0
+    return position.committed.offset - found.upstream if found.standing is TranslationStatus.AHEAD else 0

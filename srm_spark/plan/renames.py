@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import TopicPartition
-from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.recovery.renames import KEY, RECOPY, find_renames
 from srm_spark.flow.topics.progress import Position, ProgressTopic
 from srm_spark.flow.topics.remote_topics import RemoteTopics
@@ -37,21 +37,21 @@ class Rename:
 
 def plan_renames(settings: FlowSettings) -> tuple[Rename, ...]:
     """What the next start of a flow finds renamed. Raises SourceUnavailable and TargetUnavailable; writes nothing."""
-    ends = connect(settings)
-    topics = RemoteTopics(ends).select()
-    with closing(ProgressTopic(settings, ends.target)) as progress:
-        if settings.progress_topic not in ends.target.topics():
+    clusters = connect(settings)
+    topics = RemoteTopics(clusters).select()
+    with closing(ProgressTopic(settings, clusters.target)) as progress:
+        if settings.progress_topic not in clusters.target.topics():
             return ()
         progress.refresh()
-        found = find_renames(ends, topics, progress.positions)
-        return tuple(_plan(ends, topic, before, progress.positions) for topic, before in sorted(found.items()))
+        found = find_renames(clusters, topics, progress.positions)
+        return tuple(_plan(clusters, topic, before, progress.positions) for topic, before in sorted(found.items()))
 
 
-def _plan(ends: Ends, topic: str, before: str, positions: dict[TopicPartition, Position]) -> Rename:
-    policies, present = ends.settings.policies, ends.target.topics()
-    now = ends.policy.format_remote_topic(ends.settings.flow.source, topic)
-    partitions = [TopicPartition(topic, number) for number in range(ends.source.topics()[topic])]
-    first, end = ends.source.first_offsets(partitions), ends.source.end_offsets(partitions)
+def _plan(clusters: Clusters, topic: str, before: str, positions: dict[TopicPartition, Position]) -> Rename:
+    policies, present = clusters.settings.policies, clusters.target.topics()
+    now = clusters.policy.format_remote_topic(clusters.settings.flow.source, topic)
+    partitions = [TopicPartition(topic, number) for number in range(clusters.source.topics()[topic])]
+    first, end = clusters.source.first_offsets(partitions), clusters.source.end_offsets(partitions)
     reached = {p: max(first[p], positions[p].next_offset) if p in positions else first[p] for p in partitions}
     goes_on = RECOPY if policies.defaults.get(KEY) == RECOPY else "resume"
     return Rename(
@@ -59,16 +59,16 @@ def _plan(ends: Ends, topic: str, before: str, positions: dict[TopicPartition, P
         before,
         now,
         "stop" if policies.stops(KEY, topic) else goes_on,
-        kept=_size(ends, before, present[before]),
+        kept=_size(clusters, before, present[before]),
         to_come=sum(max(0, end[p] - reached[p]) for p in partitions),
         all_there=sum(end[p] - first[p] for p in partitions),
-        there=_size(ends, now, present[now]) if now in present else None,
+        there=_size(clusters, now, present[now]) if now in present else None,
     )
 
 
-def _size(ends: Ends, topic: str, count: int) -> int:
+def _size(clusters: Clusters, topic: str, count: int) -> int:
     partitions = [TopicPartition(topic, number) for number in range(count)]
-    first, end = ends.target.first_offsets(partitions), ends.target.end_offsets(partitions)
+    first, end = clusters.target.first_offsets(partitions), clusters.target.end_offsets(partitions)
     return sum(end[p] - first[p] for p in partitions)
 
 

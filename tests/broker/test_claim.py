@@ -98,12 +98,12 @@ def test_whoever_writes_elsewhere_is_told_that_the_owner_has_changed(target: Kaf
 def test_a_command_owns_the_flow_while_it_changes_something(pair: Pair, tmp_path: Path) -> None:
     pair.target.create(pair.progress_topic)
     settings = pair.settings(tmp_path)
-    with owned(connect(settings)) as (ends, _):
-        ends.require_claim()
+    with owned(connect(settings)) as (clusters, _):
+        clusters.require_claim()
         with pytest.raises(ClaimHeld, match="a driver runs it: "), owned(connect(settings)):
             pass
     with pytest.raises(ClaimLost):
-        ends.require_claim()
+        clusters.require_claim()
     with owned(connect(settings)) as (again, _):
         again.require_claim()
 

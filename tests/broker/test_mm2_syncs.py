@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from srm_spark.core.checkpoints import Standing
+from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.offset_sync_store import OffsetSyncStore
 from srm_spark.driver import Driver
@@ -80,7 +80,7 @@ def test_mirror_makers_checkpoint_connector_reads_our_offset_syncs(pair: Pair, t
 def sampled(driver: Driver) -> Iterator[GroupPosition]:
     report = driver.status()[0].consumers
     for found in () if report is None else report.positions.found:
-        if found.translation.standing is Standing.SAMPLED:
+        if found.translation.standing is TranslationStatus.SAMPLED:
             yield found
 
 
@@ -89,7 +89,7 @@ def by_checkpoint(driver: Driver) -> dict[tuple[str, TopicPartition], int | None
     return {
         (found.group, found.partition): found.translation.downstream
         for found in (() if report is None else report.positions.found)
-        if found.translation.standing is Standing.CHECKPOINT
+        if found.translation.standing is TranslationStatus.CHECKPOINT
     }
 
 
@@ -125,7 +125,7 @@ def test_positions_in_what_mirror_maker_copied_are_translated_by_its_offset_sync
     report = driver.status()[0].consumers
     assert report is not None
     for position in report.positions.found:
-        if position.translation.standing is Standing.EXACT:
+        if position.translation.standing is TranslationStatus.EXACT:
             unread = next_unread(source, remote, position.partition.partition, position.committed.offset)
             assert position.translation.downstream == unread
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from srm_spark.core.limits import Limits, Route
-from srm_spark.core.model import Hold, Interval
+from srm_spark.core.model import Interval, PausedPartition
 from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.compiled import why_not
@@ -122,7 +122,7 @@ def test_what_the_target_would_refuse_is_held_with_everything_behind_it(
     rows: list[Row] = [("t", 0, 7 + at, 1, None if at == 60 else b"k", b"v", None) for at in range(100)]
     task = task_of(secondary, topic, in_loop=in_loop, limits=Limits(needs_key=True))
     report = write(task, rows, piece=40)[0]
-    assert report.hold == Hold(67, NO_KEY)
+    assert report.hold == PausedPartition(67, NO_KEY)
     assert report.intervals == [Interval(7, 0, 60)]
     assert kafka.count(topic) == 60
 

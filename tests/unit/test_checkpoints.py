@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.core.checkpoints import Standing, Translation, by_checkpoint, is_news, translate, translate_back
+from srm_spark.core.checkpoints import Translation, TranslationStatus, by_checkpoint, is_news, translate, translate_back
 from srm_spark.core.model import Checkpoint, Interval, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.translation import IntervalMap
@@ -29,19 +29,19 @@ TAKEN_OVER = a_map(20, 25, 30, Interval(20, 25, 5))  # somebody else copied what
 @pytest.mark.parametrize(
     ("found", "upstream", "expected"),
     [
-        (COPIED, 0, Translation(Standing.EXACT, 0, 0)),
-        (COPIED, 3, Translation(Standing.EXACT, 3, 1)),
-        (COPIED, 7, Translation(Standing.EXACT, 7, 5)),
-        (COPIED, 12, Translation(Standing.EXACT, 12, 9)),
-        (COPIED, 15, Translation(Standing.AHEAD, 12, 9)),
-        (EMPTY, 0, Translation(Standing.EXACT, 0, 0)),
-        (EMPTY, 3, Translation(Standing.EMPTY, 3)),
-        (LATEST, 0, Translation(Standing.EMPTY, 0)),
-        (LATEST, 7, Translation(Standing.EMPTY, 7)),
-        (TAKEN_OVER, 19, Translation(Standing.UNKNOWN, 19)),
-        (TAKEN_OVER, 21, Translation(Standing.EXACT, 21, 26)),
-        (None, 0, Translation(Standing.UNMAPPED, 0)),
-        (PartitionMap(), 0, Translation(Standing.UNMAPPED, 0)),
+        (COPIED, 0, Translation(TranslationStatus.EXACT, 0, 0)),
+        (COPIED, 3, Translation(TranslationStatus.EXACT, 3, 1)),
+        (COPIED, 7, Translation(TranslationStatus.EXACT, 7, 5)),
+        (COPIED, 12, Translation(TranslationStatus.EXACT, 12, 9)),
+        (COPIED, 15, Translation(TranslationStatus.AHEAD, 12, 9)),
+        (EMPTY, 0, Translation(TranslationStatus.EXACT, 0, 0)),
+        (EMPTY, 3, Translation(TranslationStatus.EMPTY, 3)),
+        (LATEST, 0, Translation(TranslationStatus.EMPTY, 0)),
+        (LATEST, 7, Translation(TranslationStatus.EMPTY, 7)),
+        (TAKEN_OVER, 19, Translation(TranslationStatus.UNKNOWN, 19)),
+        (TAKEN_OVER, 21, Translation(TranslationStatus.EXACT, 21, 26)),
+        (None, 0, Translation(TranslationStatus.UNMAPPED, 0)),
+        (PartitionMap(), 0, Translation(TranslationStatus.UNMAPPED, 0)),
     ],
 )
 def test_forward(found: PartitionMap | None, upstream: int, expected: Translation) -> None:
@@ -51,23 +51,23 @@ def test_forward(found: PartitionMap | None, upstream: int, expected: Translatio
 @pytest.mark.parametrize(
     ("found", "downstream", "expected"),
     [
-        (COPIED, 0, Translation(Standing.EXACT, 0, 2)),
-        (COPIED, 4, Translation(Standing.EXACT, 4, 6)),
-        (COPIED, 5, Translation(Standing.EXACT, 5, 8)),
-        (COPIED, 9, Translation(Standing.EXACT, 9, 12)),
-        (COPIED, 11, Translation(Standing.AHEAD, 9, 12)),
-        (EMPTY, 0, Translation(Standing.EXACT, 0, 0)),
-        (LATEST, 0, Translation(Standing.EMPTY, 0)),
-        (TAKEN_OVER, 3, Translation(Standing.UNKNOWN, 3)),
-        (None, 0, Translation(Standing.UNMAPPED, 0)),
+        (COPIED, 0, Translation(TranslationStatus.EXACT, 0, 2)),
+        (COPIED, 4, Translation(TranslationStatus.EXACT, 4, 6)),
+        (COPIED, 5, Translation(TranslationStatus.EXACT, 5, 8)),
+        (COPIED, 9, Translation(TranslationStatus.EXACT, 9, 12)),
+        (COPIED, 11, Translation(TranslationStatus.AHEAD, 9, 12)),
+        (EMPTY, 0, Translation(TranslationStatus.EXACT, 0, 0)),
+        (LATEST, 0, Translation(TranslationStatus.EMPTY, 0)),
+        (TAKEN_OVER, 3, Translation(TranslationStatus.UNKNOWN, 3)),
+        (None, 0, Translation(TranslationStatus.UNMAPPED, 0)),
     ],
 )
 def test_back(found: PartitionMap | None, downstream: int, expected: Translation) -> None:
     assert translate_back(found, downstream, 1000) == expected
 
 
-UNKNOWN = Translation(Standing.UNKNOWN, 50)
-SAMPLED = Translation(Standing.SAMPLED, 50, 41, 9)
+UNKNOWN = Translation(TranslationStatus.UNKNOWN, 50)
+SAMPLED = Translation(TranslationStatus.SAMPLED, 50, 41, 9)
 SAID = Checkpoint("g", TopicPartition("A.t", 0), 48, 45)
 
 
@@ -83,9 +83,9 @@ SAID = Checkpoint("g", TopicPartition("A.t", 0), 48, 45)
         (UNKNOWN, replace(SAID, upstream=51), None),  # the group went back: the checkpoint would skip records
         (SAMPLED, replace(SAID, upstream=51), 41),
         (UNKNOWN, replace(SAID, downstream=101), None),  # of a topic that is no longer there
-        (Translation(Standing.EXACT, 50, 44), SAID, 44),
-        (Translation(Standing.AHEAD, 49, 44), SAID, 44),
-        (Translation(Standing.BEYOND, 50), SAID, None),
+        (Translation(TranslationStatus.EXACT, 50, 44), SAID, 44),
+        (Translation(TranslationStatus.AHEAD, 49, 44), SAID, 44),
+        (Translation(TranslationStatus.BEYOND, 50), SAID, None),
     ],
 )
 def test_a_checkpoint_of_the_group_helps_where_the_map_does_not_know(
@@ -93,13 +93,13 @@ def test_a_checkpoint_of_the_group_helps_where_the_map_does_not_know(
 ) -> None:
     better = by_checkpoint(found, last, 100)
     assert better.downstream == downstream
-    assert better == found or (better.standing, better.upstream) == (Standing.CHECKPOINT, found.upstream)
+    assert better == found or (better.standing, better.upstream) == (TranslationStatus.CHECKPOINT, found.upstream)
 
 
 def test_never_beyond_the_end_of_the_other_side() -> None:
-    assert translate(COPIED, 12, 8) == Translation(Standing.BEYOND, 12)
+    assert translate(COPIED, 12, 8) == Translation(TranslationStatus.BEYOND, 12)
     assert translate(COPIED, 12, 9).downstream == 9
-    assert translate_back(COPIED, 9, 11) == Translation(Standing.BEYOND, 9)
+    assert translate_back(COPIED, 9, 11) == Translation(TranslationStatus.BEYOND, 9)
 
 
 @given(st.integers(0, 12))

@@ -10,7 +10,7 @@ import pytest
 
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.chosen import ChosenTopics
 
 
@@ -22,7 +22,7 @@ class OwnFilter(NameFilter):
 
 
 def chosen(topics: NameFilter) -> ChosenTopics:
-    return ChosenTopics(cast("Ends", SimpleNamespace(settings=SimpleNamespace(flow=Flow("A", "B")), topics=topics)))
+    return ChosenTopics(cast("Clusters", SimpleNamespace(settings=SimpleNamespace(flow=Flow("A", "B")), topics=topics)))
 
 
 @pytest.fixture

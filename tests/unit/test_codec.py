@@ -16,13 +16,13 @@ from srm_spark.core.codec import ProgressKey
 from srm_spark.core.model import (
     Checkpoint,
     Heartbeat,
-    Hold,
     Interval,
-    Logs,
+    LogIdentity,
     Loss,
     LossCause,
     OffsetRange,
     OffsetSync,
+    PausedPartition,
     ProgressDetail,
 )
 from srm_spark.core.model import TopicPartition as TP
@@ -194,8 +194,8 @@ DETAIL = ProgressDetail(
     OffsetRange(40, 50),
     12,
     (Interval(40, 7, 3), Interval(45, 10, 2)),
-    Hold(47, Failure(FailureKind.TOO_LARGE, "too big: é")),
-    Logs("x_Y-1"),
+    PausedPartition(47, Failure(FailureKind.TOO_LARGE, "too big: é")),
+    LogIdentity("x_Y-1"),
     99,
     7,
     1,
@@ -203,7 +203,7 @@ DETAIL = ProgressDetail(
 )
 WITH_LOGS = replace(
     DETAIL,
-    logs=Logs("x_Y-1", 3, "z", 4),
+    logs=LogIdentity("x_Y-1", 3, "z", 4),
     lost=(Loss(OffsetRange(41, 43), LossCause.DIVERGED, OffsetRange(8, 10)), Loss(OffsetRange(0, 2), LossCause.TARGET)),
 )
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from srm_spark.config import load_settings
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.factors import factors_too_large
 
 FILE = """\
@@ -41,7 +41,7 @@ def _said(folder: Path, source: int, target: int, more: str = "") -> list[str]:
     a, b = Brokers("A", source), Brokers("B", target)
     syncs = b if settings.syncs.on_target else a
     ends: Any = SimpleNamespace(settings=settings, source=a, target=b, syncs_cluster=syncs)
-    return factors_too_large(cast("Ends", ends))
+    return factors_too_large(cast("Clusters", ends))
 
 
 def test_each_factor_that_is_too_large_is_named_with_its_line(tmp_path: Path) -> None:

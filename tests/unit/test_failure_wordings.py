@@ -8,7 +8,7 @@ import pytest
 
 from srm_spark.core.codec import decode_progress_detail, encode_progress_detail
 from srm_spark.core.failure_wordings import recorded
-from srm_spark.core.model import Flow, Hold, TopicPartition
+from srm_spark.core.model import Flow, PausedPartition, TopicPartition
 from srm_spark.core.quarantine import Place, decode_entry
 from srm_spark.failure import Failure, FailureKind
 
@@ -69,7 +69,7 @@ def test_what_was_recorded_without_a_kind_gets_it_from_its_words(sentence: str, 
     said = json.loads(f'"{sentence}"')
     detail = decode_progress_detail((PROGRESS % sentence).encode())
     assert detail is not None
-    assert detail.hold == Hold(47, Failure(kind, said))
+    assert detail.hold == PausedPartition(47, Failure(kind, said))
     place = Place(Flow("A", "B"), TopicPartition("t", 0), "id", 47)
     assert decode_entry(place, (ENTRY % sentence).encode()).why == Failure(kind, said)
 
@@ -78,10 +78,10 @@ def test_what_is_recorded_now_is_known_whatever_it_says() -> None:
     for kind in FailureKind:
         detail = decode_progress_detail((PROGRESS % "foreign writer: x").encode())
         assert detail is not None
-        object.__setattr__(detail, "hold", Hold(47, Failure(kind, "foreign writer: x")))
+        object.__setattr__(detail, "hold", PausedPartition(47, Failure(kind, "foreign writer: x")))
         found = decode_progress_detail(encode_progress_detail(detail))
         assert found is not None
-        assert found.hold == Hold(47, Failure(kind, "foreign writer: x"))
+        assert found.hold == PausedPartition(47, Failure(kind, "foreign writer: x"))
 
 
 def test_a_kind_of_a_newer_version_is_some_other_one() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from srm_spark.config.settings import LossPolicies
 from srm_spark.core.limits import Limits, Route
-from srm_spark.core.model import Flow, Interval, Logs, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.model import Flow, Interval, LogIdentity, Loss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.translation import IntervalMap
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery import identity
 from srm_spark.flow.recovery.identity import check_copies
 from srm_spark.flow.recovery.starts import Starts
@@ -21,7 +21,7 @@ from srm_spark.flow.topics.progress import Position
 from srm_spark.kafka.cluster import LogEnd
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)
-WAS = Logs("source", 1, "remote", 1)
+WAS = LogIdentity("source", 1, "remote", 1)
 ROUTES = {"t": Route("A.t", Limits())}
 
 
@@ -60,14 +60,14 @@ class World:
         patch.setattr(identity, "first_difference", lambda *_, **__: difference)
 
     def check(
-        self, target: Target, *, epoch: int = 1, source_end: int = 40, policy: str = "resume", was: Logs = WAS
+        self, target: Target, *, epoch: int = 1, source_end: int = 40, policy: str = "resume", was: LogIdentity = WAS
     ) -> Starts:
         starts = Starts({HERE: Position(35, 25, was)})
-        starts.logs[HERE] = Logs("source", epoch)
+        starts.logs[HERE] = LogIdentity("source", epoch)
         starts.source_logs[HERE] = OffsetRange(0, source_end)
         keys = ("source.diverged.policy", "target.changed.policy")
         settings = SimpleNamespace(flow=Flow("A", "B"), policies=LossPolicies(dict.fromkeys(keys, policy)))
-        ends = cast("Ends", SimpleNamespace(settings=settings, target=target))
+        ends = cast("Clusters", SimpleNamespace(settings=settings, target=target))
         check_copies(ends, starts, ROUTES, {HERE: self.known})
         return starts
 
@@ -87,7 +87,7 @@ def test_a_new_leader_with_the_same_records_goes_on(
     world = World(monkeypatch, 12, is_differing=False)
     starts = world.check(Target(epoch=target_epoch), epoch=epoch)
     assert (world.compared, starts.lost, starts.held) == ([HERE], {}, {})
-    assert starts.logs[HERE] == Logs("source", epoch, "remote", target_epoch)
+    assert starts.logs[HERE] == LogIdentity("source", epoch, "remote", target_epoch)
 
 
 @pytest.mark.parametrize(("source_end", "next_offset"), [(40, 30), (32, 30), (28, 28)])
@@ -139,7 +139,7 @@ def test_a_target_made_anew_has_lost_everything(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_id_that_was_not_recorded_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = World(monkeypatch, None, is_differing=False).check(Target("other"), was=Logs("source"))
+    starts = World(monkeypatch, None, is_differing=False).check(Target("other"), was=LogIdentity("source"))
     assert (starts.lost, starts.positions[HERE].target_end) == ({}, 25)
 
 

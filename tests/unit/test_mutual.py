@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.core.checkpoints import Standing
+from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.model import Interval, OffsetRange
 from srm_spark.core.mutual import translate_mutual
 from srm_spark.core.offset_map import PartitionMap
@@ -88,7 +88,7 @@ def test_a_group_goes_on_at_the_first_record_that_it_has_not_read(moves: list[tu
             found = translate_mutual(here.map, there.map, position, len(there.log))
             assert found.downstream is not None
             assert next_record(there, found.downstream) == first_unread(here, there, position)
-            assert found.standing is (Standing.AHEAD if position > here.read else Standing.EXACT)
+            assert found.standing is (TranslationStatus.AHEAD if position > here.read else TranslationStatus.EXACT)
 
 
 @given(steps)
@@ -123,7 +123,7 @@ def test_what_is_not_known_is_not_guessed() -> None:
     late, other = PartitionMap(), PartitionMap()
     late.take(IntervalMap(OffsetRange(5, 6), 9, (Interval(5, 8, 1),)), "id")
     other.take(IntervalMap(OffsetRange(0, 9), 5, ()), "id")
-    assert translate_mutual(late, other, 4, 9).standing is Standing.UNKNOWN
-    assert translate_mutual(late, other, 5, 7).standing is Standing.BEYOND
-    assert translate_mutual(None, other, 5, 9).standing is Standing.UNMAPPED
-    assert translate_mutual(late, PartitionMap(), 5, 9).standing is Standing.UNMAPPED
+    assert translate_mutual(late, other, 4, 9).standing is TranslationStatus.UNKNOWN
+    assert translate_mutual(late, other, 5, 7).standing is TranslationStatus.BEYOND
+    assert translate_mutual(None, other, 5, 9).standing is TranslationStatus.UNMAPPED
+    assert translate_mutual(late, PartitionMap(), 5, 9).standing is TranslationStatus.UNMAPPED

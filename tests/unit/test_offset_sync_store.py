@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srm_spark.core.checkpoints import Standing, Translation, sample
+from srm_spark.core.checkpoints import Translation, TranslationStatus, sample
 from srm_spark.core.offset_sync_store import SLOTS, OffsetSyncStore
 
 
@@ -132,8 +132,8 @@ def test_a_translation_is_never_behind_the_next_unread_record(gaps: list[int], m
 
 def test_a_sampled_position_says_how_many_records_may_be_read_again() -> None:
     store = filled([(100, 200), (150, 251)])
-    assert sample(store, 150, 1000) == Translation(Standing.SAMPLED, 150, 251, 0)
-    assert sample(store, 160, 1000) == Translation(Standing.SAMPLED, 160, 252, 9)
+    assert sample(store, 150, 1000) == Translation(TranslationStatus.SAMPLED, 150, 251, 0)
+    assert sample(store, 160, 1000) == Translation(TranslationStatus.SAMPLED, 160, 252, 9)
     assert str(sample(store, 160, 1000)) == "by an offset sync: up to 9 records are read again"
     assert sample(store, 99, 1000) is None
     assert sample(OffsetSyncStore(), 99, 1000) is None

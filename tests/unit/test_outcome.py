@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.core.model import UNKNOWN, Hold, Interval, OffsetRange, TopicPartition
+from srm_spark.core.model import UNKNOWN, Interval, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.batch.outcome import Done, judge
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 TOO_LARGE = Failure(FailureKind.TOO_LARGE, "large")
+PAUSED_AT_4, PAUSED_AT_5 = PausedPartition(4, TOO_LARGE), PausedPartition(5, TOO_LARGE)
 
 DRAWN_IN = Failure(FailureKind.PRODUCER_FAILED, "purged")
 
@@ -49,7 +50,7 @@ def test_a_task_cut_behind_its_last_row_leaves_nothing() -> None:
 
 
 def test_a_hold_ends_the_range() -> None:
-    hold = Hold(3, TOO_LARGE)
+    hold = PausedPartition(3, TOO_LARGE)
     report = PartitionReport(T0, [Interval(0, 0, 3)], next_offset=3, hold=hold, is_complete=False, is_cut=True)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     assert (outcome.done[T0].end, outcome.done[T0].hold) == (3, hold)
@@ -67,7 +68,7 @@ def test_a_failure_keeps_what_was_acknowledged_before_it() -> None:
 def test_failures_that_would_come_again_hold_their_partition() -> None:
     refused = PartitionReport(T0, [Interval(0, 0, 2)], next_offset=9, failure=DENIED)
     outcome = judge({T0: OffsetRange(0, 9)}, [refused])
-    assert outcome.done[T0].hold == Hold(2, DENIED)
+    assert outcome.done[T0].hold == PausedPartition(2, DENIED)
     assert not outcome.failures
 
 
@@ -80,7 +81,7 @@ def test_the_spread_counts_target_offsets_that_hold_no_copy(start: int | None, s
 
 def test_a_failure_before_a_hold_wins() -> None:
     """What lies before the held record did not arrive, so the hold has not been reached."""
-    report = PartitionReport(T0, [Interval(0, 0, 1)], next_offset=5, hold=Hold(5, TOO_LARGE), failure=REFUSED)
+    report = PartitionReport(T0, [Interval(0, 0, 1)], next_offset=5, hold=PAUSED_AT_5, failure=REFUSED)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     assert (outcome.done[T0].end, outcome.done[T0].hold) == (1, None)
     assert outcome.failures == {T0: report.failure}
@@ -99,10 +100,10 @@ def test_what_a_refused_partition_drew_in_is_tried_again() -> None:
 
 
 def test_a_record_to_be_parked_ends_the_pass_without_a_hold() -> None:
-    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, TOO_LARGE), is_parking=True)
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=PAUSED_AT_4, is_parking=True)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     done = outcome.done[T0]
-    assert (done.end, done.hold, done.refused) == (4, None, Hold(4, TOO_LARGE))
+    assert (done.end, done.hold, done.refused) == (4, None, PAUSED_AT_4)
     assert report.detail(OffsetRange(0, 4), None, UNKNOWN).hold is None
 
 
@@ -111,7 +112,7 @@ def test_nothing_is_parked_where_what_came_before_failed() -> None:
         T0,
         [],
         next_offset=4,
-        hold=Hold(4, TOO_LARGE),
+        hold=PAUSED_AT_4,
         is_parking=True,
         failure=REFUSED,
     )
@@ -121,6 +122,6 @@ def test_nothing_is_parked_where_what_came_before_failed() -> None:
 
 
 def test_what_was_rolled_back_has_nothing_to_park() -> None:
-    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=Hold(4, TOO_LARGE), is_parking=True)
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=PAUSED_AT_4, is_parking=True)
     report.undo(TOO_LARGE)
     assert (report.hold, report.is_parking) == (None, False)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.core.checkpoints import Standing, Translation
+from srm_spark.core.checkpoints import Translation, TranslationStatus
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.policy import IdentityReplicationPolicy
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import Places, Translator
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.kafka.cluster import Cluster
@@ -63,17 +63,17 @@ def places(tmp_path: Path, *, is_down: bool) -> Places:
     settings = load_settings([path]).flows[0]
     source = Silent(settings.source, SourceUnavailable, is_down=is_down)
     target = Silent(settings.target, TargetUnavailable, is_down=False)
-    ends = Ends(settings, source, target, IdentityReplicationPolicy(source_alias="A"), NameFilter((".*",)))
+    ends = Clusters(settings, source, target, IdentityReplicationPolicy(source_alias="A"), NameFilter((".*",)))
     return Translator(ends, Known(target, "map", "test", TargetUnavailable)).places({(T0, 1)})
 
 
 def test_nothing_is_guessed_about_what_the_target_has_of_its_own(tmp_path: Path) -> None:
     found = places(tmp_path, is_down=True)
-    assert found.found[T0, 1].translation == Translation(Standing.UNMAPPED, 1)
+    assert found.found[T0, 1].translation == Translation(TranslationStatus.UNMAPPED, 1)
     assert "A does not answer" in (found.no_way_back or "")
 
 
 def test_without_a_flow_back_the_map_of_the_flow_is_all_there_is(tmp_path: Path) -> None:
     found = places(tmp_path, is_down=False)
-    assert found.found[T0, 1].translation == Translation(Standing.EXACT, 1, 7)
+    assert found.found[T0, 1].translation == Translation(TranslationStatus.EXACT, 1, 7)
     assert found.no_way_back is None

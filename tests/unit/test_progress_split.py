@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from srm_spark.core.codec import split_detail
-from srm_spark.core.model import Hold, Interval, Logs, OffsetRange, ProgressDetail
+from srm_spark.core.model import Interval, LogIdentity, OffsetRange, PausedPartition, ProgressDetail
 from srm_spark.failure import Failure, FailureKind
 
-HOLD = Hold(100, Failure(FailureKind.NO_KEY, "r"))
+HOLD = PausedPartition(100, Failure(FailureKind.NO_KEY, "r"))
 
 
 def detail(count: int) -> ProgressDetail:
@@ -16,7 +16,7 @@ def detail(count: int) -> ProgressDetail:
         count,
         intervals,
         hold=HOLD,
-        logs=Logs("id"),
+        logs=LogIdentity("id"),
         bytes=50,
         latency_ms=3,
     )

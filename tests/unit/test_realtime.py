@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
+from srm_spark.core.model import Flow, Interval, LogIdentity, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport, Sent
 from srm_spark.errors import SourceChanged, TargetWriteFailed
 from srm_spark.failure import Failure, FailureKind
@@ -22,7 +22,7 @@ from srm_spark.spark.realtime import Slots
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)
 
-HOLD = Hold(7, Failure(FailureKind.TOO_LARGE, "too large"))
+HOLD = PausedPartition(7, Failure(FailureKind.TOO_LARGE, "too large"))
 
 
 def _report(task: str, number: int, partition: TopicPartition | None = None, *, is_last: bool = False) -> LaneReport:
@@ -242,7 +242,7 @@ class _Source:
 def test_what_was_read_counts_under_the_same_leader_only(topic_id: str, end: LogEnd, changed: str | None) -> None:
     settings: Any = SimpleNamespace(flow=Flow("A", "B"))
     source: Any = _Source(topic_id, end)
-    guard = SourceGuard(settings, {P: Logs("id", 4)}, {}, source)
+    guard = SourceGuard(settings, {P: LogIdentity("id", 4)}, {}, source)
     if changed is None:
         guard.unchanged({P: OffsetRange(5, 9)})
     else:

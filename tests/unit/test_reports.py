@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from srm_spark.core.model import Hold, Interval, TopicPartition
+from srm_spark.core.model import Interval, PausedPartition, TopicPartition
 from srm_spark.core.reports import (
     REPORT_SCHEMA,
     PartitionReport,
@@ -107,9 +107,12 @@ def test_zero_timestamps_are_counted_and_give_no_latency() -> None:
     assert report.latency_ms == 500
 
 
+PAUSED = PausedPartition(10, Failure(FailureKind.TOO_LARGE, "large"))
+
+
 def test_reports_survive_the_way_through_spark() -> None:
     full = PartitionReport(
-        T0, [Interval(1, 2, 3), Interval(9, 5, 1)], 10, hold=Hold(10, Failure(FailureKind.TOO_LARGE, "large")),
+        T0, [Interval(1, 2, 3), Interval(9, 5, 1)], 10, hold=PAUSED,
         failure=Failure(FailureKind.WRITE_REFUSED, "x"), records=4, bytes=8,
         zero_timestamps=1, latency_ms=-3,
     )  # fmt: skip

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from srm_spark.config.settings import LossPolicies
-from srm_spark.core.model import Flow, Hold, Interval, Logs, OffsetRange, TopicPartition
+from srm_spark.core.model import Flow, Interval, LogIdentity, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.translation import IntervalMap
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.starts import Starts, find_starts
 from srm_spark.flow.topics.progress import Position, ProgressTopic
 from srm_spark.kafka.cluster import LogEnd
@@ -39,7 +39,7 @@ def starts_of(
     )
     policies = LossPolicies({"source.truncated.policy": policy})
     settings: Any = SimpleNamespace(flow=Flow("A", "B"), consumer=keys, policies=policies, progress_topic="progress")
-    ends = cast("Ends", SimpleNamespace(settings=settings, source=source))
+    ends = cast("Clusters", SimpleNamespace(settings=settings, source=source))
     progress = cast("ProgressTopic", SimpleNamespace(positions=positions, reset=set(reset)))
     return find_starts(ends, progress, {"t": 1}, {"t": "id"}, maps)
 
@@ -47,12 +47,12 @@ def starts_of(
 def test_lost_progress_is_the_end_of_the_map() -> None:
     for keys in ({}, {"auto.offset.reset": "latest"}):
         starts = starts_of(map_of(), keys=keys)
-        assert starts.positions == {HERE: Position(30, 20, Logs("id"))}
+        assert starts.positions == {HERE: Position(30, 20, LogIdentity("id"))}
         assert starts.new == starts.mapped == {HERE}
 
 
 def test_progress_that_is_there_is_what_counts() -> None:
-    recorded = Position(9, 4, Logs("id"))
+    recorded = Position(9, 4, LogIdentity("id"))
     starts = starts_of(map_of(), {HERE: recorded})
     assert starts.positions == {HERE: recorded}
     assert not starts.new
@@ -74,5 +74,5 @@ def test_what_the_source_deleted_behind_the_map_is_lost() -> None:
     assert starts.positions[HERE].next_offset == 33
     assert [loss.offsets for loss in starts.lost[HERE]] == [OffsetRange(30, 33)]
     held = starts_of(map_of(), first=33, policy="stop")
-    assert isinstance(held.held[HERE], Hold)
+    assert isinstance(held.held[HERE], PausedPartition)
     assert not held.new

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config import load_settings
-from srm_spark.core.model import Logs, TopicPartition
+from srm_spark.core.model import LogIdentity, TopicPartition
 from srm_spark.errors import TargetChanged
 from srm_spark.flow.recovery.target_leaders import TargetLeaders
 from srm_spark.kafka.cluster import LogEnd
@@ -39,15 +39,15 @@ def leaders(tmp_path: Path, target: Target) -> TargetLeaders:
 @pytest.mark.parametrize("now", [8, None])
 def test_another_leader_or_none_is_a_cause_to_compare(tmp_path: Path, now: int | None) -> None:
     with pytest.raises(TargetChanged, match=r"A->B: A\.t-0 has another leader"):
-        leaders(tmp_path, Target(now)).require_same({HERE: THERE}, {HERE: Logs(remote_epoch=7)})
+        leaders(tmp_path, Target(now)).require_same({HERE: THERE}, {HERE: LogIdentity(remote_epoch=7)})
 
 
 def test_the_leader_of_before_is_none(tmp_path: Path) -> None:
-    leaders(tmp_path, Target(7)).require_same({HERE: THERE}, {HERE: Logs(remote_epoch=7)})
+    leaders(tmp_path, Target(7)).require_same({HERE: THERE}, {HERE: LogIdentity(remote_epoch=7)})
 
 
 def test_nobody_is_asked_where_nothing_was_known(tmp_path: Path) -> None:
     target = Target(7)
-    leaders(tmp_path, target).require_same({HERE: THERE}, {HERE: Logs()})
+    leaders(tmp_path, target).require_same({HERE: THERE}, {HERE: LogIdentity()})
     leaders(tmp_path, target).require_same({}, {})
     assert target.asked == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srm_spark.core.limits import Limits, Route
-from srm_spark.core.model import Hold, RefusedPolicy, TopicPartition
+from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.core.rows import ArrowRows
 from srm_spark.failure import Failure, FailureKind
@@ -51,8 +51,8 @@ def test_rows_of_held_partitions_are_passed_over() -> None:
 def test_a_refused_first_row_holds_its_partition_there_for_the_whole_task() -> None:
     reports = write([[keyless(0, 3), keyless(0, 4), keyless(1, 8)], [keyless(0, 5)]])
     assert {report.partition: report.hold for report in reports} == {
-        T0: Hold(3, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
-        T1: Hold(8, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
+        T0: PausedPartition(3, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
+        T1: PausedPartition(8, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
     }
     assert [report.next_offset for report in reports] == [3, 8]
     assert all(report.is_complete and not report.intervals and report.failure is None for report in reports)
@@ -63,7 +63,7 @@ def test_a_record_to_be_parked_says_so() -> None:
     (batch,) = WriteTask({}, {"t": route}, frozenset(), 100, 1.0)(iter([arrow_batch([keyless(0, 3), keyless(0, 4)])]))
     (report,) = (read_report(row) for row in batch.to_pylist())
     assert (report.hold, report.is_parking) == (
-        Hold(3, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
+        PausedPartition(3, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
         True,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.core.model import Hold, Interval, OffsetRange, TopicPartition
+from srm_spark.core.model import Interval, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.failure import Effect, Failure
 
@@ -17,8 +17,8 @@ class Done:
     end: int
     """First source offset that is not done."""
     intervals: list[Interval] = field(default_factory=list)
-    hold: Hold | None = None
-    refused: Hold | None = None
+    hold: PausedPartition | None = None
+    refused: PausedPartition | None = None
     """The record at `end`, where it goes into quarantine instead of holding the partition."""
     bytes: int = 0
     zero_timestamps: int = 0
@@ -72,7 +72,7 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
 def _done(report: PartitionReport, reached: int) -> Done:
     hold, refused = (None, report.hold) if report.is_parking else (report.hold, None)
     if report.failure is not None:
-        hold = Hold(reached, report.failure) if report.failure.kind.effect is Effect.PAUSES else None
+        hold = PausedPartition(reached, report.failure) if report.failure.kind.effect is Effect.PAUSES else None
         refused = None
     return Done(
         reached,

@@ -28,7 +28,7 @@ from srm_spark.errors import FlowError, SourceUnavailable
 from srm_spark.failure import Failure, failure_of
 from srm_spark.flow.batch.reading import fetch_of
 from srm_spark.flow.batch.replicate import Replication
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import TopicSpec
 from srm_spark.kafka.realtime import Chains, LaneReport, LaneTask, ReportReader, ReportsPlace, end_tasks
@@ -55,9 +55,9 @@ _NO_SLOTS = (
 )
 
 
-def reports_topic(ends: Ends) -> InternalTopic:
+def reports_topic(clusters: Clusters) -> InternalTopic:
     """How the reports topic is made: nothing in it counts any more once its generation has ended."""
-    settings = ends.settings
+    settings = clusters.settings
     configs = {"cleanup.policy": "delete", "retention.ms": str(_KEPT_MS), "segment.ms": str(_KEPT_MS)}
     return InternalTopic(TopicSpec(settings.reports_topic, 1, settings.progress_replication_factor, configs))
 
@@ -72,14 +72,14 @@ def _shares(positions: Mapping[TopicPartition, int], tasks: int) -> list[dict[To
 class RealtimeLane:
     """A running query of one generation, and the thread that records what it writes."""
 
-    def __init__(self, session: SparkSession, ends: Ends, replication: Replication) -> None:
+    def __init__(self, session: SparkSession, clusters: Clusters, replication: Replication) -> None:
         """Copy all partitions of `replication`, from its positions on; `session` is the flow's own."""
-        settings, positions = ends.settings, dict(replication.positions)
-        ensure_topic(ends.target, reports_topic(ends))
+        settings, positions = clusters.settings, dict(replication.positions)
+        ensure_topic(clusters.target, reports_topic(clusters))
         reports = TopicPartition(settings.reports_topic, 0)
-        start = ends.target.end_offsets([reports])[reports]
+        start = clusters.target.end_offsets([reports])[reports]
         self._place = ReportsPlace(settings.reports_topic, uuid.uuid4().hex, start)
-        self._ends = ends
+        self._clusters = clusters
         self._replication = replication
         shares = _shares(positions, replication.assignment.tasks)
         self._chains = Chains(len(shares))
@@ -105,7 +105,7 @@ class RealtimeLane:
 
     def stop(self, timeout: float) -> bool:
         """Stop writing, and record what was written; False where something may lie on the target unrecorded."""
-        target, until = self._ends.settings.target, min(timeout, _LAST_SECONDS)
+        target, until = self._clusters.settings.target, min(timeout, _LAST_SECONDS)
         with suppress(FlowError):  # then they are interrupted
             self._job.stop(lambda: end_tasks(target, self._place, self._role, until), until)
         self._ending = time.monotonic() + until
@@ -117,11 +117,11 @@ class RealtimeLane:
             while not self._is_over():
                 self._take_in(self._reports.read(_RECORD_SECONDS))
                 if not self._chains.have_begun and time.monotonic() > self._begin_until and self._ending is None:
-                    raise FlowError(_NO_SLOTS.format(flow=self._ends.settings.flow, seconds=_BEGIN_SECONDS))
+                    raise FlowError(_NO_SLOTS.format(flow=self._clusters.settings.flow, seconds=_BEGIN_SECONDS))
                 if time.monotonic() >= self._next_look:
                     self._pass_empty()
         except Exception as error:  # it goes to the flow, which knows what to do about it
-            log.debug("flow=%s the real-time lane failed", self._ends.settings.flow, exc_info=True)
+            log.debug("flow=%s the real-time lane failed", self._clusters.settings.flow, exc_info=True)
             self._failure = failure_of(error)
         finally:
             self._reports.close()
@@ -142,7 +142,7 @@ class RealtimeLane:
         for partition, report in joined.items():
             start = self._replication.positions[partition]
             if any(interval.upstream < start for interval in report.intervals):
-                flow = self._ends.settings.flow
+                flow = self._clusters.settings.flow
                 raise FlowError(f"flow {flow}: {partition} was reported again in front of offset {start}")
         if joined:
             self._replication.take_in(joined.values())
@@ -152,7 +152,7 @@ class RealtimeLane:
         positions = dict(self._replication.positions)
         waiting = {p: at for p, at in positions.items() if self._seen.get(p) == at and p not in self._replication.holds}
         self._seen, self._next_look = positions, time.monotonic() + _EMPTY_SECONDS
-        source, settings = self._ends.source, self._ends.settings
+        source, settings = self._clusters.source, self._clusters.settings
         ends = source.end_offsets(waiting, committed=settings.reads_committed)
         ranges = {p: OffsetRange(waiting[p], end) for p, end in ends.items() if end > waiting[p]}
         if not ranges:

@@ -29,10 +29,10 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.limits import Limits, Route, of_all
 from srm_spark.core.model import (
     UNKNOWN,
-    Hold,
-    Logs,
+    LogIdentity,
     Loss,
     OffsetRange,
+    PausedPartition,
     ProgressDetail,
     RefusedPolicy,
     TopicPartition,
@@ -78,7 +78,7 @@ class Assignment:
     starts: Mapping[TopicPartition, Position]
     """Every partition that is read, and from where."""
     routes: Mapping[str, Route]
-    logs: Mapping[TopicPartition, Logs]
+    logs: Mapping[TopicPartition, LogIdentity]
     """Of which topics and epochs that is true."""
     syncs_topic: str
     tasks: int
@@ -103,7 +103,7 @@ class Replication:
     """Whether to end between two passes; asked where a limit makes a batch long."""
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
     _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
-    _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
+    _holds: dict[TopicPartition, PausedPartition] = field(default_factory=dict)
     _writer: Writer | None = None
     _maps: MapWriter | None = None
     _syncs: SyncWriter | None = None
@@ -174,7 +174,7 @@ class Replication:
         self._replicate(session, ranges)
 
     def put_aside(
-        self, session: SparkSession, found: Mapping[TopicPartition, Hold], ends: Mapping[TopicPartition, int]
+        self, session: SparkSession, found: Mapping[TopicPartition, PausedPartition], ends: Mapping[TopicPartition, int]
     ) -> None:
         """Pass records that Spark cannot read by the policy of their topic, where everything before them is done.
 
@@ -192,7 +192,7 @@ class Replication:
                 self._copy_fixed(session, partition, offsets)
 
     @property
-    def holds(self) -> Mapping[TopicPartition, Hold]:
+    def holds(self) -> Mapping[TopicPartition, PausedPartition]:
         """Partitions that stand still."""
         return self._holds
 

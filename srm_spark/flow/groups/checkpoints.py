@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from srm_spark.core.checkpoints import Standing, Translation, by_checkpoint, is_news
+from srm_spark.core.checkpoints import Translation, TranslationStatus, by_checkpoint, is_news
 from srm_spark.core.codec import decode_checkpoint, encode_checkpoint
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.errors import CheckpointFailed, CodecError, TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
 from srm_spark.flow.topics.followed import FollowedTopic
 from srm_spark.kafka.control import ControlRecord, ControlWriter
@@ -27,15 +27,15 @@ Stand = tuple[str, TopicPartition]
 class Checkpoints:
     """The checkpoints topic of one flow: what it says, and what has to be added."""
 
-    def __init__(self, ends: Ends) -> None:
-        settings = ends.settings
-        self._ends = ends
-        self._topic = ends.policy.checkpoints_topic(settings.flow.source)
+    def __init__(self, clusters: Clusters) -> None:
+        settings = clusters.settings
+        self._clusters = clusters
+        self._topic = clusters.policy.checkpoints_topic(settings.flow.source)
         role, timeout = f"{settings.flow}|checkpoints", settings.admin_timeout_seconds
         self.last: dict[Stand, Checkpoint] = {}
         """The newest checkpoint of each group and partition, whoever wrote it."""
         self._followed = FollowedTopic(
-            ends.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
+            clusters.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
         )
         self._writer = ControlWriter(settings.target, {}, role, CheckpointFailed, timeout)
 
@@ -51,7 +51,7 @@ class Checkpoints:
     def positions(self, groups: NameFilter) -> Positions:
         """Where groups stood when the source was asked last: all there is once it is gone."""
         found = [checkpoint for (group, _), checkpoint in sorted(self.last.items()) if groups.matches(group)]
-        ends = self._ends.target.end_offsets({checkpoint.partition for checkpoint in found}, waits=False)
+        ends = self._clusters.target.end_offsets({checkpoint.partition for checkpoint in found}, waits=False)
         return Positions(tuple(self._position(one, ends.get(one.partition, -1)) for one in found), {})
 
     def completed(self, positions: Positions) -> Positions:
@@ -69,7 +69,7 @@ class Checkpoints:
 
     def looked_up(self, positions: Positions) -> Positions:
         """The same for who asks once: the topic is read first, and may be missing."""
-        if self._topic not in self._ends.target.topics():
+        if self._topic not in self._clusters.target.topics():
             return positions
         self.refresh()
         return self.completed(positions)
@@ -78,7 +78,7 @@ class Checkpoints:
         """Write what is news; raises CheckpointFailed where the topic refuses it."""
         news = tuple(self._news(positions))
         now = int(time.time() * 1000)
-        self._ends.require_claim()
+        self._clusters.require_claim()
         self._writer.write(
             ControlRecord(self._topic, *encode_checkpoint(checkpoint), partition=0, timestamp=now)
             for checkpoint in news
@@ -95,14 +95,14 @@ class Checkpoints:
 
     def _position(self, said: Checkpoint, target_end: int) -> GroupPosition:
         is_there = said.downstream <= target_end
-        standing = Standing.CHECKPOINT if is_there else Standing.BEYOND
+        standing = TranslationStatus.CHECKPOINT if is_there else TranslationStatus.BEYOND
         found = Translation(standing, said.upstream, said.downstream if is_there else None)
         committed = Committed(said.upstream, said.metadata)
         return GroupPosition(said.group, self._upstream(said.partition), said.partition, committed, found, target_end)
 
     def _upstream(self, remote: TopicPartition) -> TopicPartition:
         """The partition of the source: the topic that was copied, or the copy that was translated back."""
-        flow, policy = self._ends.settings.flow, self._ends.policy
+        flow, policy = self._clusters.settings.flow, self._clusters.policy
         topic = policy.upstream_topic(remote.topic) if policy.topic_source(remote.topic) == flow.source else None
         return TopicPartition(topic or policy.format_remote_topic(flow.target, remote.topic), remote.partition)
 

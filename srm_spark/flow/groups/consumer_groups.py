@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from srm_spark.errors import FlowError, SourceUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.choice import NO_CONSUMER_GROUP
 from srm_spark.flow.groups.positions import Positions, Translator
@@ -41,14 +41,14 @@ class ConsumersReport:
 class ConsumerGroups:
     """The thread; `moved` tells it that records were replicated."""
 
-    def __init__(self, ends: Ends, maps: OffsetMaps) -> None:
+    def __init__(self, clusters: Clusters, maps: OffsetMaps) -> None:
         self.report: ConsumersReport | None = None
         """None until the first round is done."""
-        self._ends = ends
-        self._chosen = ends.settings.checkpoints
-        self._translator = Translator(ends, maps)
-        self._checkpoints = Checkpoints(ends)
-        self._sync = GroupSync(ends)
+        self._clusters = clusters
+        self._chosen = clusters.settings.checkpoints
+        self._translator = Translator(clusters, maps)
+        self._checkpoints = Checkpoints(clusters)
+        self._sync = GroupSync(clusters)
         self._synced: tuple[Synced, ...] = ()
         self._groups: list[str] = []
         self._is_made = False
@@ -58,7 +58,7 @@ class ConsumerGroups:
         self._moved = threading.Event()
         self._stop = threading.Event()
         self._failure: str | None = None
-        self._thread = threading.Thread(target=self._run, name=f"srm groups {ends.settings.flow}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"srm groups {clusters.settings.flow}", daemon=True)
 
     @property
     def is_wanted(self) -> bool:
@@ -98,7 +98,7 @@ class ConsumerGroups:
         self._tell_once("no syncs", positions.no_syncs)
         if self._chosen.emit_enabled:
             if not self._is_made:
-                ensure_topic(self._ends.target, checkpoints_topic(self._ends))
+                ensure_topic(self._clusters.target, checkpoints_topic(self._clusters))
                 self._is_made = True
             self._checkpoints.refresh()
             positions = self._checkpoints.completed(positions)
@@ -132,7 +132,7 @@ class ConsumerGroups:
         except Exception as error:  # a thread that dies in silence would leave groups behind for ever
             if str(error) != self._failure:  # once per change
                 text = "flow=%s consumer groups are not translated: %s"
-                log.warning(text, self._ends.settings.flow, error, exc_info=not isinstance(error, FlowError))
+                log.warning(text, self._clusters.settings.flow, error, exc_info=not isinstance(error, FlowError))
             self._failure = str(error)
             self._is_made = False  # somebody may have deleted the topic
             self._next_emit = time.monotonic() + self._chosen.emit_seconds
@@ -146,7 +146,7 @@ class ConsumerGroups:
 
     def _tell_once(self, subject: str, said: str | None) -> None:
         if said is not None and said != self._told.get(subject):
-            log.info("flow=%s %s", self._ends.settings.flow, said)
+            log.info("flow=%s %s", self._clusters.settings.flow, said)
         self._told[subject] = said
 
     def _tell_others(self, now: float) -> None:
@@ -173,5 +173,5 @@ class ConsumerGroups:
         for (group, state, detail), count in sorted(changed.items()):
             text = "flow=%s group=%s partitions=%s %s%s"
             level = logging.WARNING if state == SyncState.REFUSED.value else logging.INFO
-            log.log(level, text, self._ends.settings.flow, group, count, state, f" ({detail})" if detail else "")
+            log.log(level, text, self._clusters.settings.flow, group, count, state, f" ({detail})" if detail else "")
         self._synced = synced

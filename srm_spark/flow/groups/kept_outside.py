@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.checkpoints import Standing
+from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.filters import select
 from srm_spark.core.offset_files import SYMBOLS, Position
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.groups.positions import Place, Translator
 from srm_spark.flow.topics.offset_map import OffsetMaps
 
@@ -37,9 +37,9 @@ def translate_positions(settings: FlowSettings, asked: Iterable[Position]) -> Tr
     Raises TargetUnavailable where the target or its map cannot be read; a source that does not answer is a reason why
     remote topics do not go back, and hinders nothing else.
     """
-    ends = connect(settings)
-    maps = OffsetMaps(ends.target, settings.map_topic, f"{settings.flow}|positions", TargetUnavailable)
-    translator = Translator(ends, maps)
+    clusters = connect(settings)
+    maps = OffsetMaps(clusters.target, settings.map_topic, f"{settings.flow}|positions", TargetUnavailable)
+    translator = Translator(clusters, maps)
     positions = list(asked)
     try:
         # The beginning of a partition stands in for what is no number: it shows whether and where the topic flows.
@@ -52,7 +52,7 @@ def translate_positions(settings: FlowSettings, asked: Iterable[Position]) -> Tr
         partition, offset = position
         place = places.found.get((partition, max(offset, 0)))
         if place is None:
-            done.refusals[position] = f"it does not flow {settings.flow}: {_why(ends, partition.topic)}"
+            done.refusals[position] = f"it does not flow {settings.flow}: {_why(clusters, partition.topic)}"
         else:
             _take(done, position, place, places.no_way_back)
     return done
@@ -62,7 +62,7 @@ def _take(done: TranslatedPositions, position: Position, place: Place, no_way_ba
     _, offset = position
     found = place.translation
     if offset in SYMBOLS:
-        if found.standing is Standing.UNMAPPED:
+        if found.standing is TranslationStatus.UNMAPPED:
             done.refusals[position] = _refusal(found.standing, no_way_back)
         else:
             done.found[position] = place.remote, offset
@@ -71,14 +71,16 @@ def _take(done: TranslatedPositions, position: Position, place: Place, no_way_ba
         done.refusals[position] = _refusal(found.standing, no_way_back)
     else:
         done.found[position] = place.remote, found.downstream
-        if found.standing is not Standing.EXACT:
+        if found.standing is not TranslationStatus.EXACT:
             done.remarks[position] = str(found)
 
 
-def _refusal(standing: Standing, no_way_back: str | None) -> str:
-    return no_way_back if standing is Standing.UNMAPPED and no_way_back is not None else standing.value
+def _refusal(standing: TranslationStatus, no_way_back: str | None) -> str:
+    return no_way_back if standing is TranslationStatus.UNMAPPED and no_way_back is not None else standing.value
 
 
-def _why(ends: Ends, topic: str) -> str:
-    settings = ends.settings
-    return str(select(topic, ends.topics, ends.policy, settings.flow.target, settings.topics.heartbeats_replicated))
+def _why(clusters: Clusters, topic: str) -> str:
+    settings = clusters.settings
+    return str(
+        select(topic, clusters.topics, clusters.policy, settings.flow.target, settings.topics.heartbeats_replicated)
+    )

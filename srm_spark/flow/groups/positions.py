@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from srm_spark.core.checkpoints import OUTSIDE_THE_MAP, Standing, Translation, translate, translate_back
+from srm_spark.core.checkpoints import OUTSIDE_THE_MAP, Translation, TranslationStatus, translate, translate_back
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.core.mutual import translate_mutual
 from srm_spark.core.offset_files import Position
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.choice import GroupChoice
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.sync_history import SyncHistory, SyncReader
@@ -87,17 +87,17 @@ class Places:
 class Translator:
     """Translates the groups of one flow."""
 
-    def __init__(self, ends: Ends, maps: OffsetMaps) -> None:
+    def __init__(self, clusters: Clusters, maps: OffsetMaps) -> None:
         """`maps` are the flow's own, on the target."""
-        self._ends = ends
+        self._clusters = clusters
         self._maps = maps
-        settings = ends.settings
+        settings = clusters.settings
         back = f"mm2-offset-map.{settings.flow.target}.internal"
-        self._back = OffsetMaps(ends.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
+        self._back = OffsetMaps(clusters.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
         self._back_topic = back
         self._has_looked_back = False
-        self._syncs = SyncHistory(SyncReader(ends))
-        self._groups = Groups(ends.source, "DESCRIBE")
+        self._syncs = SyncHistory(SyncReader(clusters))
+        self._groups = Groups(clusters.source, "DESCRIBE")
         self.choice = GroupChoice(settings.checkpoints, settings.flow.source, self._groups)
 
     def groups(self) -> list[str]:
@@ -124,7 +124,7 @@ class Translator:
         is_mutual = any(self._is_mutual(p.topic) for p, _ in asked)
         no_way_back = self._look_back() if True in ways or is_mutual else None
         remotes = {p: remote for p in {p for p, _ in asked} if (remote := self._remote(p)) is not None}
-        ends = self._ends.target.end_offsets(set(remotes.values()), waits=False)
+        ends = self._clusters.target.end_offsets(set(remotes.values()), waits=False)
         with self._maps.lock, self._back.lock:
             found = {
                 (p, offset): Place(remotes[p], self._translate(p, remotes[p], offset, ends), ends.get(remotes[p], 0))
@@ -162,7 +162,7 @@ class Translator:
     def _look_back(self) -> str | None:
         """Take in the map of the reverse flow; why not, where that fails: groups that go forward do not need it."""
         try:
-            if self._ends.source.topic_ids([self._back_topic]):  # without it nothing was ever copied from there
+            if self._clusters.source.topic_ids([self._back_topic]):  # without it nothing was ever copied from there
                 self._back.refresh()
             self._has_looked_back = True
         except SourceUnavailable as error:
@@ -181,18 +181,18 @@ class Translator:
         if self._is_back(partition.topic):
             return translate_back(self._back.maps.get(remote), offset, ends.get(remote))
         if remote not in ends:
-            return Translation(Standing.UNMAPPED, offset)
+            return Translation(TranslationStatus.UNMAPPED, offset)
         if self._is_mutual(partition.topic):
             reverse = self._back.maps.get(remote)
             if reverse is not None:
                 return translate_mutual(self._maps.maps.get(partition), reverse, offset, ends[remote])
             if not self._has_looked_back:  # what else there is unread on the target nobody knows
-                return Translation(Standing.UNMAPPED, offset)
+                return Translation(TranslationStatus.UNMAPPED, offset)
         return translate(self._maps.maps.get(partition), offset, ends[remote])
 
     def _remote(self, partition: TopicPartition) -> TopicPartition | None:
         """The same partition on the target; None where its topic does not flow, in either direction."""
-        topic, ends = partition.topic, self._ends
+        topic, ends = partition.topic, self._clusters
         flow, policy = ends.settings.flow, ends.policy
         if self._is_back(topic):
             upstream = policy.upstream_topic(topic)
@@ -204,13 +204,15 @@ class Translator:
 
     def _is_mutual(self, topic: str) -> bool:
         """Whether the topic has the same name on both sides and may flow both ways."""
-        settings = self._ends.settings
-        named_alike = self._ends.policy.format_remote_topic(settings.flow.source, topic) == topic
+        settings = self._clusters.settings
+        named_alike = self._clusters.policy.format_remote_topic(settings.flow.source, topic) == topic
         return settings.provenance_enabled and named_alike
 
     def _is_back(self, topic: str) -> bool:
-        settings = self._ends.settings
-        return settings.checkpoints.reverse_enabled and self._ends.policy.topic_source(topic) == settings.flow.target
+        settings = self._clusters.settings
+        return (
+            settings.checkpoints.reverse_enabled and self._clusters.policy.topic_source(topic) == settings.flow.target
+        )
 
 
 def _refusals(answers: Mapping[str, GroupOffsets]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.positions import Translator
 from srm_spark.flow.groups.sync import GroupSync, Synced, SyncState
@@ -61,26 +61,26 @@ class GroupReport:
 
 def report_groups(settings: FlowSettings, groups: NameFilter) -> GroupReport:
     """Look at the groups of a flow that `groups` takes. Raises TargetUnavailable, without which there is no answer."""
-    ends = connect(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
+    clusters = connect(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
     try:
-        return _now(ends, groups)
+        return _now(clusters, groups)
     except SourceUnavailable as error:
-        return GroupReport(tuple(_from_checkpoints(ends, groups)), str(error))
+        return GroupReport(tuple(_from_checkpoints(clusters, groups)), str(error))
 
 
-def _now(ends: Ends, groups: NameFilter) -> GroupReport:
-    flow = ends.settings.flow
-    maps = OffsetMaps(ends.target, ends.settings.map_topic, f"{flow}|groups", TargetUnavailable)
+def _now(clusters: Clusters, groups: NameFilter) -> GroupReport:
+    flow = clusters.settings.flow
+    maps = OffsetMaps(clusters.target, clusters.settings.map_topic, f"{flow}|groups", TargetUnavailable)
     with (
         closing(maps),
-        closing(Translator(ends, maps)) as translator,
-        closing(Checkpoints(ends)) as checkpoints,
-        closing(GroupSync(ends)) as sync,
+        closing(Translator(clusters, maps)) as translator,
+        closing(Checkpoints(clusters)) as checkpoints,
+        closing(GroupSync(clusters)) as sync,
     ):
         names = [name for name in translator.groups() if groups.matches(name)]
         positions = checkpoints.looked_up(translator.positions(names))
-        source_ends = ends.source.end_offsets({one.partition for one in positions.found}, waits=False)
-        is_enabled = ends.settings.checkpoints.sync_enabled
+        source_ends = clusters.source.end_offsets({one.partition for one in positions.found}, waits=False)
+        is_enabled = clusters.settings.checkpoints.sync_enabled
         rows = (
             _row(one, source_ends.get(one.position.partition), is_enabled=is_enabled)
             for one in sync.sync(positions, commits=False)
@@ -117,8 +117,8 @@ def _sync(found: Synced) -> str:
     return f"{found.state.value} ({found.detail})" if tells else found.state.value
 
 
-def _from_checkpoints(ends: Ends, groups: NameFilter) -> Iterable[GroupRow]:
-    with closing(Checkpoints(ends)) as checkpoints:
+def _from_checkpoints(clusters: Clusters, groups: NameFilter) -> Iterable[GroupRow]:
+    with closing(Checkpoints(clusters)) as checkpoints:
         checkpoints.refresh()
     for (group, remote), last in sorted(checkpoints.last.items()):
         if groups.matches(group):

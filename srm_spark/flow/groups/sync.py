@@ -12,7 +12,7 @@ from enum import Enum
 
 from srm_spark.core.model import TopicPartition
 from srm_spark.failure import FailureKind
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
 from srm_spark.kafka.groups import Committed, Groups
 
@@ -47,10 +47,10 @@ Wanted = Mapping[TopicPartition, GroupPosition]
 class GroupSync:
     """Commits on the target of one flow."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._groups = Groups(ends.target, "READ")
-        self._require_claim = ends.require_claim
-        self._follows_rewinds = ends.settings.checkpoints.rewinds_enabled
+    def __init__(self, clusters: Clusters) -> None:
+        self._groups = Groups(clusters.target, "READ")
+        self._require_claim = clusters.require_claim
+        self._follows_rewinds = clusters.settings.checkpoints.rewinds_enabled
         self._ours: dict[tuple[str, TopicPartition], int] = {}
         """What we committed last: a group that still stands there has not consumed on the target."""
 

@@ -7,7 +7,7 @@ import logging
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun
 from srm_spark.core.provenance import Stamp
 from srm_spark.errors import FlowError
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes, Settle, TargetEnds, Tell, settled
 from srm_spark.flow.topics.progress import note_run
 from srm_spark.kafka.claim import Claim
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 class Before:
     """The last writer, as one run of the flow knows him: first that of the run before, then its own generations."""
 
-    def __init__(self, ends: Ends, tell: Tell) -> None:
+    def __init__(self, clusters: Clusters, tell: Tell) -> None:
         """`tell` takes what is waited for."""
-        self._ends = ends
+        self._clusters = clusters
         self._tell = tell
         self._run = UNKNOWN_RUN
 
@@ -37,7 +37,7 @@ class Before:
     @property
     def stamp(self) -> Stamp | None:
         """What he put on his copies; where that is not recorded, what is put on them now."""
-        settings = self._ends.settings
+        settings = self._clusters.settings
         if self._run.is_stamped is None:
             return settings.stamp
         return settings.own_stamp if self._run.is_stamped else None
@@ -45,11 +45,11 @@ class Before:
     def follow(self, last: LastRun, *, after_failure: bool) -> None:
         """Take over from the last run, and say that another one begins, before anything is written."""
         self._run = last._replace(is_clean=last.is_clean and not after_failure)
-        note_run(self._ends, is_clean=False)
+        note_run(self._clusters, is_clean=False)
 
     def begin(self, *, in_transactions: bool) -> None:
         """A generation of our own writes from now on."""
-        self._run = LastRun(True, in_transactions, self._ends.settings.provenance_enabled)
+        self._run = LastRun(True, in_transactions, self._clusters.settings.provenance_enabled)
 
     def cut_off(self) -> None:
         """It was interrupted: something of it may be under way."""
@@ -60,9 +60,9 @@ class Before:
         if not self.is_clean or not claim.is_held():
             return
         try:
-            note_run(self._ends, is_clean=True)
+            note_run(self._clusters, is_clean=True)
         except FlowError as error:
-            flow = self._ends.settings.flow
+            flow = self._clusters.settings.flow
             log.warning("flow=%s the next start will wait for what may be under way: %s", flow, error)
 
     @property
@@ -72,4 +72,4 @@ class Before:
 
     def wait(self, remotes: Remotes) -> TargetEnds:
         """Wait until nothing of his is under way any more. Raises TargetUnavailable where that takes too long."""
-        return settled(self._ends, remotes, is_fenced=self.was_exactly_once, stamp=self.stamp, tell=self._tell)
+        return settled(self._clusters, remotes, is_fenced=self.was_exactly_once, stamp=self.stamp, tell=self._tell)

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from srm_spark.core.model import ProgressDetail, TopicPartition
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
 from srm_spark.flow.topics.progress import state_writer
 from srm_spark.kafka.claim import Claim
@@ -17,23 +17,23 @@ from srm_spark.kafka.terms import Mark, Term, fence, newest_mark
 log = logging.getLogger(__name__)
 
 
-def begin_term(ends: Ends, claim: Claim, slots: int, *, was_exactly_once: bool) -> Term | None:
+def begin_term(clusters: Clusters, claim: Claim, slots: int, *, was_exactly_once: bool) -> Term | None:
     """Make this generation the only one that can write; None where the mode is off.
 
     Where the mode has just been switched off, writers of the run before are fenced all the same.
     """
-    if not ends.settings.is_exactly_once and not was_exactly_once:
+    if not clusters.settings.is_exactly_once and not was_exactly_once:
         return None
-    term = new_term(ends, claim, slots)
-    return term if ends.settings.is_exactly_once else None
+    term = new_term(clusters, claim, slots)
+    return term if clusters.settings.is_exactly_once else None
 
 
-def new_term(ends: Ends, claim: Claim, slots: int) -> Term:
+def new_term(clusters: Clusters, claim: Claim, slots: int) -> Term:
     """Make the owner of the claim the only one that can write in transactions.
 
     The token goes first: a writer that reads the old one has initialised before, and is fenced after.
     """
-    settings = ends.settings
+    settings = clusters.settings
     term = Term(
         claim.group,
         settings.progress_topic,
@@ -60,7 +60,7 @@ def fence_older(
 
 
 def complete_map(
-    ends: Ends, maps: Maps, newest: Mapping[TopicPartition, list[ProgressDetail]], term: Term | None
+    clusters: Clusters, maps: Maps, newest: Mapping[TopicPartition, list[ProgressDetail]], term: Term | None
 ) -> bool:
     """Write to the map what was committed as progress by a batch that died before it came to the map."""
     missing = {
@@ -68,10 +68,10 @@ def complete_map(
     }
     if not missing:
         return False
-    ends.require_claim()
-    writer = MapWriter(ends.settings, maps, state_writer(ends.settings, term))
+    clusters.require_claim()
+    writer = MapWriter(clusters.settings, maps, state_writer(clusters.settings, term))
     for partition, details in missing.items():
-        log.info("flow=%s partition=%s the offset map gets what was committed last", ends.settings.flow, partition)
+        log.info("flow=%s partition=%s the offset map gets what was committed last", clusters.settings.flow, partition)
         for detail in details:
             writer.write({partition: detail})
     return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.limits import Route
-from srm_spark.core.model import Flow, Hold, Logs, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.model import Flow, LogIdentity, Loss, LossCause, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.recovery.agreement import differing_copies
@@ -29,7 +29,7 @@ class Checked:
     ranges: dict[TopicPartition, OffsetRange]
     lost: dict[TopicPartition, Loss]
     """Deleted on the source before they were replicated; the partition goes on behind them."""
-    holds: dict[TopicPartition, Hold]
+    holds: dict[TopicPartition, PausedPartition]
     """The same where the policy is to stop."""
 
 
@@ -39,7 +39,7 @@ class SourceGuard:
     def __init__(
         self,
         settings: FlowSettings,
-        logs: Mapping[TopicPartition, Logs],
+        logs: Mapping[TopicPartition, LogIdentity],
         routes: Mapping[str, Route],
         source: Cluster | None = None,
     ) -> None:
@@ -150,9 +150,9 @@ class SourceGuard:
             self.logs[partition] = self.logs[partition]._replace(epoch=epoch)
 
 
-def truncated(start: int, first: int) -> Hold:
+def truncated(start: int, first: int) -> PausedPartition:
     """The hold of a partition whose next records were deleted."""
-    return Hold(
+    return PausedPartition(
         start,
         Failure(
             FailureKind.SOURCE_TRUNCATED,

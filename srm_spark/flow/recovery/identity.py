@@ -12,10 +12,10 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from srm_spark.core.limits import Route
-from srm_spark.core.model import Hold, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.model import Loss, LossCause, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.agreement import differing_copies, first_difference
 from srm_spark.flow.recovery.guard import report_loss
 from srm_spark.flow.recovery.starts import Starts
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 _NO_MAP = PartitionMap()
 
 
-def check_copies(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Maps) -> None:
+def check_copies(clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps) -> None:
     """Compare what `starts` takes for replicated with both sides; moves or holds what is not so any more."""
-    _Check(ends, starts, routes, maps).run()
+    _Check(clusters, starts, routes, maps).run()
 
 
 class _Check:
     """One look at the partitions of one generation."""
 
-    def __init__(self, ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Maps) -> None:
-        self._ends = ends
+    def __init__(self, clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps) -> None:
+        self._clusters = clusters
         self._starts = starts
         self._routes = routes
         self._maps = maps
@@ -46,8 +46,8 @@ class _Check:
     def run(self) -> None:
         """Fill in what the target is now, then judge partition by partition."""
         starts, remotes = self._starts, self._remotes
-        ids = self._ends.target.topic_ids({remote.topic for remote in remotes.values()})
-        there = self._ends.target.log_ends(remotes.values())
+        ids = self._clusters.target.topic_ids({remote.topic for remote in remotes.values()})
+        there = self._clusters.target.log_ends(remotes.values())
         for partition, remote in remotes.items():
             epoch = there[remote].epoch if remote in there else None
             starts.logs[partition] = starts.logs[partition]._replace(
@@ -57,11 +57,11 @@ class _Check:
         anew = starts.recreated | starts.renamed
         known = [p for p in remotes if starts.positions[p].target_end is not None and p not in anew]
         on_new = [p for p in known if self._was[p].remote_id not in (None, ids.get(remotes[p].topic))]
-        first = self._ends.target.first_offsets([remotes[partition] for partition in on_new])
+        first = self._clusters.target.first_offsets([remotes[partition] for partition in on_new])
         for partition in on_new:
             self._target_is_new(partition, first.get(remotes[partition], 0))
         suspects = self._suspects([p for p in known if p not in set(on_new)])
-        first = self._ends.target.first_offsets([remotes[partition] for partition in suspects])
+        first = self._clusters.target.first_offsets([remotes[partition] for partition in suspects])
         for partition in suspects:
             self._search(partition, first.get(remotes[partition], 0))
         by_others = remotes.keys() - set(known) - anew
@@ -80,7 +80,7 @@ class _Check:
             if (found := self._maps.get(p, _NO_MAP).source) is not None
             and found.end < self._starts.positions[p].next_offset
         }
-        return differing_copies(self._ends.settings, self._routes, self._maps, positions)
+        return differing_copies(self._clusters.settings, self._routes, self._maps, positions)
 
     def _suspects(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Those of which something gives cause to look closely."""
@@ -92,7 +92,7 @@ class _Check:
                 short.append(partition)
             elif (was.epoch, was.remote_epoch) != (now.epoch, now.remote_epoch):
                 moved[partition] = start.next_offset
-        differing = differing_copies(self._ends.settings, self._routes, self._maps, moved)
+        differing = differing_copies(self._clusters.settings, self._routes, self._maps, moved)
         return short + [partition for partition in moved if partition in differing]
 
     def _search(self, partition: TopicPartition, first: int) -> None:
@@ -101,7 +101,7 @@ class _Check:
         start, source = starts.positions[partition], starts.source_logs[partition]
         target = OffsetRange(first, starts.target_ends.get(remote, 0))
         found = self._maps.get(partition, _NO_MAP)
-        settings, position = self._ends.settings, start.next_offset
+        settings, position = self._clusters.settings, start.next_offset
         difference = first_difference(settings, route, found, partition, position, source=source, target=target)
         if difference is None:
             starts.positions[partition] = replace(start, target_end=min(start.target_end or 0, target.end))
@@ -122,7 +122,7 @@ class _Check:
         return place >= target.end or has_moved
 
     def _source_has_changed(self, partition: TopicPartition, loss: Loss, next_offset: int) -> None:
-        starts, policies = self._starts, self._ends.settings.policies
+        starts, policies = self._starts, self._clusters.settings.policies
         if policies.stops("source.diverged.policy", partition.topic):
             self._hold(
                 partition,
@@ -153,7 +153,7 @@ class _Check:
 
     def _target_has_lost(self, partition: TopicPartition, loss: Loss, target_end: int) -> None:
         start, remote = self._starts.positions[partition], self._remotes[partition]
-        if self._ends.settings.policies.stops("target.changed.policy", partition.topic):
+        if self._clusters.settings.policies.stops("target.changed.policy", partition.topic):
             self._hold(
                 partition,
                 start.next_offset,
@@ -172,18 +172,18 @@ class _Check:
         loss = Loss(OffsetRange(end, start.next_offset), LossCause.DIVERGED)
         if self._maps.get(partition, _NO_MAP).has_records:
             text = "flow=%s partition=%s the source ends at offset %s, before the position %s: going on there"
-            log.warning(text, self._ends.settings.flow, partition, end, start.next_offset)
+            log.warning(text, self._clusters.settings.flow, partition, end, start.next_offset)
             self._starts.positions[partition] = replace(start, next_offset=end)
             self._starts.new.add(partition)
         else:
             self._source_has_changed(partition, loss, end)
 
     def _go_on(self, partition: TopicPartition, start: Position, loss: Loss) -> None:
-        report_loss(self._ends.settings.flow, partition, loss)
+        report_loss(self._clusters.settings.flow, partition, loss)
         self._starts.positions[partition] = start
         self._starts.lose(partition, loss)
 
     def _hold(self, partition: TopicPartition, offset: int, kind: FailureKind, reason: str) -> None:
         del self._starts.positions[partition]
         self._starts.new.discard(partition)
-        self._starts.held[partition] = Hold(offset, Failure(kind, reason))
+        self._starts.held[partition] = PausedPartition(offset, Failure(kind, reason))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from srm_spark.core.model import Hold, TopicPartition
+from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes
 from srm_spark.flow.recovery.starts import Starts
 
@@ -21,32 +21,32 @@ _END_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
 
 
-def hold_open_transactions(ends: Ends, starts: Starts, remotes: Remotes) -> None:
+def hold_open_transactions(clusters: Clusters, starts: Starts, remotes: Remotes) -> None:
     """Hold partitions whose remote log has a transaction that stays open, when all of this flow are ended."""
     deadline = time.monotonic() + _END_SECONDS
     left = dict(remotes)
-    while found := _open(ends, left):
+    while found := _open(clusters, left):
         left = {partition: remotes[partition] for partition in found}
         if time.monotonic() > deadline:
             break
         time.sleep(_LOOK_SECONDS)
     for partition, since in found.items():
-        remote, target = remotes[partition], ends.settings.target
+        remote, target = remotes[partition], clusters.settings.target
         tool = f"kafka-transactions.sh --bootstrap-server {target.bootstrap_servers}"
         place = f"--topic {remote.topic} --partition {remote.partition}"
         hint = f"if `{tool} find-hanging {place}` names it, `{tool} abort {place} --start-offset …` ends it"
         reason = f"{remote} on {target.alias} has a transaction open since offset {since}: {hint}"
         why = Failure(FailureKind.OPEN_TRANSACTION, reason)
-        starts.held[partition] = Hold(starts.positions.pop(partition).next_offset, why)
+        starts.held[partition] = PausedPartition(starts.positions.pop(partition).next_offset, why)
         starts.new.discard(partition)
 
 
-def _open(ends: Ends, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
+def _open(clusters: Clusters, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
     """Source partition → target offset behind which nothing is committed."""
     if not remotes:
         return {}
-    committed = ends.target.end_offsets(remotes.values(), committed=True)
-    there = ends.target.end_offsets(remotes.values())
+    committed = clusters.target.end_offsets(remotes.values(), committed=True)
+    there = clusters.target.end_offsets(remotes.values())
     return {
         partition: committed[remote]
         for partition, remote in remotes.items()

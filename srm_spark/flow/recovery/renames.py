@@ -10,8 +10,8 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from srm_spark.core.model import Logs, TopicPartition
-from srm_spark.flow.clusters import Ends
+from srm_spark.core.model import LogIdentity, TopicPartition
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.starts import Starts
 from srm_spark.flow.topics.progress import Position
 
@@ -24,8 +24,8 @@ RECOPY = "recopy"
 class Renames:
     """The renamed topics of one run of a flow: a policy changes between two runs only."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._ends = ends
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
         self._has_looked = False
         self._going_on: dict[str, str] = {}
         self.held: dict[str, str] = {}
@@ -36,10 +36,10 @@ class Renames:
         if self._has_looked:
             return
         self._has_looked = True
-        flow, policies = self._ends.settings.flow, self._ends.settings.policies
-        for topic, before in find_renames(self._ends, topics, positions).items():
+        flow, policies = self._clusters.settings.flow, self._clusters.settings.policies
+        for topic, before in find_renames(self._clusters, topics, positions).items():
             if policies.stops(KEY, topic):
-                now = self._ends.policy.format_remote_topic(flow.source, topic)
+                now = self._clusters.policy.format_remote_topic(flow.source, topic)
                 self.held[topic] = (
                     f"its copies lie in {before} on {flow.target} and would go to {now}: the replication policy is "
                     f"another one; srm-control plan says what each way costs, then set {KEY}=recopy or resume, or the "
@@ -59,26 +59,28 @@ class Renames:
             before = self._going_on.get(partition.topic)
             if before is None:
                 continue
-            is_anew = self._ends.settings.policies.defaults.get(KEY) == RECOPY
+            is_anew = self._clusters.settings.policies.defaults.get(KEY) == RECOPY
             offset = starts.source_logs[partition].start if is_anew else start.next_offset
-            starts.positions[partition] = replace(start, next_offset=offset, target_end=None, logs=Logs())
+            starts.positions[partition] = replace(start, next_offset=offset, target_end=None, logs=LogIdentity())
             starts.renamed.add(partition)
             starts.new.add(partition)
             text = (
                 "flow=%s partition=%s the policy has another name for its copies: from offset %s on they go there, %s"
             )
-            log.warning(text, self._ends.settings.flow, partition, offset, f"those so far stay in {before}")
+            log.warning(text, self._clusters.settings.flow, partition, offset, f"those so far stay in {before}")
         self._going_on.clear()
 
 
-def find_renames(ends: Ends, topics: Collection[str], positions: Mapping[TopicPartition, Position]) -> dict[str, str]:
+def find_renames(
+    clusters: Clusters, topics: Collection[str], positions: Mapping[TopicPartition, Position]
+) -> dict[str, str]:
     """Source topic → the topic of the target that has its copies, where the policy names another one now."""
     recorded = {p.topic: known.logs.remote_id for p, known in positions.items() if known.logs.remote_id is not None}
-    names = {topic: ends.policy.format_remote_topic(ends.settings.flow.source, topic) for topic in topics}
+    names = {topic: clusters.policy.format_remote_topic(clusters.settings.flow.source, topic) for topic in topics}
     asked = {topic: names[topic] for topic in recorded if topic in names}
-    now = ends.target.topic_ids(set(asked.values()))
+    now = clusters.target.topic_ids(set(asked.values()))
     lacking = {topic: recorded[topic] for topic, name in asked.items() if now.get(name) != recorded[topic]}
     if not lacking:
         return {}
-    by_id = {topic_id: name for name, topic_id in ends.target.topic_ids(ends.target.topics()).items()}
+    by_id = {topic_id: name for name, topic_id in clusters.target.topic_ids(clusters.target.topics()).items()}
     return {topic: by_id[remote_id] for topic, remote_id in lacking.items() if remote_id in by_id}

@@ -17,7 +17,7 @@ from srm_spark.core.rest import Patience, Rest
 from srm_spark.core.tail import ours
 from srm_spark.core.wording import count
 from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.protocol import Protocol
 from srm_spark.kafka.records import read_range
 
@@ -36,7 +36,7 @@ PATIENCE = Patience()
 
 
 def settled(
-    ends: Ends,
+    clusters: Clusters,
     remotes: Remotes,
     *,
     is_fenced: bool,
@@ -49,24 +49,24 @@ def settled(
     `stamp` is what an old writer put on its copies. One that `is_fenced` has nothing under way that a broker would
     take. Raises TargetUnavailable after `patience.settle_seconds`.
     """
-    with _LeaderLogs(ends) as logs:
+    with _LeaderLogs(clusters) as logs:
         rest = Rest(patience, time.monotonic(), logs.are_known, None if is_fenced else logs.quota())
         deadline = time.monotonic() + patience.settle_seconds
-        found = ends.target.end_offsets(remotes.values())
+        found = clusters.target.end_offsets(remotes.values())
         while True:
             behind = logs.behind(found)
             if not behind and ((is_fenced and logs.are_known) or rest.is_over(time.monotonic())):
                 return found
-            reason = _reason(ends, behind, rest)
+            reason = _reason(clusters, behind, rest)
             if time.monotonic() > deadline:
                 raise TargetUnavailable(
-                    f"cluster {ends.target.alias}: not settled after {patience.settle_seconds:g} s: {reason}; an old "
-                    "writer of this flow is alive, somebody else writes to its remote topics, or a broker hangs"
+                    f"cluster {clusters.target.alias}: not settled after {patience.settle_seconds:g} s: {reason}; an "
+                    "old writer of this flow is alive, somebody else writes to its remote topics, or a broker hangs"
                 )
             tell(reason)
             time.sleep(min(patience.look_seconds, patience.still_seconds))
-            now = ends.target.end_offsets(remotes.values())
-            if _has_moved(ends, remotes, stamp, found, now):
+            now = clusters.target.end_offsets(remotes.values())
+            if _has_moved(clusters, remotes, stamp, found, now):
                 rest.moved(time.monotonic())
             found = now
 
@@ -74,10 +74,10 @@ def settled(
 class _LeaderLogs:
     """How far the leaders' logs go beyond what clients see, while the block lasts."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._alias = ends.target.alias
+    def __init__(self, clusters: Clusters) -> None:
+        self._alias = clusters.target.alias
         self._protocol: Protocol | None = None
-        settings = ends.settings
+        settings = clusters.settings
         try:
             role = f"{settings.flow}|log-ends"
             self._protocol = Protocol(settings.target, settings.target_admin, role, settings.admin_timeout_seconds)
@@ -120,8 +120,8 @@ class _LeaderLogs:
         return {p: logs.get(p) for p, end in found.items() if logs.get(p) is None or logs[p] > end}
 
 
-def _reason(ends: Ends, behind: Mapping[TopicPartition, int | None], rest: Rest) -> str:
-    alias = ends.target.alias
+def _reason(clusters: Clusters, behind: Mapping[TopicPartition, int | None], rest: Rest) -> str:
+    alias = clusters.target.alias
     for partition, end in behind.items():
         if end is None:
             return f"{alias} does not say where the log of {partition} ends, of {count(len(behind), 'partition')}"
@@ -133,7 +133,7 @@ def _reason(ends: Ends, behind: Mapping[TopicPartition, int | None], rest: Rest)
 
 
 def _has_moved(
-    ends: Ends, remotes: Remotes, stamp: Stamp | None, before: Mapping[TopicPartition, int], now: TargetEnds
+    clusters: Clusters, remotes: Remotes, stamp: Stamp | None, before: Mapping[TopicPartition, int], now: TargetEnds
 ) -> bool:
     """Whether an old writer of this flow was at work; with provenance headers its records can be told from others."""
     if stamp is None:
@@ -141,7 +141,7 @@ def _has_moved(
     for partition, remote in remotes.items():
         new = OffsetRange(before.get(remote, 0), now.get(remote, 0))
         if new.start < new.end:
-            found = read_range(ends.settings.target, {}, remote, new, TargetUnavailable)
+            found = read_range(clusters.settings.target, {}, remote, new, TargetUnavailable)
             if any(ours(stamp, partition, found)):
                 return True
     return False

@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from srm_spark.core.limits import Route
-from srm_spark.core.model import Hold, Logs, Loss, LossCause, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.model import (
+    LogIdentity,
+    Loss,
+    LossCause,
+    OffsetRange,
+    PausedPartition,
+    ProgressDetail,
+    TopicPartition,
+)
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.guard import report_loss, truncated
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position, ProgressTopic, record
@@ -23,7 +31,7 @@ class Starts:
     """Where each partition of a generation starts."""
 
     positions: dict[TopicPartition, Position] = field(default_factory=dict)
-    held: dict[TopicPartition, Hold] = field(default_factory=dict)
+    held: dict[TopicPartition, PausedPartition] = field(default_factory=dict)
     new: set[TopicPartition] = field(default_factory=set)
     """Partitions whose position is not recorded yet."""
     lost: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
@@ -36,7 +44,7 @@ class Starts:
     """Partitions whose copies go to a remote topic of another name from now on: nothing is known of it."""
     unproven: set[TopicPartition] = field(default_factory=set)
     """Partitions whose offset map is not true of the remote topic."""
-    logs: dict[TopicPartition, Logs] = field(default_factory=dict)
+    logs: dict[TopicPartition, LogIdentity] = field(default_factory=dict)
     """What both sides are now; `positions` have what was recorded."""
     source_logs: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
     """From where to where the source's partitions reach."""
@@ -60,35 +68,35 @@ class Starts:
 
 
 def find_starts(
-    ends: Ends, progress: ProgressTopic, topics: Mapping[str, int], ids: Mapping[str, str], maps: Maps
+    clusters: Clusters, progress: ProgressTopic, topics: Mapping[str, int], ids: Mapping[str, str], maps: Maps
 ) -> Starts:
     """Start positions from recorded progress, checked against what the source still has.
 
     Progress that is lost while the offset map is there is what the map says: it is written first.
     """
     partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
-    first, end = ends.source.first_offsets(partitions), ends.source.log_ends(partitions)
+    first, end = clusters.source.first_offsets(partitions), clusters.source.log_ends(partitions)
     starts = Starts()
-    is_latest = ends.settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
+    is_latest = clusters.settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
     for partition in partitions:
         if partition not in first or partition not in end:
             continue  # deleted since it was listed; the next look at the topics leaves it out
         kept = starts.source_logs[partition] = OffsetRange(first[partition], end[partition].offset)
-        starts.logs[partition] = Logs(ids.get(partition.topic), end[partition].epoch)
+        starts.logs[partition] = LogIdentity(ids.get(partition.topic), end[partition].epoch)
         recorded = progress.positions.get(partition)
         if recorded is None and partition not in progress.reset:
-            recorded = _mapped(ends, starts, partition, maps)
+            recorded = _mapped(clusters, starts, partition, maps)
         if recorded is not None:
             topic_id = ids.get(partition.topic, recorded.topic_id)
             is_recreated = recorded.topic_id is not None and recorded.topic_id != topic_id
-            (start_anew if is_recreated else go_on_with)(ends, starts, partition, recorded, kept)
+            (start_anew if is_recreated else go_on_with)(clusters, starts, partition, recorded, kept)
         else:
             starts.positions[partition] = Position(kept.end if is_latest else kept.start)
             starts.new.add(partition)
     return starts
 
 
-def _mapped(ends: Ends, starts: Starts, partition: TopicPartition, maps: Maps) -> Position | None:
+def _mapped(clusters: Clusters, starts: Starts, partition: TopicPartition, maps: Maps) -> Position | None:
     """Where the offset map ends; None where it says nothing about this topic."""
     found = maps.get(partition)
     if found is None or found.source is None or found.target_end is None:
@@ -96,31 +104,35 @@ def _mapped(ends: Ends, starts: Starts, partition: TopicPartition, maps: Maps) -
     if found.is_of_another(starts.logs[partition].topic_id):
         return None
     text = "flow=%s partition=%s no progress is recorded in %s: going on at offset %s, where the offset map ends"
-    log.warning(text, ends.settings.flow, partition, ends.settings.progress_topic, found.source.end)
+    log.warning(text, clusters.settings.flow, partition, clusters.settings.progress_topic, found.source.end)
     starts.mapped.add(partition)
     starts.new.add(partition)
-    return Position(found.source.end, found.target_end, Logs(found.topic_id))
+    return Position(found.source.end, found.target_end, LogIdentity(found.topic_id))
 
 
-def start_anew(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+def start_anew(
+    clusters: Clusters, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange
+) -> None:
     """Begin at the beginning of a source topic that was created anew, or hold it where the policy says so."""
-    if ends.settings.policies.stops("source.recreated.policy", partition.topic):
+    if clusters.settings.policies.stops("source.recreated.policy", partition.topic):
         reason = "the source topic was created anew; set source.recreated.policy=resume to start at its beginning"
-        starts.held[partition] = Hold(recorded.next_offset, Failure(FailureKind.SOURCE_RECREATED, reason))
+        starts.held[partition] = PausedPartition(recorded.next_offset, Failure(FailureKind.SOURCE_RECREATED, reason))
         return
     log.warning(
         "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s); the old one "
         "was replicated up to offset %s, and what it had behind that nobody can say any more",
-        *(ends.settings.flow, partition, kept.start, recorded.next_offset - 1),
+        *(clusters.settings.flow, partition, kept.start, recorded.next_offset - 1),
     )
     starts.positions[partition] = Position(kept.start)
     starts.new.add(partition)
     starts.recreated.add(partition)
 
 
-def go_on_with(ends: Ends, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange) -> None:
+def go_on_with(
+    clusters: Clusters, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange
+) -> None:
     """Go on at the recorded position, or behind what the source has deleted since."""
-    settings = ends.settings
+    settings = clusters.settings
     if recorded.next_offset < kept.start:
         if settings.policies.stops("source.truncated.policy", partition.topic):
             starts.held[partition] = truncated(recorded.next_offset, kept.start)
@@ -134,7 +146,9 @@ def go_on_with(ends: Ends, starts: Starts, partition: TopicPartition, recorded: 
         starts.positions[partition] = recorded
 
 
-def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Maps, *, term: Term | None) -> None:
+def record_new(
+    clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps, *, term: Term | None
+) -> None:
     """Record where partitions start, or `latest` would skip what comes before the first batch of a restart.
 
     Where the remote partition is empty it is known that nothing in front of the start was ever replicated.
@@ -142,7 +156,10 @@ def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Ma
     if not starts.new:
         return
     remote = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.new}
-    target_firsts, target_ends = ends.target.first_offsets(remote.values()), ends.target.end_offsets(remote.values())
+    target_firsts, target_ends = (
+        clusters.target.first_offsets(remote.values()),
+        clusters.target.end_offsets(remote.values()),
+    )
     details = {}
     for partition in starts.new:
         start = starts.positions[partition].next_offset
@@ -156,4 +173,4 @@ def record_new(ends: Ends, starts: Starts, routes: Mapping[str, Route], maps: Ma
             logs=starts.logs[partition],
             lost=starts.lost.get(partition, ()),
         )
-    record(ends, maps, details, term)
+    record(clusters, maps, details, term)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.model import Logs, TopicPartition
+from srm_spark.core.model import LogIdentity, TopicPartition
 from srm_spark.errors import TargetChanged
 from srm_spark.flow.clusters import connect
 from srm_spark.kafka.cluster import Cluster
@@ -23,7 +23,7 @@ class TargetLeaders:
         self._target = target
 
     def require_same(
-        self, remotes: Mapping[TopicPartition, TopicPartition], logs: Mapping[TopicPartition, Logs]
+        self, remotes: Mapping[TopicPartition, TopicPartition], logs: Mapping[TopicPartition, LogIdentity]
     ) -> None:
         """Raises TargetChanged where a remote partition has another leader epoch than `logs` say of its source's."""
         known = {p: epoch for p in remotes if (epoch := logs[p].remote_epoch) is not None}

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.core.limits import Route
-from srm_spark.core.model import Hold, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.model import OffsetRange, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.tail import TailMatch, TailRecord, copies, match_tail, ours
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes, Settle
 from srm_spark.flow.recovery.starts import Starts
 from srm_spark.flow.topics.offset_map import Maps
@@ -41,8 +41,8 @@ class _Tail:
     """The anchor is our own progress record, not a guess from offset syncs or from the beginning."""
 
 
-def take_in_tails(
-    ends: Ends,
+def recover_unrecorded(
+    clusters: Clusters,
     starts: Starts,
     routes: Mapping[str, Route],
     maps: Maps,
@@ -58,23 +58,23 @@ def take_in_tails(
     already. `stamp` is what the last writer put on its copies. Source offsets that are `parked` have no copy.
     """
     remotes = remotes_of(starts, routes)
-    tails, target_ends = _tails(ends, starts, remotes, starts.target_ends), starts.target_ends
+    tails, target_ends = _tails(clusters, starts, remotes, starts.target_ends), starts.target_ends
     if tails and settle is not None:
         target_ends = settle(remotes)
-        tails = _tails(ends, starts, remotes, target_ends)
+        tails = _tails(clusters, starts, remotes, target_ends)
     for partition, start in starts.positions.items():
         if start.target_end is None:  # from here on it is known where the next copy must lie
             starts.positions[partition] = replace(start, target_end=target_ends.get(remotes[partition], 0))
     if not tails:
         return
-    source_ends = ends.source.end_offsets([tail.partition for tail in tails])
+    source_ends = clusters.source.end_offsets([tail.partition for tail in tails])
     details = {}
     for tail in tails:
         start = starts.positions[tail.partition]
         source_end, aside = source_ends.get(tail.partition, 0), parked.get(tail.partition, frozenset())
-        match = _match(ends, tail, source_end, stamp, aside)
-        verdict = _verdict(ends, tail, start, match)
-        if isinstance(verdict, Hold):
+        match = _match(clusters, tail, source_end, stamp, aside)
+        verdict = _verdict(clusters, tail, start, match)
+        if isinstance(verdict, PausedPartition):
             starts.held[tail.partition] = verdict
             del starts.positions[tail.partition]
             starts.new.discard(tail.partition)
@@ -90,7 +90,7 @@ def take_in_tails(
             logs=starts.logs[tail.partition],
             lost=starts.lost.get(tail.partition, ()),
         )
-    record(ends, maps, details, term)
+    record(clusters, maps, details, term)
 
 
 def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:
@@ -98,9 +98,9 @@ def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:
     return {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
 
 
-def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Position | Hold:
-    flow, found = ends.settings.flow, sum(interval.count for interval in match.intervals)
-    goes_on = tail.is_ours and not ends.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
+def _verdict(clusters: Clusters, tail: _Tail, start: Position, match: TailMatch) -> Position | PausedPartition:
+    flow, found = clusters.settings.flow, sum(interval.count for interval in match.intervals)
+    goes_on = tail.is_ours and not clusters.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
     if match.foreign is not None and goes_on:
         log.warning("flow=%s partition=%s foreign writer: %s: going on", flow, tail.partition, match.foreign)
     if match.foreign is None or goes_on:
@@ -112,13 +112,13 @@ def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Posi
             )
         return replace(start, next_offset=next_offset, target_end=tail.target.end)
     if tail.is_ours:
-        return Hold(
+        return PausedPartition(
             max(match.next_offset, start.next_offset),
             Failure(
                 FailureKind.FOREIGN_WRITER,
                 f"foreign writer: {match.foreign} ({tail.remote}): somebody else writes to the remote topic; stop "
                 "that writer, then reset this partition's progress in "
-                f"{ends.settings.progress_topic} or delete the remote topic",
+                f"{clusters.settings.progress_topic} or delete the remote topic",
             ),
         )
     log.warning(
@@ -129,7 +129,7 @@ def _verdict(ends: Ends, tail: _Tail, start: Position, match: TailMatch) -> Posi
 
 
 def _tails(
-    ends: Ends,
+    clusters: Clusters,
     starts: Starts,
     remotes: Mapping[TopicPartition, TopicPartition],
     target_ends: Mapping[TopicPartition, int],
@@ -147,11 +147,11 @@ def _tails(
             deleted = starts.deleted(partition)
             first = start.next_offset if deleted is None else deleted.start
             tails.append(_Tail(partition, remote, first, OffsetRange(start.target_end, end), is_ours=True))
-    return tails + _guessed(ends, starts, guesses, remotes, target_ends)
+    return tails + _guessed(clusters, starts, guesses, remotes, target_ends)
 
 
 def _guessed(
-    ends: Ends,
+    clusters: Clusters,
     starts: Starts,
     partitions: list[TopicPartition],
     remotes: Mapping[TopicPartition, TopicPartition],
@@ -164,9 +164,9 @@ def _guessed(
     """
     if not partitions:
         return []
-    syncs = newest_syncs(ends)
-    source_first = ends.source.first_offsets(partitions)
-    target_first = ends.target.first_offsets([remotes[partition] for partition in partitions])
+    syncs = newest_syncs(clusters)
+    source_first = clusters.source.first_offsets(partitions)
+    target_first = clusters.target.first_offsets([remotes[partition] for partition in partitions])
     tails = []
     for partition in partitions:
         remote = remotes[partition]
@@ -176,34 +176,36 @@ def _guessed(
             tails.append(_Tail(partition, remote, sync.upstream, OffsetRange(sync.downstream, end), is_ours=False))
         elif partition in starts.new and target_first.get(remote, 0) < end:
             log.info(
-                "flow=%s partition=%s no progress is recorded: comparing %s", ends.settings.flow, partition, remote
+                "flow=%s partition=%s no progress is recorded: comparing %s", clusters.settings.flow, partition, remote
             )
             tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
         elif partition not in starts.new and starts.positions[partition].next_offset > 0:
-            pair = _same_time(ends, partition, remote, starts.positions[partition].next_offset - 1)
+            pair = _same_time(clusters, partition, remote, starts.positions[partition].next_offset - 1)
             if pair is not None and pair[1] < end:
                 tails.append(_Tail(partition, remote, pair[0], OffsetRange(pair[1], end), is_ours=False))
     return tails
 
 
-def _same_time(ends: Ends, partition: TopicPartition, remote: TopicPartition, offset: int) -> tuple[int, int] | None:
+def _same_time(
+    clusters: Clusters, partition: TopicPartition, remote: TopicPartition, offset: int
+) -> tuple[int, int] | None:
     """Source and target offset of one record, by the timestamp of the source record at `offset`, which was copied.
 
     The first record that is not older is the same one on both sides, in whichever order timestamps are.
     """
-    settings = ends.settings
+    settings = clusters.settings
     ranges = {partition: OffsetRange(offset, offset + 1)}
     asked = (settings.source, settings.consumer, ranges, SourceUnavailable, settings.admin_timeout_seconds)
     timestamp = first_timestamps(*asked).get(partition)
     if timestamp is None:
         return None
-    here = ends.source.offsets_since([partition], timestamp).get(partition)
-    there = ends.target.offsets_since([remote], timestamp).get(remote)
+    here = clusters.source.offsets_since([partition], timestamp).get(partition)
+    there = clusters.target.offsets_since([remote], timestamp).get(remote)
     return None if here is None or there is None else (here, there)
 
 
-def _match(ends: Ends, tail: _Tail, source_end: int, stamp: Stamp | None, parked: Set[int]) -> TailMatch:
-    settings = ends.settings
+def _match(clusters: Clusters, tail: _Tail, source_end: int, stamp: Stamp | None, parked: Set[int]) -> TailMatch:
+    settings = clusters.settings
     source_range = OffsetRange(tail.source_start, source_end)
     found = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
     # Behind our own progress nothing is parked: progress stands before the record while that is done.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srm_spark.core.model import Hold, TopicPartition
+from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.failure import Effect, FailureKind
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.progress import Position
 from srm_spark.flow.topics.remote_topics import RemoteTopics
 
@@ -18,15 +18,15 @@ RETRY_SECONDS = 60.0
 """A try costs a restart of the query and reads the refused record once more."""
 
 
-class Holds:
+class PausedPartitions:
     """The holds of one flow."""
 
-    def __init__(self, ends: Ends, remote: RemoteTopics) -> None:
-        self._ends = ends
+    def __init__(self, clusters: Clusters, remote: RemoteTopics) -> None:
+        self._clusters = clusters
         self._remote = remote
         self.topics: dict[str, str] = {}
         """Source topic → why it has no usable remote topic."""
-        self.partitions: dict[TopicPartition, Hold] = {}
+        self.partitions: dict[TopicPartition, PausedPartition] = {}
         self.suspects: dict[TopicPartition, int] = {}
         """Partitions with records that Spark cannot read, and the offset of the newest one that was found; looked at
         again before each generation."""
@@ -73,9 +73,9 @@ class Holds:
         """Partitions whose obstacle is gone for certain."""
         if not self.partitions:
             return set()
-        first = self._ends.source.first_offsets(self.partitions)
+        first = self._clusters.source.first_offsets(self.partitions)
         freed = {p for p, hold in self.partitions.items() if first.get(p, hold.offset) > hold.offset}
-        policies = self._ends.settings.policies
+        policies = self._clusters.settings.policies
         for partition, hold in self.partitions.items():
             is_foreign = hold.why.kind is FailureKind.FOREIGN_WRITER
             if is_foreign and not policies.stops("foreign.writer.policy", partition.topic):

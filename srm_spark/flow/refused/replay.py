@@ -22,7 +22,7 @@ from srm_spark.core.quarantine import Parked
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord, ours
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.clusters import Ends, connect
+from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.owned import owned
 from srm_spark.flow.recovery.fencing import complete_map, new_term
 from srm_spark.flow.recovery.settling import settled
@@ -56,8 +56,8 @@ class Replayed:
 
 def list_parked(settings: FlowSettings, topics: NameFilter) -> tuple[Parked, ...]:
     """What is parked of the source topics that `topics` takes, in the order of parking. Raises TargetUnavailable."""
-    ends = connect(settings)
-    with closing(Quarantine(settings, ends.target, f"{settings.flow}|quarantine-list")) as quarantine:
+    clusters = connect(settings)
+    with closing(Quarantine(settings, clusters.target, f"{settings.flow}|quarantine-list")) as quarantine:
         return tuple(_chosen(quarantine, topics))
 
 
@@ -72,20 +72,20 @@ def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> I
     Raises ClaimHeld while a driver runs the flow, ClaimLost, TargetUnavailable and TargetWriteFailed; what was replayed
     before stays so. The source may be away.
     """
-    ends = connect(settings)
+    clusters = connect(settings)
     with ExitStack() as stack:
-        quarantine = stack.enter_context(closing(Quarantine(settings, ends.target, f"{settings.flow}|replay")))
+        quarantine = stack.enter_context(closing(Quarantine(settings, clusters.target, f"{settings.flow}|replay")))
         if not _chosen(quarantine, topics):
             return
         claim = None
         if not is_dry_run:
-            ends, claim = stack.enter_context(owned(ends))
+            clusters, claim = stack.enter_context(owned(clusters))
         chosen = _chosen(quarantine, topics)  # whoever had the claim before may have changed it
-        course = _Replay(ends, stack, {parked.place.partition for parked in chosen})
+        course = _Replay(clusters, stack, {parked.place.partition for parked in chosen})
         term = None if claim is None else course.begin(claim)
         writer = None if term is None else _writer(settings, term, stack)
         for parked, record in quarantine.contents([parked.place for parked in chosen]):
-            ends.require_claim()
+            clusters.require_claim()
             yield course.replay(parked, record, writer)
 
 
@@ -105,16 +105,18 @@ def _writer(settings: FlowSettings, term: Term, stack: ExitStack) -> AppendingWr
 class _Replay:
     """The course of one replay."""
 
-    def __init__(self, ends: Ends, stack: ExitStack, partitions: set[TopicPartition]) -> None:
-        self._ends = ends
-        settings = self._settings = ends.settings
+    def __init__(self, clusters: Clusters, stack: ExitStack, partitions: set[TopicPartition]) -> None:
+        self._clusters = clusters
+        settings = self._settings = clusters.settings
         self._remotes = {
-            p: TopicPartition(ends.policy.format_remote_topic(settings.flow.source, p.topic), p.partition)
+            p: TopicPartition(clusters.policy.format_remote_topic(settings.flow.source, p.topic), p.partition)
             for p in partitions
         }
-        self._progress = stack.enter_context(closing(ProgressTopic(settings, ends.target)))
+        self._progress = stack.enter_context(closing(ProgressTopic(settings, clusters.target)))
         role = f"{settings.flow}|replay-map"
-        self._maps = stack.enter_context(closing(OffsetMaps(ends.target, settings.map_topic, role, TargetUnavailable)))
+        self._maps = stack.enter_context(
+            closing(OffsetMaps(clusters.target, settings.map_topic, role, TargetUnavailable))
+        )
         self._progress.refresh()
         self._maps.refresh()
         self._limits = self._read_limits()
@@ -122,11 +124,11 @@ class _Replay:
 
     def begin(self, claim: Claim) -> Term:
         """Fence what may still write, and look whether everything on the target is recorded."""
-        term = new_term(self._ends, claim, 0)
+        term = new_term(self._clusters, claim, 0)
         if self._settings.is_exactly_once:
-            complete_map(self._ends, self._maps.maps, self._progress.newest, term)
+            complete_map(self._clusters, self._maps.maps, self._progress.newest, term)
         there = {p: remote for p, remote in self._remotes.items() if remote.topic in self._limits}
-        target_ends = settled(self._ends, there, is_fenced=False, stamp=self._settings.stamp)
+        target_ends = settled(self._clusters, there, is_fenced=False, stamp=self._settings.stamp)
         found = ((p, self._unrecorded(p, remote, target_ends.get(remote, 0))) for p, remote in there.items())
         self._refusals = {partition: why for partition, why in found if why is not None}
         return term
@@ -147,8 +149,8 @@ class _Replay:
         return Replayed(parked, remote, offset)
 
     def _read_limits(self) -> dict[str, Limits]:
-        names = {remote.topic for remote in self._remotes.values()} & self._ends.target.topics().keys()
-        return {name: limits_of(configs) for name, configs in self._ends.target.configs(names).items()}
+        names = {remote.topic for remote in self._remotes.values()} & self._clusters.target.topics().keys()
+        return {name: limits_of(configs) for name, configs in self._clusters.target.configs(names).items()}
 
     def _unrecorded(self, partition: TopicPartition, remote: TopicPartition, end: int) -> str | None:
         position = self._progress.positions.get(partition)

@@ -11,12 +11,12 @@ from itertools import takewhile
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.header_names import is_text
 from srm_spark.core.limits import Limits, clamp
-from srm_spark.core.model import Hold, OffsetRange, TopicPartition
+from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.progress import Position
 from srm_spark.kafka.records import read_range
 from srm_spark.spark.source import Row
@@ -32,27 +32,29 @@ def is_unreadable(record: TailRecord) -> bool:
     return record.timestamp >= OVERFLOW_MS
 
 
-def unreadable(ends: Ends, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Hold]:
+def unreadable(
+    clusters: Clusters, positions: Mapping[TopicPartition, Position]
+) -> dict[TopicPartition, PausedPartition]:
     """The first record of each partition that Spark's source cannot read, where there is one ahead of us.
 
     Behind one that was passed it is looked for as far as a batch goes.
     """
-    found = ends.source.offsets_since(positions, OVERFLOW_MS)
+    found = clusters.source.offsets_since(positions, OVERFLOW_MS)
     passed = {p: positions[p].next_offset for p, offset in found.items() if offset < positions[p].next_offset}
-    source_ends = ends.source.end_offsets(passed) if passed else {}
+    source_ends = clusters.source.end_offsets(passed) if passed else {}
     for partition, start in passed.items():  # the broker names the first one only
-        window = OffsetRange(start, min(source_ends.get(partition, start), start + ends.settings.batch.max_records))
-        found.update(_unreadable_in(ends, partition, window))
+        window = OffsetRange(start, min(source_ends.get(partition, start), start + clusters.settings.batch.max_records))
+        found.update(_unreadable_in(clusters, partition, window))
     reason = (
         f"its timestamp is {OVERFLOW_MS} ms or later (nanoseconds written as milliseconds?), which Spark's "
         "Kafka source cannot read; delete it on the source (kafka-delete-records) or let retention pass it"
     )
     why = Failure(FailureKind.TIMESTAMP_OVERFLOW, reason)
-    return {p: Hold(offset, why) for p, offset in found.items() if offset >= positions[p].next_offset}
+    return {p: PausedPartition(offset, why) for p, offset in found.items() if offset >= positions[p].next_offset}
 
 
-def _unreadable_in(ends: Ends, partition: TopicPartition, window: OffsetRange) -> dict[TopicPartition, int]:
-    settings = ends.settings
+def _unreadable_in(clusters: Clusters, partition: TopicPartition, window: OffsetRange) -> dict[TopicPartition, int]:
+    settings = clusters.settings
     with closing(read_range(settings.source, settings.consumer, partition, window, SourceUnavailable)) as records:
         found = next((record.offset for record in records if is_unreadable(record)), None)
     return {} if found is None else {partition: found}

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from srm_spark.config.rights import acl_name
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.wording import some
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 
 log = logging.getLogger(__name__)
 
@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 class ChosenTopics:
     """Tells news only, however often it is told what there is."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._flow = ends.settings.flow
-        self._filter = ends.topics
+    def __init__(self, clusters: Clusters) -> None:
+        self._flow = clusters.settings.flow
+        self._filter = clusters.topics
         self._told: frozenset[str] | None = None
         self._idle: frozenset[str] = frozenset()
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.cluster import Cluster
 
 
-def factors_too_large(ends: Ends) -> list[str]:
+def factors_too_large(clusters: Clusters) -> list[str]:
     """One line per replication factor that no topic of this flow can have, with the place where it was written.
 
     Topics that exist already go on as they are, so this is no failure yet.
     """
-    brokers = {cluster.alias: cluster.broker_count() for cluster in (ends.source, ends.target)}
+    brokers = {cluster.alias: cluster.broker_count() for cluster in (clusters.source, clusters.target)}
     found = []
-    for name, factor, cluster in _factors(ends):
+    for name, factor, cluster in _factors(clusters):
         have = brokers[cluster.alias]
         if factor > have:
-            place = ends.settings.places.get(name, f"{name} (default)")
+            place = clusters.settings.places.get(name, f"{name} (default)")
             found.append(
                 f"{place} = {factor}, but {cluster.alias} has {have} broker{'s' if have > 1 else ''}: "
                 f"topics cannot be created with it; write {name} = {have}, or create them by hand"
@@ -26,11 +26,11 @@ def factors_too_large(ends: Ends) -> list[str]:
     return found
 
 
-def _factors(ends: Ends) -> Iterator[tuple[str, int, Cluster]]:
-    settings = ends.settings
-    yield "replication.factor", settings.topics.replication_factor, ends.target
-    yield "offset.storage.replication.factor", settings.progress_replication_factor, ends.target
+def _factors(clusters: Clusters) -> Iterator[tuple[str, int, Cluster]]:
+    settings = clusters.settings
+    yield "replication.factor", settings.topics.replication_factor, clusters.target
+    yield "offset.storage.replication.factor", settings.progress_replication_factor, clusters.target
     if settings.syncs.enabled:
-        yield "offset-syncs.topic.replication.factor", settings.syncs.replication_factor, ends.syncs_cluster
+        yield "offset-syncs.topic.replication.factor", settings.syncs.replication_factor, clusters.syncs_cluster
     if settings.checkpoints.emit_enabled:
-        yield "checkpoints.topic.replication.factor", settings.checkpoints.replication_factor, ends.target
+        yield "checkpoints.topic.replication.factor", settings.checkpoints.replication_factor, clusters.target

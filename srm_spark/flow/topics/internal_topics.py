@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.cluster import Cluster, TopicSpec
 
 log = logging.getLogger(__name__)
@@ -82,30 +82,30 @@ def quarantine_topic(settings: FlowSettings) -> InternalTopic:
     return InternalTopic(spec, "records that were refused", is_truth=True, needs_partitions=2)
 
 
-def syncs_topic(ends: Ends) -> InternalTopic:
+def syncs_topic(clusters: Clusters) -> InternalTopic:
     """Where MirrorMaker 2's offset syncs lie."""
-    spec = TopicSpec(ends.syncs_topic, 1, ends.settings.syncs.replication_factor, _COMPACTED)
+    spec = TopicSpec(clusters.syncs_topic, 1, clusters.settings.syncs.replication_factor, _COMPACTED)
     return InternalTopic(spec, "offset syncs")
 
 
-def checkpoints_topic(ends: Ends) -> InternalTopic:
+def checkpoints_topic(clusters: Clusters) -> InternalTopic:
     """Where MirrorMaker 2's checkpoints lie."""
-    settings = ends.settings
-    name = ends.policy.checkpoints_topic(settings.flow.source)
+    settings = clusters.settings
+    name = clusters.policy.checkpoints_topic(settings.flow.source)
     return InternalTopic(TopicSpec(name, 1, settings.checkpoints.replication_factor, _COMPACTED), "checkpoints")
 
 
-def internal_topics(ends: Ends) -> Iterator[tuple[Cluster, InternalTopic]]:
+def internal_topics(clusters: Clusters) -> Iterator[tuple[Cluster, InternalTopic]]:
     """All that a flow writes, each with its cluster."""
-    settings = ends.settings
-    yield ends.target, progress_topic(settings)
-    yield ends.target, map_topic(settings)
+    settings = clusters.settings
+    yield clusters.target, progress_topic(settings)
+    yield clusters.target, map_topic(settings)
     if settings.refused.parks:
-        yield ends.target, quarantine_topic(settings)
+        yield clusters.target, quarantine_topic(settings)
     if settings.syncs.enabled:
-        yield ends.syncs_cluster, syncs_topic(ends)
+        yield clusters.syncs_cluster, syncs_topic(clusters)
     if settings.checkpoints.emit_enabled:
-        yield ends.target, checkpoints_topic(ends)
+        yield clusters.target, checkpoints_topic(clusters)
 
 
 def fault_of(cluster: Cluster, topic: InternalTopic, partitions: int) -> Fault | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.cluster import Cluster
 
 _IDS_PER_LOOK = 500
@@ -16,8 +16,8 @@ _IDS_PER_LOOK = 500
 class KnownTopics:
     """Ids of the topics of both sides at the start of the generation."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._sides = _Side(ends.source), _Side(ends.target)
+    def __init__(self, clusters: Clusters) -> None:
+        self._sides = _Side(clusters.source), _Side(clusters.target)
 
     def learn(self, source: Mapping[str, str], target: Mapping[str, str | None]) -> None:
         """Topic names and ids from now on; one without an id is not watched."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.core.losses import decode_loss, loss_key, loss_value
-from srm_spark.core.model import KeptLoss, Logs, ProgressDetail, TopicPartition
+from srm_spark.core.model import KeptLoss, LogIdentity, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import PartitionMap, split
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError
@@ -132,6 +132,6 @@ class MapWriter:
             yield ControlRecord(self._topic, key, value, partition=0)
 
     def _record(self, partition: TopicPartition, part: IntervalMap, topic_id: str | None) -> ControlRecord:
-        value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), logs=Logs(topic_id))
+        value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), logs=LogIdentity(topic_id))
         key = map_key(partition, part.source.start)
         return ControlRecord(self._topic, key, encode_progress_detail(value), partition=0)

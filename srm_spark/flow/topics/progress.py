@@ -20,9 +20,9 @@ from srm_spark.core.codec import (
     progress_records,
 )
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
-from srm_spark.core.model import UNKNOWN, Hold, Logs, Loss, ProgressDetail, TopicPartition
+from srm_spark.core.model import UNKNOWN, LogIdentity, Loss, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.errors import ProgressFailed, TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.followed import FollowedTopic
 from srm_spark.flow.topics.internal_topics import ensure_topic, progress_topic
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
@@ -42,9 +42,9 @@ class Position:
     """First source offset that is not replicated yet."""
     target_end: int | None = None
     """Where the next record would lie on the target, if our own record says so."""
-    logs: Logs = UNKNOWN
+    logs: LogIdentity = UNKNOWN
     """Of which topics and epochs it was true."""
-    hold: Hold | None = None
+    hold: PausedPartition | None = None
 
     @property
     def topic_id(self) -> str | None:
@@ -175,30 +175,30 @@ def state_writer(settings: FlowSettings, term: Term | None) -> Writer:
     return ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
 
 
-def note_run(ends: Ends, *, is_clean: bool) -> None:
+def note_run(clusters: Clusters, *, is_clean: bool) -> None:
     """Say that a run of this flow writes from now on, or has ended with everything that it wrote recorded."""
-    settings = ends.settings
-    ends.require_claim()
+    settings = clusters.settings
+    clusters.require_claim()
     note = LastRun(is_clean, settings.is_exactly_once, settings.provenance_enabled)
     state_writer(settings, None).write(
         [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
     )
 
 
-def forget_maps(ends: Ends, maps: Maps, partitions: Set[TopicPartition], term: Term | None) -> None:
+def forget_maps(clusters: Clusters, maps: Maps, partitions: Set[TopicPartition], term: Term | None) -> None:
     """Let the offset map of some partitions begin anew: what it says is not true of their remote topics."""
     for partition in sorted(partitions):
         text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
-        log.warning(text, ends.settings.flow, partition)
-    ends.require_claim()
-    MapWriter(ends.settings, maps, state_writer(ends.settings, term)).forget(partitions)
+        log.warning(text, clusters.settings.flow, partition)
+    clusters.require_claim()
+    MapWriter(clusters.settings, maps, state_writer(clusters.settings, term)).forget(partitions)
 
 
-def record(ends: Ends, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None) -> None:
+def record(clusters: Clusters, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None) -> None:
     """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
     if details:
-        settings = ends.settings
-        ends.require_claim()
+        settings = clusters.settings
+        clusters.require_claim()
         writer = state_writer(settings, term)
         MapWriter(settings, maps, writer).write(details)
         ProgressWriter(settings, writer).commit(details)

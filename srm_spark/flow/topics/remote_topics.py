@@ -17,7 +17,7 @@ from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.wording import count, some
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.chosen import ChosenTopics
 from srm_spark.kafka.access import Access
 from srm_spark.kafka.cluster import TopicConfig, TopicSpec
@@ -42,19 +42,19 @@ class Prepared:
 class RemoteTopics:
     """Selects source topics and keeps their remote topics in step."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._ends = ends
-        self._settings = ends.settings.topics
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
+        self._settings = clusters.settings.topics
         self._config_filter = load_filter(
             CONFIG_PROPERTIES, self._settings.config_filter_class, (".*",), self._settings.config_exclude
         )
         self._verdicts: dict[str, bool] = {}
         self._limits: dict[str, Limits] = {}
-        self._chosen = ChosenTopics(ends)
+        self._chosen = ChosenTopics(clusters)
 
     def select(self) -> dict[str, int]:
         """Source topics that flow now, with their partition counts."""
-        return {name: count for name, count in self._ends.source.topics().items() if self._is_selected(name)}
+        return {name: count for name, count in self._clusters.source.topics().items() if self._is_selected(name)}
 
     def unseen(self, selected: Collection[str]) -> str | None:
         """What the filter asks for and the source does not show; None where nothing is missing.
@@ -67,11 +67,11 @@ class RemoteTopics:
         if selected and not missing:
             return None
         what = f"topic {', '.join(missing)}" if missing else f"a topic that matches {','.join(self._settings.include)}"
-        return f"{self._ends.source.alias} does not show {what}: there is none, or READ on it is not allowed"
+        return f"{self._clusters.source.alias} does not show {what}: there is none, or READ on it is not allowed"
 
     def remote_name(self, topic: str) -> str:
         """The topic's name on the target."""
-        return self._ends.policy.format_remote_topic(self._ends.settings.flow.source, topic)
+        return self._clusters.policy.format_remote_topic(self._clusters.settings.flow.source, topic)
 
     def prepare(self, topics: Mapping[str, int], copied: Collection[str] = ()) -> Prepared:
         """Create and grow remote topics; a topic for which that is refused is held, the others go on.
@@ -79,33 +79,33 @@ class RemoteTopics:
         Of `copied` topics there were remote topics: where one is gone, the policy decides whether it is made anew.
         """
         self._chosen.tell(topics)
-        present = self._ends.target.topics()
+        present = self._clusters.target.topics()
         remote = {topic: self.remote_name(topic) for topic in topics}
         missing = [topic for topic, name in remote.items() if name not in present]
         small = [topic for topic, name in remote.items() if present.get(name, topics[topic]) < topics[topic]]
         for topic in missing:
             self._limits.pop(remote[topic], None)  # of one that was deleted
-        policies = self._ends.settings.policies
+        policies = self._clusters.settings.policies
         held = {
-            topic: f"{remote[topic]} is gone on {self._ends.target.alias}, with all copies; "
+            topic: f"{remote[topic]} is gone on {self._clusters.target.alias}, with all copies; "
             "set target.changed.policy=resume to create it anew and go on"
             for topic in missing
             if topic in copied and policies.stops("target.changed.policy", topic)
         }
         held |= self._create([topic for topic in missing if topic not in held], topics)
-        grown = self._ends.target.grow({remote[topic]: topics[topic] for topic in small})
+        grown = self._clusters.target.grow({remote[topic]: topics[topic] for topic in small})
         for topic in small:
             if reason := grown[remote[topic]]:
                 have = present[remote[topic]]
                 held[topic] = (
-                    f"{remote[topic]} on {self._ends.target.alias} has {count(have, 'partition')}, "
+                    f"{remote[topic]} on {self._clusters.target.alias} has {count(have, 'partition')}, "
                     f"{topics[topic]} are needed and it cannot grow: {reason}; add partitions to it"
                 )
         held |= self._forbidden({topic: name for topic, name in remote.items() if topic not in held})
         flowing = {topic: name for topic, name in remote.items() if topic not in held}
         self._await_visible({name: topics[topic] for topic, name in flowing.items()})
         self._learn_limits([name for name in flowing.values() if name not in self._limits])
-        refused = self._ends.settings.refused
+        refused = self._clusters.settings.refused
         return Prepared(
             {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()}, held
         )
@@ -120,13 +120,13 @@ class RemoteTopics:
     def _is_selected(self, topic: str) -> bool:
         verdict = self._verdicts.get(topic)
         if verdict is None:
-            flow, replicated = self._ends.settings.flow, self._settings.heartbeats_replicated
-            verdict = is_replicated(topic, self._ends.topics, self._ends.policy, flow.target, replicated)
+            flow, replicated = self._clusters.settings.flow, self._settings.heartbeats_replicated
+            verdict = is_replicated(topic, self._clusters.topics, self._clusters.policy, flow.target, replicated)
             self._verdicts[topic] = verdict
         return verdict
 
     def _create(self, missing: Collection[str], topics: Mapping[str, int]) -> dict[str, str]:
-        configs = self._ends.source.configs(missing) if missing else {}
+        configs = self._clusters.source.configs(missing) if missing else {}
         specs = {
             self.remote_name(topic): TopicSpec(
                 self.remote_name(topic),
@@ -136,12 +136,12 @@ class RemoteTopics:
             )
             for topic in missing
         }
-        refused = self._ends.target.create(specs.values())
+        refused = self._clusters.target.create(specs.values())
         if created := [name for name, reason in refused.items() if not reason]:
-            flow, alias = self._ends.settings.flow, self._ends.target.alias
+            flow, alias = self._clusters.settings.flow, self._clusters.target.alias
             log.info("flow=%s created %s on %s: %s", flow, count(len(created), "topic"), alias, some(created))
         return {
-            topic: f"{self.remote_name(topic)} cannot be created on {self._ends.target.alias}: {reason}; "
+            topic: f"{self.remote_name(topic)} cannot be created on {self._clusters.target.alias}: {reason}; "
             "create it by hand, or allow CREATE and check replication.factor"
             for topic in missing
             if (reason := refused[self.remote_name(topic)])
@@ -149,14 +149,14 @@ class RemoteTopics:
 
     def _forbidden(self, remote: Mapping[str, str]) -> dict[str, str]:
         """Topics that share a transaction with others, and must not: one that is refused fails it without a name."""
-        settings = self._ends.settings
+        settings = self._clusters.settings
         if not settings.is_exactly_once or not remote:
             return {}
         seconds, role = settings.admin_timeout_seconds, f"{settings.flow}|rights"
         allowed = Access(settings.target, settings.target_admin, seconds, role).on_topics(remote.values())
         return {
-            topic: f"{self._ends.target.alias} forbids to write {name}: allow WRITE on topic {name} to the principal "
-            "of these credentials"
+            topic: f"{self._clusters.target.alias} forbids to write {name}: allow WRITE on topic {name} to the "
+            "principal of these credentials"
             for topic, name in remote.items()
             if (operations := allowed.get(name)) is not None and "WRITE" not in operations
         }
@@ -176,19 +176,19 @@ class RemoteTopics:
         # Creation returns when the controller knows; the broker that answers the producer may learn it later.
         deadline = time.monotonic() + _VISIBLE_SECONDS
         while True:
-            present = self._ends.target.topics()
+            present = self._clusters.target.topics()
             waiting = [name for name, count in partitions.items() if present.get(name, 0) < count]
             if not waiting:
                 return
             if time.monotonic() > deadline:
                 raise TargetUnavailable(
-                    f"cluster {self._ends.target.alias}: {waiting[0]} was created but has not appeared "
+                    f"cluster {self._clusters.target.alias}: {waiting[0]} was created but has not appeared "
                     f"after {_VISIBLE_SECONDS:g} s; check the controller, and DESCRIBE on the topic"
                 )
             time.sleep(_POLL_SECONDS)
 
     def _learn_limits(self, names: Collection[str]) -> None:
-        for name, configs in self._ends.target.configs(names).items():
+        for name, configs in self._clusters.target.configs(names).items():
             self._limits[name] = limits_of(configs)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from srm_spark.core.limits import Route
 from srm_spark.core.model import TopicPartition
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import MapWriter, OffsetMaps
 from srm_spark.flow.topics.progress import state_writer
 
@@ -26,8 +26,8 @@ _PARTITIONS_PER_LOOK = 500
 class MapRetention:
     """Looks at the first offsets of both sides, now and then."""
 
-    def __init__(self, ends: Ends, maps: OffsetMaps) -> None:
-        self._ends = ends
+    def __init__(self, clusters: Clusters, maps: OffsetMaps) -> None:
+        self._clusters = clusters
         self._maps = maps
         self._waiting: list[TopicPartition] = []
         self._next = 0.0
@@ -46,13 +46,13 @@ class MapRetention:
             self._retire(remotes)
 
     def _retire(self, remotes: Mapping[TopicPartition, TopicPartition]) -> None:
-        upstream = self._ends.source.first_offsets(remotes)
-        downstream = self._ends.target.first_offsets(remotes.values())
+        upstream = self._clusters.source.first_offsets(remotes)
+        downstream = self._clusters.target.first_offsets(remotes.values())
         first = {p: (upstream[p], downstream[r]) for p, r in remotes.items() if p in upstream and r in downstream}
         with self._maps.lock:
             maps = {partition: self._maps.maps[partition] for partition in first if partition in self._maps.maps}
             # Outside of any transaction: what is gone stays gone, so even one that comes late does no harm.
-            writer = MapWriter(self._ends.settings, maps, state_writer(self._ends.settings, None))
-        self._ends.require_claim()
+            writer = MapWriter(self._clusters.settings, maps, state_writer(self._clusters.settings, None))
+        self._clusters.require_claim()
         if dropped := writer.retire(first):
-            log.info("flow=%s %s parts of the offset map are gone on both sides", self._ends.settings.flow, dropped)
+            log.info("flow=%s %s parts of the offset map are gone on both sides", self._clusters.settings.flow, dropped)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from srm_spark.config.keys_client import SECURITY_KEYS
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.access import Access
 
 
-def not_readable(ends: Ends, topics: Collection[str]) -> set[str]:
+def not_readable(clusters: Clusters, topics: Collection[str]) -> set[str]:
     """Those of the source's topics that its consumers are not allowed to READ, as far as the source tells."""
-    settings = ends.settings
+    settings = clusters.settings
     login = {key: value for key, value in settings.consumer.items() if key in SECURITY_KEYS}
     role = f"{settings.flow}|rights"
     allowed = Access(settings.source, login, settings.admin_timeout_seconds, role).on_topics(topics)

@@ -15,7 +15,7 @@ from srm_spark.core.model import OffsetSync, TopicPartition
 from srm_spark.core.offset_map import Hole
 from srm_spark.core.offset_sync_store import OffsetSyncStore
 from srm_spark.errors import CodecError, FlowError, SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Ends
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.followed import FollowedTopic
 
 Holes = Mapping[TopicPartition, Sequence[Hole]]
@@ -28,11 +28,11 @@ _REST = 10.0
 class SyncReader:
     """Follows the offset-syncs topic from its beginning."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._cluster = ends.syncs_cluster
-        error = TargetUnavailable if ends.settings.syncs.on_target else SourceUnavailable
-        role = f"{ends.settings.flow}|read-syncs"
-        self._followed = FollowedTopic(self._cluster, ends.syncs_topic, role, error, self._cluster.timeout)
+    def __init__(self, clusters: Clusters) -> None:
+        self._cluster = clusters.syncs_cluster
+        error = TargetUnavailable if clusters.settings.syncs.on_target else SourceUnavailable
+        role = f"{clusters.settings.flow}|read-syncs"
+        self._followed = FollowedTopic(self._cluster, clusters.syncs_topic, role, error, self._cluster.timeout)
         self._is_there: bool | None = None
 
     def new(self) -> Iterator[OffsetSync]:
@@ -51,9 +51,9 @@ class SyncReader:
         self._is_there = None
 
 
-def newest_syncs(ends: Ends) -> dict[TopicPartition, OffsetSync]:
+def newest_syncs(clusters: Clusters) -> dict[TopicPartition, OffsetSync]:
     """The newest offset sync of each source partition; empty where there is no such topic."""
-    reader = SyncReader(ends)
+    reader = SyncReader(clusters)
     try:
         return {sync.partition: sync for sync in reader.new()}
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.core.checkpoints import Standing, Translation
+from srm_spark.core.checkpoints import Translation, TranslationStatus
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.flow.groups.positions import GroupPosition
 from srm_spark.kafka.groups import Committed
@@ -13,7 +13,11 @@ PARTITION, REMOTE = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
 
 
 def position(
-    upstream: int = 10, downstream: int | None = 7, *, seen: int | None = None, standing: Standing = Standing.EXACT
+    upstream: int = 10,
+    downstream: int | None = 7,
+    *,
+    seen: int | None = None,
+    standing: TranslationStatus = TranslationStatus.EXACT,
 ) -> GroupPosition:
     """Group `g` on `orders`; `seen` is as far as the map knows what it has read."""
     found = Translation(standing, upstream if seen is None else seen, downstream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.core.checkpoints import Standing
+from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.flow.groups.sync import Synced, SyncState
 from srm_spark.plan.groups import Earlier, Judge
 from srm_spark.plan.world import GroupMove, Kind, Outcome
@@ -59,7 +59,7 @@ def test_a_planned_move_leaves_a_group_that_still_reads_on_the_source() -> None:
 
 
 def test_what_the_target_does_not_have_yet_is_waited_for_or_told() -> None:
-    ahead = position(upstream=15, seen=12, standing=Standing.AHEAD)
+    ahead = position(upstream=15, seen=12, standing=TranslationStatus.AHEAD)
     assert "3 records of orders-0" in str(Judge(Kind.FAILBACK, FLOW).stuck(ahead))
     found = one(Judge(Kind.FAILOVER, FLOW), Synced(ahead, SyncState.DUE))
     assert (found.outcome, found.reason) == (Outcome.MOVES, "it has read 3 records on A, not on B")
