@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 JOIN_SECONDS = 150.0
 """How long a clean stop waits for batches, and for what flows do beside them."""
 _DEAD_JOIN_SECONDS = 15.0
-"""Where Spark has died there is no batch to wait for, and a call to it may never return; the claims must get free."""
+"""Where Spark has died there is no batch to wait for, and a call to it may never return; the leases must get free."""
 _BEAT_THREADS = 1000
 """At most, and no more than clusters are there: one that hangs holds up a thread, and nobody else's heartbeats."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)

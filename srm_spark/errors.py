@@ -22,8 +22,8 @@ SrmError
     ├── OffsetSyncFailed        the offset-syncs topic refused a record
     ├── CheckpointFailed        the checkpoints topic refused a record
     ├── ProgressFailed          the progress topic refused a record: the batch will be found again at the next start
-    ├── ClaimHeld               another driver owns the flow, and waiting was not wanted
-    └── ClaimLost               another driver owns the flow now
+    ├── LeaseHeld               another driver owns the flow, and waiting was not wanted
+    └── LeaseLost               another driver owns the flow now
 """
 
 from __future__ import annotations
@@ -194,13 +194,13 @@ class ProgressFailed(FlowError):
     kind = FailureKind.NOT_RECORDED
 
 
-class ClaimHeld(FlowError):
+class LeaseHeld(FlowError):
     """Another driver owns the flow, and this one was told not to wait."""
 
-    kind = FailureKind.CLAIM_HELD
+    kind = FailureKind.LEASE_HELD
 
 
-class ClaimLost(FlowError):
+class LeaseLost(FlowError):
     """Another driver took over the flow."""
 
-    kind = FailureKind.CLAIM_LOST
+    kind = FailureKind.LEASE_LOST

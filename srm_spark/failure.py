@@ -136,11 +136,11 @@ class FailureKind(Enum):
     SOURCE_AWAY = ("source-away", Effect.RETRIES, "the source does not answer or refuses us", "see the sentence")
     TARGET_AWAY = ("target-away", Effect.RETRIES, "the target does not answer or refuses us", "see the sentence")
     NOT_RECORDED = ("not-recorded", Effect.RETRIES, "an internal topic refused a record", "see the broker's error")
-    CLAIM_HELD = (
-        *("claim-held", Effect.FAILS, "another driver owns the flow, and waiting was not wanted"),
+    LEASE_HELD = (
+        *("lease-held", Effect.FAILS, "another driver owns the flow, and waiting was not wanted"),
         "stop that driver, or start without --no-wait",
     )
-    CLAIM_LOST = ("claim-lost", Effect.RETRIES, "another driver took over the flow", "nothing: this one waits")
+    LEASE_LOST = ("lease-lost", Effect.RETRIES, "another driver took over the flow", "nothing: this one waits")
 
     # Consumer groups.
     GROUP_HAS_MEMBERS = (

@@ -141,12 +141,12 @@ def _explanations(loaded: Loaded, flow_name: str | None, key: str | None) -> lis
 
 
 def _as_json(explanation: Explanation) -> dict[str, object]:
-    def claim(index: int) -> dict[str, str]:
+    def candidate(index: int) -> dict[str, str]:
         found = (explanation.won, *explanation.lost)[index]
         return {"value": found.value, "level": found.level, "key": found.key, "place": found.place}
 
-    lost = [claim(index + 1) for index in range(len(explanation.lost))]
-    return {"flow": str(explanation.flow), "name": explanation.name, "won": claim(0), "lost": lost}
+    lost = [candidate(index + 1) for index in range(len(explanation.lost))]
+    return {"flow": str(explanation.flow), "name": explanation.name, "won": candidate(0), "lost": lost}
 
 
 def _print(found: Sequence[Explanation], *, with_losers: bool) -> None:
@@ -156,10 +156,10 @@ def _print(found: Sequence[Explanation], *, with_losers: bool) -> None:
         if explanation.flow != flow:
             flow = explanation.flow
             click.echo(f"{flow}")
-        for claim in (explanation.won, *(explanation.lost if with_losers else ())):
-            name = explanation.name if claim is explanation.won else "  lost:"
-            written = f"{claim.key} at {claim.place}" if claim.key else ""
-            click.echo(f"  {name:<{width}}  {claim.value}  [{' '.join(filter(None, (claim.level, written)))}]")
+        for candidate in (explanation.won, *(explanation.lost if with_losers else ())):
+            name = explanation.name if candidate is explanation.won else "  lost:"
+            written = f"{candidate.key} at {candidate.place}" if candidate.key else ""
+            click.echo(f"  {name:<{width}}  {candidate.value}  [{' '.join(filter(None, (candidate.level, written)))}]")
 
 
 @config.command()

@@ -19,7 +19,7 @@ _OF_CONNECTOR = (Scope.CONNECTOR, Scope.FLOW, Scope.FLOW_AND_TARGET)
 
 
 @dataclass(frozen=True)
-class Claim:
+class Candidate:
     """One setting that wants to decide a property; secrets are masked."""
 
     level: str
@@ -35,8 +35,8 @@ class Explanation:
 
     flow: Flow
     name: str
-    won: Claim
-    lost: tuple[Claim, ...]
+    won: Candidate
+    lost: tuple[Candidate, ...]
     """The strongest first."""
     does: str = ""
     """What srm-spark does with the property."""
@@ -46,19 +46,19 @@ def explain(loaded: Loaded, flow: Flow, name: str) -> Explanation:
     """Which level decided `name` for `flow`; `name` is a property such as `topics`, `producer.linger.ms`,
     `consumer.fetch.min.bytes`, `source.cluster.security.protocol` or `offset.storage.topic`."""
     stack, row = _stack(loaded, flow, name)
-    claims = [_claim(setting) for setting in reversed(stack)]
+    candidates = [_claim(setting) for setting in reversed(stack)]
     for entry in reversed(loaded.sources.lost):
         if any(entry.key == setting.key for setting in stack):
-            claims.append(Claim("replaced by a later line", entry.key, entry.place, entry.shown))
-    claims.extend(_default(loaded, row))
-    if not claims and row is None:
+            candidates.append(Candidate("replaced by a later line", entry.key, entry.place, entry.shown))
+    candidates.extend(_default(loaded, row))
+    if not candidates and row is None:
         known = {*(key.name for key in keys.TABLE), *(f"consumer.{key}" for key in CLIENT_KEYS)}
         if name in known:
-            return Explanation(flow, name, Claim("not set, the client's default", "", "", ""), ())
+            return Explanation(flow, name, Candidate("not set, the client's default", "", "", ""), ())
         raise ConfigError([Problem(loaded.sources.name, name, "no such property", did_you_mean(name, known))])
-    if not claims:
-        claims.append(Claim("default", "", "", ""))
-    return Explanation(flow, name, claims[0], tuple(claims[1:]), row.does if row else "")
+    if not candidates:
+        candidates.append(Candidate("default", "", "", ""))
+    return Explanation(flow, name, candidates[0], tuple(candidates[1:]), row.does if row else "")
 
 
 def resolved(loaded: Loaded, flow: Flow) -> Iterator[Explanation]:
@@ -80,13 +80,13 @@ def resolved(loaded: Loaded, flow: Flow) -> Iterator[Explanation]:
             yield explain(loaded, flow, f"{prefix}.{name}")
 
 
-def _claim(setting: Setting) -> Claim:
-    return Claim(setting.level.label, setting.key, setting.place, setting.shown)
+def _claim(setting: Setting) -> Candidate:
+    return Candidate(setting.level.label, setting.key, setting.place, setting.shown)
 
 
-def _default(loaded: Loaded, row: Key | None) -> list[Claim]:
+def _default(loaded: Loaded, row: Key | None) -> list[Candidate]:
     value = None if row is None else row.default_for(loaded.resolver.dialect)
-    return [] if value is None else [Claim("default", "", "", value)]
+    return [] if value is None else [Candidate("default", "", "", value)]
 
 
 def _stack(loaded: Loaded, flow: Flow, name: str) -> tuple[tuple[Setting, ...], Key | None]:

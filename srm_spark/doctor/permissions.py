@@ -46,7 +46,7 @@ def check_source(flow: FlowSettings, source: Access, target: Access) -> Iterator
 
 @_guarded
 def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
-    """CREATE, WRITE on the remote topics, READ and WRITE on progress and offset map, READ on the claim's group."""
+    """CREATE, WRITE on the remote topics, READ and WRITE on progress and offset map, READ on the lease's group."""
     alias = flow.flow.target
     on_cluster = target.on_cluster()
     check = f"{flow.flow}: create topics on {alias}"
@@ -119,7 +119,7 @@ def _own_topic(check: str, topic: str, needed: Operations, access: Access, clust
 
 def _group(flow: FlowSettings, target: Access) -> Finding:
     group = f"srm-{flow.flow}"
-    check = f"{flow.flow}: claim the flow on {flow.flow.target}"
+    check = f"{flow.flow}: take the lease of the flow on {flow.flow.target}"
     allowed = target.on_group(group)
     if allowed is None:
         return unknown(

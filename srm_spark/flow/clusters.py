@@ -22,8 +22,8 @@ class Clusters:
     target: Cluster
     policy: ReplicationPolicy
     topics: NameFilter
-    require_claim: Callable[[], None] = lambda: None
-    """Raises ClaimLost where nothing of the flow may be written any more; to be called right before anything is."""
+    require_lease: Callable[[], None] = lambda: None
+    """Raises LeaseLost where nothing of the flow may be written any more; to be called right before anything is."""
 
     @property
     def syncs_cluster(self) -> Cluster:

@@ -1,4 +1,4 @@
-"""The claim of a flow for a command: what it changes must not change under a driver, nor a driver's state under it."""
+"""The lease of a flow for a command: what it changes must not change under a driver, nor a driver's state under it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from srm_spark.errors import ClaimHeld
+from srm_spark.errors import LeaseHeld
 from srm_spark.flow.clusters import Clusters
-from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.lease import Lease
 
 
 @contextmanager
-def owned(clusters: Clusters) -> Iterator[tuple[Clusters, Claim]]:
-    """The flow is ours while the block lasts; needs its progress topic. Raises ClaimHeld while a driver runs it."""
+def owned(clusters: Clusters) -> Iterator[tuple[Clusters, Lease]]:
+    """The flow is ours while the block lasts; needs its progress topic. Raises LeaseHeld while a driver runs it."""
     flow = clusters.settings.flow
-    claim = Claim(flow, clusters.target, clusters.settings.progress_topic)
+    lease = Lease(flow, clusters.target, clusters.settings.progress_topic)
     try:
-        owner = claim.other_owner()
-        if owner is not None or not claim.acquire():
+        owner = lease.other_owner()
+        if owner is not None or not lease.acquire():
             why = f"a driver runs it: {owner or 'it was faster'}; stop the flow for this command"
-            raise ClaimHeld(f"flow {flow}: {why}")
-        yield replace(clusters, require_claim=claim.require), claim
+            raise LeaseHeld(f"flow {flow}: {why}")
+        yield replace(clusters, require_lease=lease.require), lease
     finally:
-        claim.release()
+        lease.release()

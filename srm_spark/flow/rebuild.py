@@ -53,7 +53,7 @@ class _Gap:
 def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ...]:
     """Complete the offset map of the topics of a flow that `topics` takes.
 
-    Raises ClaimHeld while a driver runs the flow, ClaimLost, SourceUnavailable and TargetUnavailable.
+    Raises LeaseHeld while a driver runs the flow, LeaseLost, SourceUnavailable and TargetUnavailable.
     """
     clusters = connect(settings)
     ensure_topic(clusters.target, map_topic(settings))
@@ -123,6 +123,6 @@ def _fill(clusters: Clusters, writer: MapWriter, gap: _Gap, topic_id: str | None
     # Where no older copy is left on the target, whoever stood further back goes on at its beginning.
     is_whole = not match.intervals or match.intervals[0].downstream == gap.target.start
     found = OffsetRange(0, gap.source.end) if is_whole else gap.source
-    clusters.require_claim()
+    clusters.require_lease()
     writer.insert(gap.partition, IntervalMap(found, gap.target.end, tuple(match.intervals)), topic_id)
     return Rebuilt(gap.partition, found, sum(interval.count for interval in match.intervals))

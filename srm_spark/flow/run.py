@@ -1,4 +1,4 @@
-"""One attempt to run a flow: claim it, make its topics ready, keep a generation of its query on the right partitions.
+"""One attempt to run a flow: lease it, make its topics ready, keep a generation of its query on the right partitions.
 
 Ends by an exception when something failed, and in peace when it is told to stop.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
-from srm_spark.errors import ClaimHeld, FlowError, QueryFailed, TargetUnavailable
+from srm_spark.errors import FlowError, LeaseHeld, QueryFailed, TargetUnavailable
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.batch.pace import pace_of
 from srm_spark.flow.batch.replicate import Assignment
@@ -45,9 +45,9 @@ from srm_spark.flow.topics.progress import Position, ProgressTopic, forget_maps
 from srm_spark.flow.topics.remote_topics import RemoteTopics
 from srm_spark.flow.topics.retention import MapRetention
 from srm_spark.flow.topics.rights import not_readable
-from srm_spark.kafka.claim import Claim, lost
 from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fetch import prepared
+from srm_spark.kafka.lease import Lease, lost
 from srm_spark.spark import SparkSession
 from srm_spark.spark.write import prepare_workers
 
@@ -88,8 +88,8 @@ class FlowRun:
         self._waits = waits
         self._after_failure = after_failure
         clusters = connect(settings)
-        self._claim = Claim(settings.flow, clusters.target, settings.progress_topic)
-        self._ends = replace(clusters, require_claim=self._claim.require)
+        self._lease = Lease(settings.flow, clusters.target, settings.progress_topic)
+        self._ends = replace(clusters, require_lease=self._lease.require)
         self._before = Before(self._ends, partial(show, FlowState.STARTING))
         self._pulse = Pulse(self._ends, self._stalled)
         self._remote = RemoteTopics(self._ends)
@@ -113,23 +113,23 @@ class FlowRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if isinstance(error, FlowError) and not isinstance(error, ClaimHeld):
+        if isinstance(error, FlowError) and not isinstance(error, LeaseHeld):
             self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
         self._pulse.end()
         self._groups.tell_to_stop()
         self._table.tell_to_stop()
         try:
             self._stop_generation()
-            if kind is None and self._claim.is_held():  # else there is nothing of ours
+            if kind is None and self._lease.is_held():  # else there is nothing of ours
                 self._count()
-                self._before.note_clean(self._claim)
+                self._before.note_clean(self._lease)
         finally:
             self._groups.join(_GROUPS_SECONDS if kind is None else 0.0)
             self._table.join(_TABLE_SECONDS if kind is None else 0.0)
             self._progress.close()
             self._maps.close()
             self._quarantine.close()
-            self._claim.release()
+            self._lease.release()
 
     def until_stopped(self) -> None:
         """Run until the flow is told to stop."""
@@ -160,18 +160,18 @@ class FlowRun:
 
     def _own(self) -> bool:
         while not self._stop.is_set():
-            owner = self._claim.other_owner()
-            if owner is None and self._claim.acquire():
+            owner = self._lease.other_owner()
+            if owner is None and self._lease.acquire():
                 return True
             reason = f"another driver owns the flow: {owner or 'it was faster'}"
             if not self._waits:
-                raise ClaimHeld(f"flow {self._settings.flow}: {reason}; stop that driver, or start without --no-wait")
+                raise LeaseHeld(f"flow {self._settings.flow}: {reason}; stop that driver, or start without --no-wait")
             self._show(FlowState.WAITING, reason)
             self._stop.wait(TICK_SECONDS)
         return False
 
     def _tick(self) -> None:
-        self._check_claim()
+        self._check_lease()
         failure = self._generation.failure() if self._generation is not None else None
         if failure is not None:
             self._recover(failure)
@@ -187,12 +187,12 @@ class FlowRun:
         elif now >= self._next_lag or self._pulse.is_quiet:
             self._follow_lag()
 
-    def _check_claim(self) -> None:
-        if not self._claim.is_held():
-            raise lost(self._settings.flow, self._claim.group)
+    def _check_lease(self) -> None:
+        if not self._lease.is_held():
+            raise lost(self._settings.flow, self._lease.group)
 
     def _may_go_on(self) -> bool:
-        return self._claim.is_held() and not self._stop.is_set()
+        return self._lease.is_held() and not self._stop.is_set()
 
     def _look(self, now: float) -> None:
         """Look whether the set of partitions should be another one."""
@@ -216,7 +216,7 @@ class FlowRun:
             }
         ):
             stand_still = pass_unreadable(self._session, self._ends, assignment, passable, self._may_go_on)
-            self._check_claim()
+            self._check_lease()
             self._holds.partitions.update(stand_still)
             assignment, blocked = self._assignment()  # positions and map are others now
         lag = self._moving(self._lag()) if self._settings.is_realtime else 0  # nobody else asks for it yet
@@ -230,7 +230,7 @@ class FlowRun:
         """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
         slots = tasks + 1  # the last one is the driver's own
-        term = begin_term(self._ends, self._claim, slots, was_exactly_once=self._before.was_exactly_once)
+        term = begin_term(self._ends, self._lease, slots, was_exactly_once=self._before.was_exactly_once)
         self._progress.refresh()
         self._maps.refresh()
         if complete_map(self._ends, self._maps.maps, self._progress.newest, term):
@@ -278,7 +278,7 @@ class FlowRun:
             syncs_topic=self._ends.syncs_topic,
             tasks=tasks,
             term=term,
-            permit=self._claim.permit,
+            permit=self._lease.permit,
             maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )
         return assignment, blocked

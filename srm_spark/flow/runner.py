@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.errors import ClaimHeld, SrmError
+from srm_spark.errors import LeaseHeld, SrmError
 from srm_spark.flow.run import FlowRun
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.spark import SparkSession
@@ -95,7 +95,7 @@ class FlowRunner:
                 self.settings, self._session, self._stop, self._show, waits=self._waits, after_failure=after_failure
             ) as run:
                 run.until_stopped()
-        except ClaimHeld as error:
+        except LeaseHeld as error:
             self._show(FlowState.FAILED, str(error))
             return str(error)
         except SrmError as error:

@@ -26,10 +26,10 @@ from srm_spark.core.reports import PartitionReport, Sent, read_report, report_ro
 from srm_spark.core.rows import Run
 from srm_spark.errors import TargetUnavailable, TargetWriteFailed
 from srm_spark.failure import Failure
-from srm_spark.kafka.claim import Permit, Watch
 from srm_spark.kafka.clients import LastError, control_producer, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
 from srm_spark.kafka.fetch import Fetch, Follower
+from srm_spark.kafka.lease import Permit, Watch
 from srm_spark.kafka.producers import record_producer
 from srm_spark.kafka.writer import WriteTask, Writing
 
@@ -191,7 +191,7 @@ class _Lane:
         """Produce what has come.
 
         Raises TargetWriteFailed where reports cannot be written any more, the driver would not learn of it, and where
-        nothing that comes may be written any more; ClaimLost where another driver writes.
+        nothing that comes may be written any more; LeaseLost where another driver writes.
         """
         self.check_reports()
         if not self._may_write():

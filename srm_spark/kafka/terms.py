@@ -4,7 +4,7 @@ A slot is one Spark task of a batch; it writes under a transactional id of its o
 under `srm-A->B-driver`. A term is the right of one generation of the flow to do so:
 
 ```
-new term      the claim's owner commits its token as metadata of the claim group, then initialises every id
+new term      the lease's owner commits its token as metadata of the lease group, then initialises every id
 any writer    initialises its id, then looks at the token: one that is not the newest gives up
 ```
 
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from srm_spark.errors import ClaimLost, TargetUnavailable
+from srm_spark.errors import LeaseLost, TargetUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.tokens import with_tokens
@@ -36,7 +36,7 @@ _LONGEST_MS = 900_000
 
 
 class Mark(NamedTuple):
-    """What the claim group's metadata says."""
+    """What the lease group's metadata says."""
 
     token: str
     slots: int
@@ -61,9 +61,9 @@ class Term:
     """The right of one generation to write its flow; travels to the executors."""
 
     group: str
-    """The claim group, `srm-A->B`; the transactional ids begin with it."""
+    """The lease group, `srm-A->B`; the transactional ids begin with it."""
     topic: str
-    """The progress topic, whose partition 0 the claim is about."""
+    """The progress topic, whose partition 0 the lease is about."""
     mark: Mark
     options: Mapping[str, str | int | float | bool] = field(repr=False)
     """librdkafka options of clients of the target."""
@@ -97,11 +97,11 @@ def fence(term: Term, slots: int) -> None:
 def open_producer(
     term: Term, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
 ) -> Producer:
-    """A producer that may write for this term. Raises ClaimLost where a newer one has begun."""
+    """A producer that may write for this term. Raises LeaseLost where a newer one has begun."""
     producer = _initialised(term, slot, options, on_error)
     newest = newest_mark(term)
     if newest is None or newest.token != term.mark.token:
-        raise ClaimLost(f"{term.transactional_id(slot)}: a newer generation of the flow has begun; this one gives up")
+        raise LeaseLost(f"{term.transactional_id(slot)}: a newer generation of the flow has begun; this one gives up")
     return producer
 
 

@@ -19,8 +19,8 @@ from srm_spark.flow.groups.sync import GroupSync
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic
-from srm_spark.kafka.claim import claim_group
 from srm_spark.kafka.groups import Groups
+from srm_spark.kafka.lease import lease_group
 from srm_spark.kafka.records import first_timestamps
 from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
@@ -73,7 +73,7 @@ class Preflight:
 
     def owner(self) -> str | None:
         """The driver that runs the flow."""
-        return ", ".join(self._there.members(claim_group(self._settings.flow))) or None
+        return ", ".join(self._there.members(lease_group(self._settings.flow))) or None
 
     def ranges(self) -> tuple[Range, ...]:
         """How far each partition has been copied. Heartbeats are nobody's data: they never stand still."""

@@ -44,7 +44,7 @@ def start(spark: SparkSession, tmp_path: Path, local_kafka: Callable[..., LocalK
 
 @dataclass(frozen=True)
 class Pair:
-    """Source and target of the usual test with names of its own: claims, progress and topics are nobody else's."""
+    """Source and target of the usual test with names of its own: leases, progress and topics are nobody else's."""
 
     source: Kafka
     target: Kafka

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.tail import TailMatch
-from srm_spark.errors import ClaimLost
+from srm_spark.errors import LeaseLost
 from srm_spark.flow.recovery import starts
 from srm_spark.flow.recovery.guard import Checked, SourceGuard
 from srm_spark.kafka.clients import LastError
@@ -116,7 +116,7 @@ def test_without_the_fencing_a_writer_that_comes_back_doubles_records(
     driver = pair.replicate(keys)
     pair.source.write(pair.topic(), told_apart(10, 20))
     await_until(lambda: _copied(pair) == 20, SOON, "all records")
-    with suppress(KafkaException, ClaimLost):
+    with suppress(KafkaException, LeaseLost):
         write_late()
     driver.stop()
     verdict = compare(pair.source.read(pair.topic()), pair.target.read(pair.remote(), committed=True))

@@ -176,9 +176,9 @@ def test_missing_permissions_are_told_with_the_command_that_grants_them(
     assert allowed["A->B: read the topics on A"].health is Health.OK
 
     found = findings(everybody | login("A", "admin", "secret") | login("B", "guest", "guest"))
-    claim = found["A->B: claim the flow on B"]
-    assert claim.health is Health.FAILED
-    assert claim.remedy == (
+    lease = found["A->B: take the lease of the flow on B"]
+    assert lease.health is Health.FAILED
+    assert lease.remedy == (
         f"kafka-acls.sh --bootstrap-server {guarded.bootstrap_servers} --add --allow-principal 'User:guest' "
         "--operation Read --group 'srm-A->B'"
     )

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from srm_spark.driver import Driver
-from srm_spark.errors import ClaimLost
+from srm_spark.errors import LeaseLost
 from srm_spark.flow.status import FlowState
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.terms import Mark, Term, fence, newest_mark, open_producer
@@ -92,7 +92,7 @@ def test_a_writer_of_an_older_term_gives_up(pair: Pair) -> None:
     begin(newer)
     with pytest.raises(KafkaException, match=r"(?i)fenced|newer"):
         before.commit_transaction(30)
-    with pytest.raises(ClaimLost, match="newer generation"):
+    with pytest.raises(LeaseLost, match="newer generation"):
         open_producer(older, 1, {}, LastError())
     good = open_producer(newer, 1, {}, LastError())
     good.begin_transaction()

@@ -45,7 +45,7 @@ def test_a_second_driver_waits_says_for_whom_and_takes_over(pair: Pair) -> None:
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
 
 
-def test_the_claim_of_a_killed_driver_is_free_within_15_seconds(pair: Pair, tmp_path: Path) -> None:
+def test_the_lease_of_a_killed_driver_is_free_within_15_seconds(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), 2)
     producer = pair.source.producer()
     produce(producer, pair.topic(), numbered(2000, 2))

@@ -75,14 +75,14 @@ def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) 
     _assert_exact(pair)
 
 
-def test_tasks_write_nothing_more_when_their_driver_has_lost_the_claim(pair: Pair, tmp_path: Path) -> None:
+def test_tasks_write_nothing_more_when_their_driver_has_lost_the_lease(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), PARTITIONS)
     with srm_driver(tmp_path, pair.clusters, [pair.flow], {**pair.keys, "mode": "realtime"}) as driver:
         await_until(lambda: _reports_topic(pair) in pair.target.topics(), SOON, "the lane to begin")
         pair.source.write(pair.topic(), numbered(300, PARTITIONS))
         _await_recorded(pair, 300)
         psutil.Process(driver.pid).suspend()  # Python alone: Spark and its tasks go on
-        await_until(lambda: not _owners(pair), SOON, "the coordinator to give the claim up")
+        await_until(lambda: not _owners(pair), SOON, "the coordinator to give the lease up")
         time.sleep(6)  # tasks ask every now and then; time itself is what is tried
         pair.source.write(pair.topic(), numbered(300, PARTITIONS, "nobody owns the flow "))
         time.sleep(3)

@@ -18,7 +18,7 @@ from tests.kafka_io import Kafka, numbered
 
 
 def _owner(target: Kafka, flow: str) -> str:
-    """Member id of the driver's claim: a flow that starts again joins again."""
+    """Member id of the driver's lease: a flow that starts again joins again."""
     admin = AdminClient({"bootstrap.servers": target.bootstrap_servers}, logger=logging.getLogger("tests.librdkafka"))
     group = f"srm-{flow}"
     (member,) = admin.describe_consumer_groups([group])[group].result(30).members or []

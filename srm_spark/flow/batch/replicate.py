@@ -53,10 +53,10 @@ from srm_spark.flow.refused.unreadable import fixed_rows
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
 from srm_spark.flow.topics.progress import Position, ProgressWriter, state_writer
 from srm_spark.flow.topics.syncs import SyncWriter
-from srm_spark.kafka.claim import Permit
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.control import Writer
+from srm_spark.kafka.lease import Permit
 from srm_spark.kafka.producers import delivery_timeout, record_options
 from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import Recording
@@ -326,7 +326,7 @@ class Replication:
     def _write(
         self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
     ) -> list[PartitionReport]:
-        self._require_claim()
+        self._require_lease()
         reading = Reading(self.settings, self.assignment.tasks, self._sizes, self._guard.topic_ids)
         try:
             reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
@@ -382,7 +382,7 @@ class Replication:
         if not found:
             return
         parking = Parking(self.settings, self.assignment.routes, self._guard.topic_ids, self._state_writer())
-        self._require_claim()
+        self._require_lease()
         passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
         self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
 
@@ -411,7 +411,7 @@ class Replication:
             lost=lost,
         )
 
-    def _require_claim(self) -> None:
+    def _require_lease(self) -> None:
         if self.assignment.permit is not None:
             self.assignment.permit.require()
 
@@ -423,7 +423,7 @@ class Replication:
         self, details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition] = frozenset()
     ) -> None:
         """Record what was replicated; progress of `recorded` partitions was committed with their records."""
-        self._require_claim()
+        self._require_lease()
         writer = self._state_writer()
         self._maps = self._maps or MapWriter(self.settings, self.assignment.maps, writer)
         self._maps.write(details)

@@ -78,7 +78,7 @@ class Checkpoints:
         """Write what is news; raises CheckpointFailed where the topic refuses it."""
         news = tuple(self._news(positions))
         now = int(time.time() * 1000)
-        self._clusters.require_claim()
+        self._clusters.require_lease()
         self._writer.write(
             ControlRecord(self._topic, *encode_checkpoint(checkpoint), partition=0, timestamp=now)
             for checkpoint in news

@@ -49,7 +49,7 @@ class GroupSync:
 
     def __init__(self, clusters: Clusters) -> None:
         self._groups = Groups(clusters.target, "READ")
-        self._require_claim = clusters.require_claim
+        self._require_lease = clusters.require_lease
         self._follows_rewinds = clusters.settings.checkpoints.rewinds_enabled
         self._ours: dict[tuple[str, TopicPartition], int] = {}
         """What we committed last: a group that still stands there has not consumed on the target."""
@@ -101,7 +101,7 @@ class GroupSync:
         if not due:
             return
         offsets = {p: Committed(_downstream(position), position.committed.metadata) for p, position in due.items()}
-        self._require_claim()
+        self._require_lease()
         for remote, refusal in self._groups.commit(group, offsets).items():
             before = _offset(now.get(remote))
             if refusal is None:

@@ -10,7 +10,7 @@ from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes, Settle, TargetEnds, Tell, settled
 from srm_spark.flow.topics.progress import note_run
-from srm_spark.kafka.claim import Claim
+from srm_spark.kafka.lease import Lease
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +55,9 @@ class Before:
         """It was interrupted: something of it may be under way."""
         self._run = self._run._replace(is_clean=False)
 
-    def note_clean(self, claim: Claim) -> None:
+    def note_clean(self, lease: Lease) -> None:
         """Spare the next start its wait, where nothing of this run can be under way."""
-        if not self.is_clean or not claim.is_held():
+        if not self.is_clean or not lease.is_held():
             return
         try:
             note_run(self._clusters, is_clean=True)

@@ -10,38 +10,38 @@ from srm_spark.core.model import ProgressDetail, TopicPartition
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
 from srm_spark.flow.topics.progress import state_writer
-from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.clients import options
+from srm_spark.kafka.lease import Lease
 from srm_spark.kafka.terms import Mark, Term, fence, newest_mark
 
 log = logging.getLogger(__name__)
 
 
-def begin_term(clusters: Clusters, claim: Claim, slots: int, *, was_exactly_once: bool) -> Term | None:
+def begin_term(clusters: Clusters, lease: Lease, slots: int, *, was_exactly_once: bool) -> Term | None:
     """Make this generation the only one that can write; None where the mode is off.
 
     Where the mode has just been switched off, writers of the run before are fenced all the same.
     """
     if not clusters.settings.is_exactly_once and not was_exactly_once:
         return None
-    term = new_term(clusters, claim, slots)
+    term = new_term(clusters, lease, slots)
     return term if clusters.settings.is_exactly_once else None
 
 
-def new_term(clusters: Clusters, claim: Claim, slots: int) -> Term:
-    """Make the owner of the claim the only one that can write in transactions.
+def new_term(clusters: Clusters, lease: Lease, slots: int) -> Term:
+    """Make the owner of the lease the only one that can write in transactions.
 
     The token goes first: a writer that reads the old one has initialised before, and is fenced after.
     """
     settings = clusters.settings
     term = Term(
-        claim.group,
+        lease.group,
         settings.progress_topic,
         Mark(uuid.uuid4().hex, slots),
         options(settings.target, {}, f"{settings.flow}|transactions"),
         settings.admin_timeout_seconds,
     )
-    fence_older(term, newest_mark(term), claim.mark, fence)
+    fence_older(term, newest_mark(term), lease.mark, fence)
     return term
 
 
@@ -68,7 +68,7 @@ def complete_map(
     }
     if not missing:
         return False
-    clusters.require_claim()
+    clusters.require_lease()
     writer = MapWriter(clusters.settings, maps, state_writer(clusters.settings, term))
     for partition, details in missing.items():
         log.info("flow=%s partition=%s the offset map gets what was committed last", clusters.settings.flow, partition)

@@ -1,6 +1,6 @@
 """What can be done with parked records: list them, write them to their remote topics after all, forget them.
 
-A replay needs the flow's claim, so no driver writes meanwhile. The copy, the progress that knows the new end of the
+A replay needs the flow's lease, so no driver writes meanwhile. The copy, the progress that knows the new end of the
 remote partition, and the end of the quarantine are one transaction: whatever dies, a record is replayed once, and no
 start of the flow takes the copy for somebody else's. It lies behind what was copied since; the offset map keeps the
 gap.
@@ -30,9 +30,9 @@ from srm_spark.flow.refused.quarantine import Quarantine, QuarantineWriter, entr
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic, state_writer
 from srm_spark.flow.topics.remote_topics import limits_of
-from srm_spark.kafka.claim import Claim
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import ControlRecord
+from srm_spark.kafka.lease import Lease
 from srm_spark.kafka.producers import codec_of, record_options
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.replay import AppendingWriter
@@ -69,7 +69,7 @@ def drop_parked(settings: FlowSettings, found: Sequence[Parked]) -> None:
 def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> Iterator[Replayed]:
     """Write what is parked of these topics to their remote topics, at the end, and forget it.
 
-    Raises ClaimHeld while a driver runs the flow, ClaimLost, TargetUnavailable and TargetWriteFailed; what was replayed
+    Raises LeaseHeld while a driver runs the flow, LeaseLost, TargetUnavailable and TargetWriteFailed; what was replayed
     before stays so. The source may be away.
     """
     clusters = connect(settings)
@@ -77,15 +77,15 @@ def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> I
         quarantine = stack.enter_context(closing(Quarantine(settings, clusters.target, f"{settings.flow}|replay")))
         if not _chosen(quarantine, topics):
             return
-        claim = None
+        lease = None
         if not is_dry_run:
-            clusters, claim = stack.enter_context(owned(clusters))
-        chosen = _chosen(quarantine, topics)  # whoever had the claim before may have changed it
+            clusters, lease = stack.enter_context(owned(clusters))
+        chosen = _chosen(quarantine, topics)  # whoever had the lease before may have changed it
         course = _Replay(clusters, stack, {parked.place.partition for parked in chosen})
-        term = None if claim is None else course.begin(claim)
+        term = None if lease is None else course.begin(lease)
         writer = None if term is None else _writer(settings, term, stack)
         for parked, record in quarantine.contents([parked.place for parked in chosen]):
-            clusters.require_claim()
+            clusters.require_lease()
             yield course.replay(parked, record, writer)
 
 
@@ -122,9 +122,9 @@ class _Replay:
         self._limits = self._read_limits()
         self._refusals: Mapping[TopicPartition, str] = {}
 
-    def begin(self, claim: Claim) -> Term:
+    def begin(self, lease: Lease) -> Term:
         """Fence what may still write, and look whether everything on the target is recorded."""
-        term = new_term(self._clusters, claim, 0)
+        term = new_term(self._clusters, lease, 0)
         if self._settings.is_exactly_once:
             complete_map(self._clusters, self._maps.maps, self._progress.newest, term)
         there = {p: remote for p, remote in self._remotes.items() if remote.topic in self._limits}

@@ -178,7 +178,7 @@ def state_writer(settings: FlowSettings, term: Term | None) -> Writer:
 def note_run(clusters: Clusters, *, is_clean: bool) -> None:
     """Say that a run of this flow writes from now on, or has ended with everything that it wrote recorded."""
     settings = clusters.settings
-    clusters.require_claim()
+    clusters.require_lease()
     note = LastRun(is_clean, settings.is_exactly_once, settings.provenance_enabled)
     state_writer(settings, None).write(
         [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
@@ -190,7 +190,7 @@ def forget_maps(clusters: Clusters, maps: Maps, partitions: Set[TopicPartition],
     for partition in sorted(partitions):
         text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
         log.warning(text, clusters.settings.flow, partition)
-    clusters.require_claim()
+    clusters.require_lease()
     MapWriter(clusters.settings, maps, state_writer(clusters.settings, term)).forget(partitions)
 
 
@@ -198,7 +198,7 @@ def record(clusters: Clusters, maps: Maps, details: Mapping[TopicPartition, Prog
     """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
     if details:
         settings = clusters.settings
-        clusters.require_claim()
+        clusters.require_lease()
         writer = state_writer(settings, term)
         MapWriter(settings, maps, writer).write(details)
         ProgressWriter(settings, writer).commit(details)

@@ -53,6 +53,6 @@ class MapRetention:
             maps = {partition: self._maps.maps[partition] for partition in first if partition in self._maps.maps}
             # Outside of any transaction: what is gone stays gone, so even one that comes late does no harm.
             writer = MapWriter(self._clusters.settings, maps, state_writer(self._clusters.settings, None))
-        self._clusters.require_claim()
+        self._clusters.require_lease()
         if dropped := writer.retire(first):
             log.info("flow=%s %s parts of the offset map are gone on both sides", self._clusters.settings.flow, dropped)

@@ -13,7 +13,7 @@ FLOW = Flow("A", "B")
 
 
 def _told(explanation: Explanation) -> list[tuple[str, str, str]]:
-    return [(claim.level, claim.key, claim.value) for claim in (explanation.won, *explanation.lost)]
+    return [(candidate.level, candidate.key, candidate.value) for candidate in (explanation.won, *explanation.lost)]
 
 
 def test_everything_that_wanted_to_set_a_property_is_told(loaded: Loader) -> None:

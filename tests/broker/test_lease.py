@@ -1,4 +1,4 @@
-"""The claim of a flow on a real coordinator: kept while nobody asks for it, known everywhere when it is gone."""
+"""The lease of a flow on a real coordinator: kept while nobody asks for it, known everywhere when it is gone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from confluent_kafka import Consumer, TopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import Flow
-from srm_spark.errors import ClaimHeld, ClaimLost, TargetUnavailable
+from srm_spark.errors import LeaseHeld, LeaseLost, TargetUnavailable
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.owned import owned
-from srm_spark.kafka.claim import SESSION_MS, Claim, Permit
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.groups import Groups
+from srm_spark.kafka.lease import SESSION_MS, Lease, Permit
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -28,20 +28,20 @@ from tests.kafka_io import Kafka
 
 
 @contextmanager
-def claim_of(target: KafkaCluster, unique: str) -> Iterator[Claim]:
-    """An acquired claim, dropped by the coordinator where nobody polls for as long as a session lasts."""
+def lease_of(target: KafkaCluster, unique: str) -> Iterator[Lease]:
+    """An acquired lease, dropped by the coordinator where nobody polls for as long as a session lasts."""
     cluster = Cluster(ClusterSettings("b", target.bootstrap_servers), TargetUnavailable, timeout=30)
-    claim = Claim(Flow(f"a{unique}", "b"), cluster, f"progress-{unique}", poll_ms=SESSION_MS)
-    assert claim.other_owner() is None
-    assert claim.acquire()
+    lease = Lease(Flow(f"a{unique}", "b"), cluster, f"progress-{unique}", poll_ms=SESSION_MS)
+    assert lease.other_owner() is None
+    assert lease.acquire()
     try:
-        yield claim
+        yield lease
     finally:
-        claim.release()
+        lease.release()
 
 
 def ask_elsewhere(permit: Permit) -> str:
-    """What a process that never held the claim is told."""
+    """What a process that never held the lease is told."""
     code = "import pickle, sys; permit = pickle.load(sys.stdin.buffer); permit.require(); print('fine')"
     done = subprocess.run(
         [sys.executable, "-c", code], input=pickle.dumps(permit), capture_output=True, timeout=60, check=False
@@ -51,29 +51,29 @@ def ask_elsewhere(permit: Permit) -> str:
 
 @pytest.fixture
 def target(secondary: KafkaCluster, unique: str) -> KafkaCluster:
-    """With the topic that claims are about."""
+    """With the topic that leases are about."""
     Kafka(secondary).create(f"progress-{unique}")
     return secondary
 
 
-def test_a_claim_is_kept_while_its_owner_has_other_things_to_do(target: KafkaCluster, unique: str) -> None:
-    with claim_of(target, unique) as claim:
+def test_a_lease_is_kept_while_its_owner_has_other_things_to_do(target: KafkaCluster, unique: str) -> None:
+    with lease_of(target, unique) as lease:
         begun = time.monotonic()
         while time.monotonic() < begun + SESSION_MS / 1000 + 4:
             time.sleep(0.5)  # a start that takes long; no condition, time itself is what is tried
-        claim.require()
-        assert claim.is_held()
+        lease.require()
+        assert lease.is_held()
         cluster = Cluster(ClusterSettings("b", target.bootstrap_servers), TargetUnavailable, timeout=30)
         with closing(Groups(cluster, "READ")) as groups:
-            assert groups.describe(claim.group).ids == (claim.permit.member,)
+            assert groups.describe(lease.group).ids == (lease.permit.member,)
 
 
 def test_a_note_outlives_confirmations_and_owners(target: KafkaCluster, unique: str) -> None:
-    with claim_of(target, unique) as claim:
-        claim.mark("a note")
-    with claim_of(target, unique) as claim:
+    with lease_of(target, unique) as lease:
+        lease.mark("a note")
+    with lease_of(target, unique) as lease:
         time.sleep(5)  # two confirmations
-        assert claim.is_held()
+        assert lease.is_held()
     consumer = Consumer({"bootstrap.servers": target.bootstrap_servers, "group.id": f"srm-a{unique}->b"})
     with closing(consumer):
         (found,) = consumer.committed([TopicPartition(f"progress-{unique}", 0)], 30)
@@ -81,17 +81,17 @@ def test_a_note_outlives_confirmations_and_owners(target: KafkaCluster, unique: 
 
 
 def test_whoever_writes_elsewhere_is_told_that_the_owner_has_changed(target: KafkaCluster, unique: str) -> None:
-    with claim_of(target, unique) as claim:
-        permit = claim.permit
+    with lease_of(target, unique) as lease:
+        permit = lease.permit
         permit.require()
         assert ask_elsewhere(permit).strip() == "fine"
-    with claim_of(target, unique) as other:
+    with lease_of(target, unique) as other:
         assert other.permit.member != permit.member
-        assert "ClaimLost" in ask_elsewhere(permit)
-        with pytest.raises(ClaimLost):
+        assert "LeaseLost" in ask_elsewhere(permit)
+        with pytest.raises(LeaseLost):
             permit.require()
-        with pytest.raises(ClaimLost):
-            claim.require()
+        with pytest.raises(LeaseLost):
+            lease.require()
         other.require()
 
 
@@ -99,27 +99,27 @@ def test_a_command_owns_the_flow_while_it_changes_something(pair: Pair, tmp_path
     pair.target.create(pair.progress_topic)
     settings = pair.settings(tmp_path)
     with owned(connect(settings)) as (clusters, _):
-        clusters.require_claim()
-        with pytest.raises(ClaimHeld, match="a driver runs it: "), owned(connect(settings)):
+        clusters.require_lease()
+        with pytest.raises(LeaseHeld, match="a driver runs it: "), owned(connect(settings)):
             pass
-    with pytest.raises(ClaimLost):
-        clusters.require_claim()
+    with pytest.raises(LeaseLost):
+        clusters.require_lease()
     with owned(connect(settings)) as (again, _):
-        again.require_claim()
+        again.require_lease()
 
 
-def test_a_claim_of_before_that_the_coordinator_still_knows_is_named_as_one_s_own(
+def test_a_lease_of_before_that_the_coordinator_still_knows_is_named_as_one_s_own(
     local_kafka: Callable[..., LocalKafka], unique: str
 ) -> None:
-    broker = local_kafka("claims")
+    broker = local_kafka("leases")
     Kafka(broker).create(f"progress-{unique}")
-    with claim_of(broker, unique) as claim:
+    with lease_of(broker, unique) as lease:
         cluster = Cluster(ClusterSettings("b", broker.bootstrap_servers), TargetUnavailable, timeout=30)
-        second = Claim(Flow(f"a{unique}", "b"), cluster, f"progress-{unique}")
+        second = Lease(Flow(f"a{unique}", "b"), cluster, f"progress-{unique}")
         assert "at /127.0.0.1" in str(second.other_owner())
-        assert claim.is_held()
+        assert lease.is_held()
         broker.kill()
-        claim.release()  # nobody hears that it leaves
+        lease.release()  # nobody hears that it leaves
         broker.start()
-        assert "this driver's own claim of before, until " in str(second.other_owner())
+        assert "this driver's own lease of before, until " in str(second.other_owner())
         await_until(lambda: second.other_owner() is None, 2 * SESSION_MS / 1000, "the end of the old session")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Lease:
+class LeaseClock:
     """A right that is confirmed now and then; moments are of one monotonic clock, in seconds."""
 
     seconds: float

@@ -20,16 +20,16 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.core.lease import Lease
+from srm_spark.core.lease_clock import LeaseClock
 from srm_spark.core.model import Flow
-from srm_spark.errors import ClaimLost, TargetUnavailable
+from srm_spark.errors import LeaseLost, TargetUnavailable
 from srm_spark.kafka.clients import LastError, member
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.failures import is_denied
 from srm_spark.kafka.groups import Groups
 
 SESSION_MS = 10_000
-"""A dead owner's claim is free after this; with the poll of the one that waits it stays below 15 s."""
+"""A dead owner's lease is free after this; with the poll of the one that waits it stays below 15 s."""
 POLL_MS = 300_000
 """A member that does not poll for so long is dropped, too; no shorter than the session."""
 _JOIN_SECONDS = 30.0
@@ -45,16 +45,16 @@ _ANSWER_SECONDS = 1.5
 """How long another process relies on what the coordinator said to it."""
 
 
-def claim_group(flow: Flow) -> str:
+def lease_group(flow: Flow) -> str:
     """The group whose only member may write a flow."""
     return f"srm-{flow}"
 
 
-class Claim:
+class Lease:
     """The right to write one flow."""
 
     def __init__(self, flow: Flow, target: Cluster, topic: str, poll_ms: int = POLL_MS) -> None:
-        self.group = claim_group(flow)
+        self.group = lease_group(flow)
         self._flow = flow
         self._target = target
         self._topic = topic
@@ -62,7 +62,7 @@ class Claim:
         self._last_error = LastError()
         self._consumer: Consumer | None = None
         self._groups = Groups(target, "READ")
-        self._lease = Lease(SESSION_MS / 1000 - _MARGIN_SECONDS)
+        self._clock = LeaseClock(SESSION_MS / 1000 - _MARGIN_SECONDS)
         self._note = ""
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -72,7 +72,7 @@ class Claim:
         self._is_asking = False
 
     def other_owner(self) -> str | None:
-        """Who holds the claim, if it is somebody else."""
+        """Who holds the lease, if it is somebody else."""
         if self._consumer is not None:
             return None
         found = self._groups.describe(self.group)
@@ -82,7 +82,7 @@ class Claim:
     def acquire(self) -> bool:
         """Join the group; False when somebody else was faster, and then nothing is left behind."""
         self._groups.close()
-        self._lease, self._over = Lease(self._lease.seconds), threading.Event()
+        self._clock, self._over = LeaseClock(self._clock.seconds), threading.Event()
         self._consumer = consumer = member(
             self._target.settings, self.group, SESSION_MS, self._last_error, on_commit=self._told, poll_ms=self._poll_ms
         )
@@ -99,18 +99,18 @@ class Claim:
             self.release()
             return False
         self._member = str(consumer.memberid())
-        _claims[self._member] = self
-        self._thread = threading.Thread(target=self._serve, name=f"srm claim {self._flow}", daemon=True)
+        _leases[self._member] = self
+        self._thread = threading.Thread(target=self._serve, name=f"srm lease {self._flow}", daemon=True)
         self._thread.start()
         return True
 
     def is_held(self) -> bool:
-        """Whether the claim is ours for certain, and nobody else is to have it."""
-        return self._lease.is_held(time.monotonic())
+        """Whether the lease is ours for certain, and nobody else is to have it."""
+        return self._clock.is_held(time.monotonic())
 
     def require(self) -> None:
-        """Raises ClaimLost where nothing may be written any more; what has begun when another driver came may be."""
-        if not self._lease.may_write(time.monotonic()):
+        """Raises LeaseLost where nothing may be written any more; what has begun when another driver came may be."""
+        if not self._clock.may_write(time.monotonic()):
             raise lost(self._flow, self.group)
 
     @property
@@ -122,7 +122,7 @@ class Claim:
     def mark(self, metadata: str) -> None:
         """Leave a note that others can read; only the owner can, since the coordinator refuses everybody else.
 
-        Raises ClaimLost where the claim is somebody else's now.
+        Raises LeaseLost where the lease is somebody else's now.
         """
         assert self._consumer is not None
         with self._lock:  # else a confirmation could follow with the note before
@@ -130,13 +130,13 @@ class Claim:
             try:
                 self._consumer.commit(offsets=[self._place()], asynchronous=False)
             except KafkaException as error:
-                raise ClaimLost(f"group {self.group}: cannot be marked: {error.args[0].str()}") from error
+                raise LeaseLost(f"group {self.group}: cannot be marked: {error.args[0].str()}") from error
 
     def release(self) -> None:
         """Leave the group, so that another driver can take over at once."""
         self._over.set()
-        self._lease.end()
-        if _claims.pop(self._member, None) is not None:
+        self._clock.end()
+        if _leases.pop(self._member, None) is not None:
             _ended[self._member] = time.time() + SESSION_MS / 1000
         self._groups.close()
         if self._thread is not None:
@@ -161,7 +161,7 @@ class Claim:
         while not self._over.is_set():
             consumer.poll(_POLL_SECONDS)
             now = time.monotonic()
-            if now >= next_time and not self._is_asking and self._lease.may_write(now):
+            if now >= next_time and not self._is_asking and self._clock.may_write(now):
                 next_time = now + _CONFIRM_SECONDS
                 with self._lock, suppress(KafkaException):  # then nothing is confirmed
                     self._asked_at = time.monotonic()
@@ -171,7 +171,7 @@ class Claim:
     def _told(self, error: KafkaError | None, _: list[KafkaTopicPartition]) -> None:
         """The coordinator's answer to a confirmation; one is under way at a time."""
         if error is None and self._is_asking:
-            self._lease.confirmed(self._asked_at)
+            self._clock.confirmed(self._asked_at)
         self._is_asking = False
 
     def _place(self) -> KafkaTopicPartition:
@@ -191,25 +191,25 @@ class Claim:
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)  # membership is all we want; no record is fetched
         if any(partition.partition == 0 for partition in partitions):
-            self._lease.confirmed(self._asked_at)
+            self._clock.confirmed(self._asked_at)
 
     def _revoked(self, _: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         # The next owner gets the partition only when this returns: until then nobody else writes.
         if any(partition.partition == 0 for partition in partitions):
             if not self._over.is_set():
-                self._lease.hand_over(time.monotonic() + _HAND_OVER_SECONDS)
+                self._clock.hand_over(time.monotonic() + _HAND_OVER_SECONDS)
                 self._over.wait(_HAND_OVER_SECONDS)
-            self._lease.end()
+            self._clock.end()
 
     def _lost(self, _: Consumer, _partitions: list[KafkaTopicPartition]) -> None:
-        self._lease.end()  # the session is over, somebody else may own it by now
+        self._clock.end()  # the session is over, somebody else may own it by now
 
 
 @dataclass(frozen=True)
 class Permit:
     """Whether a flow may still be written, for whoever writes it; travels with the batch function.
 
-    In the driver's process its claim says so. Elsewhere, where a query of Spark Connect may outlive its driver by an
+    In the driver's process its lease says so. Elsewhere, where a query of Spark Connect may outlive its driver by an
     hour, the coordinator is asked who the group's member is.
     """
 
@@ -223,12 +223,12 @@ class Permit:
     """For a call."""
 
     def require(self) -> None:
-        """Raises ClaimLost where the owner has changed, TargetUnavailable where nobody says whether it has."""
-        claim = _claims.get(self.member)
-        if claim is not None:
-            claim.require()
+        """Raises LeaseLost where the owner has changed, TargetUnavailable where nobody says whether it has."""
+        lease = _leases.get(self.member)
+        if lease is not None:
+            lease.require()
         elif self.member not in _others.ids(self):
-            raise lost(self.flow, claim_group(self.flow))
+            raise lost(self.flow, lease_group(self.flow))
 
 
 class Watch:
@@ -240,17 +240,17 @@ class Watch:
 
     def __init__(self, permit: Permit) -> None:
         self._permit = permit
-        self._lease = Lease(_SURE_SECONDS)
-        self._loss: ClaimLost | None = None
+        self._clock = LeaseClock(_SURE_SECONDS)
+        self._loss: LeaseLost | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask, name=f"srm permit {permit.flow}", daemon=True)
         self._thread.start()
 
     def is_sure(self) -> bool:
-        """Whether something may be written now; while nobody says so, wait. Raises ClaimLost."""
+        """Whether something may be written now; while nobody says so, wait. Raises LeaseLost."""
         if self._loss is not None:
             raise self._loss
-        return self._lease.may_write(time.monotonic())
+        return self._clock.may_write(time.monotonic())
 
     def end(self) -> None:
         """Ask no more."""
@@ -261,8 +261,8 @@ class Watch:
             asked_at = time.monotonic()
             try:
                 self._permit.require()
-                self._lease.confirmed(asked_at)
-            except ClaimLost as error:
+                self._clock.confirmed(asked_at)
+            except LeaseLost as error:
                 self._loss = error
                 return
             except TargetUnavailable:
@@ -270,20 +270,20 @@ class Watch:
             self._over.wait(_WATCH_SECONDS)
 
 
-def lost(flow: Flow, group: str) -> ClaimLost:
+def lost(flow: Flow, group: str) -> LeaseLost:
     """The error where a flow is not ours any more."""
-    return ClaimLost(f"flow {flow}: the claim (group {group}) is lost")
+    return LeaseLost(f"flow {flow}: the lease (group {group}) is lost")
 
 
 def _named(member: str, name: str) -> str:
     until = _ended.get(member)
     if until is None:
         return name
-    return f"this driver's own claim of before, until {time.strftime('%H:%M:%S', time.localtime(until))} at the latest"
+    return f"this driver's own lease of before, until {time.strftime('%H:%M:%S', time.localtime(until))} at the latest"
 
 
 class _Others:
-    """Members of claim groups as their coordinators say, in a process that holds no claim."""
+    """Members of lease groups as their coordinators say, in a process that holds no lease."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -303,13 +303,13 @@ class _Others:
                     permit.cluster, TargetUnavailable, properties=permit.properties, timeout=permit.seconds, role=role
                 )
                 groups = self._groups[permit.flow] = Groups(cluster, "READ")
-            answer = frozenset(groups.describe(claim_group(permit.flow)).ids)
+            answer = frozenset(groups.describe(lease_group(permit.flow)).ids)
             self._answers[permit.flow] = asked_at, answer
             return answer
 
 
-_claims: dict[str, Claim] = {}
-"""Claims of this process, by the owner's id in the group."""
+_leases: dict[str, Lease] = {}
+"""Leases of this process, by the owner's id in the group."""
 _ended: dict[str, float] = {}
 """Ids of owners that this process was, and when the coordinator has forgotten them for certain (time of day)."""
 _others = _Others()
