@@ -15,7 +15,7 @@ from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, FILE, OK, OUTPUT, 
 from srm_spark.config import load_settings
 from srm_spark.core.filters import split_list
 from srm_spark.errors import SrmError
-from srm_spark.plan import Kind, Move, Plan, Statement
+from srm_spark.plan import Move, MoveKind, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
 from srm_spark.plan.state import write_whole
 
@@ -59,7 +59,7 @@ def failover(*, planned: bool, fence: str | None, **options: Any) -> None:
     """
     if fence is not None and not planned:
         raise click.UsageError("--fence is for planned moves: add --planned")
-    _run(Kind.PLANNED_FAILOVER if planned else Kind.FAILOVER, fence=fence, **options)
+    _run(MoveKind.PLANNED_FAILOVER if planned else MoveKind.FAILOVER, fence=fence, **options)
 
 
 @click.command()
@@ -69,11 +69,11 @@ def failback(**options: Any) -> None:
 
     What a group has read of A.orders on B becomes its position on orders on A. See failover for the rest.
     """
-    _run(Kind.FAILBACK, **options)
+    _run(MoveKind.FAILBACK, **options)
 
 
 def _run(
-    kind: Kind,
+    kind: MoveKind,
     *,
     files: Sequence[Path],
     defines: Sequence[str],

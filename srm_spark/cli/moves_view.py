@@ -11,7 +11,16 @@ from rich.table import Table
 
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
-from srm_spark.plan.world import GroupMove, Kind, Loss, Outcome, Plan, Range, Statement, World
+from srm_spark.plan.snapshot import (
+    ClusterSnapshot,
+    GroupMove,
+    LossEstimate,
+    MoveKind,
+    MoveOutcome,
+    Plan,
+    Range,
+    Statement,
+)
 
 _WIDTH = 160
 _UNKNOWN = "unknown"
@@ -45,11 +54,11 @@ def statement_text(statement: Statement) -> str:
     return "\n".join(parts)
 
 
-def _route(kind: Kind, flow: Flow) -> str:
-    return f"{flow.reverse}, over {flow}" if kind is Kind.FAILBACK else str(flow)
+def _route(kind: MoveKind, flow: Flow) -> str:
+    return f"{flow.reverse}, over {flow}" if kind is MoveKind.FAILBACK else str(flow)
 
 
-def _found(title: str, flow: Flow, world: World) -> Iterable[str]:
+def _found(title: str, flow: Flow, world: ClusterSnapshot) -> Iterable[str]:
     yield title
     yield f"  source {flow.source}: " + (f"gone: {world.source_down}" if world.source_down else "answers")
     yield f"  driver: {world.owner or 'nobody'} runs the flow"
@@ -60,7 +69,7 @@ def _found(title: str, flow: Flow, world: World) -> Iterable[str]:
         yield _table(world.moves, flow)
 
 
-def _loss(loss: Loss, flow: Flow) -> str:
+def _loss(loss: LossEstimate, flow: Flow) -> str:
     recorded = "never" if loss.progress_seconds is None else f"{loss.progress_seconds:.0f} s ago"
     if loss.records is None:
         return (
@@ -77,7 +86,7 @@ def _counts(moves: Sequence[GroupMove]) -> str:
     if not moves:
         return "none"
     counts = Counter(move.outcome for move in moves)
-    verdicts = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+    verdicts = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in MoveOutcome if counts[outcome])
     return f"{len({move.group for move in moves})}, on {count(len(moves), 'partition')}: {verdicts}"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from srm_spark.config import keys_client, keys_connector, keys_process
 from srm_spark.config.keys import TABLE
-from srm_spark.config.schema import Effect, Key, Kind, Scope
+from srm_spark.config.schema import Effect, Key, Scope, ValueKind
 
 BEGIN = "<!-- generated from the key table: python -m srm_spark.config.document docs/configuration.md -->"
 END = "<!-- end of the generated part -->"
@@ -142,15 +142,15 @@ def _properties(rows: Iterable[Key]) -> Mapping[str, Any]:
 
 def _schema(row: Key) -> dict[str, Any]:
     found: dict[str, Any] = {"description": row.does}
-    if row.kind is Kind.BOOL:
+    if row.kind is ValueKind.BOOL:
         found["enum"] = [True, False, "true", "false"]
     elif row.allowed:
         found["enum"] = list(row.allowed)
-    elif row.kind is Kind.INT:
+    elif row.kind is ValueKind.INT:
         found["type"] = ["integer", "string"]
         if row.low is not None and not row.off:
             found["minimum"] = row.low
-    elif row.kind in (Kind.LIST, Kind.REGEXES):
+    elif row.kind in (ValueKind.LIST, ValueKind.REGEXES):
         found["type"] = ["string", "array"]
     if row.default is not None:
         found["default"] = row.default

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from srm_spark.config import keys_client, keys_connector, keys_process
-from srm_spark.config.schema import Dialect, Effect, Key, Kind, Scope
+from srm_spark.config.schema import Dialect, Effect, Key, Scope, ValueKind
 
 _CONNECTOR_ROWS = (
     *keys_connector.SOURCE,
@@ -19,7 +19,7 @@ _CONNECTOR_ROWS = (
 _SECURITY_ROWS = tuple(
     Key(
         row.name,
-        Kind.TEXT,
+        ValueKind.TEXT,
         None,
         Scope.SECURITY,
         Effect.TRANSLATED if row.librdkafka else Effect.IGNORED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.config.schema import Effect, Key, Kind, Scope
+from srm_spark.config.schema import Effect, Key, Scope, ValueKind
 
 _H, _T, _C, _I, _R = Effect.HONOURED, Effect.TRANSLATED, Effect.CHECKED, Effect.IGNORED, Effect.REFUSED
 _TOP, _CON, _FLOW = Scope.TOP, Scope.CONNECTOR, Scope.FLOW
@@ -19,22 +19,22 @@ CONFIG_EXCLUDE = (
 
 
 def _flag(name: str, default: str, does: str, effect: Effect = _H) -> Key:
-    return Key(name, Kind.BOOL, default, _CON, effect, does, allowed=("true", "false"))
+    return Key(name, ValueKind.BOOL, default, _CON, effect, does, allowed=("true", "false"))
 
 
 def _number(name: str, default: str, low: int, does: str, effect: Effect = _H, *, high: int = _LONG) -> Key:
-    return Key(name, Kind.INT, default, _CON, effect, does, low=low, high=high)
+    return Key(name, ValueKind.INT, default, _CON, effect, does, low=low, high=high)
 
 
 def _interval(name: str, default: str, does: str, effect: Effect = _C, srm: str | None = None) -> Key:
-    return Key(name, Kind.INT, default, _CON, effect, does, srm_default=srm, low=1, high=_SECONDS, off=True)
+    return Key(name, ValueKind.INT, default, _CON, effect, does, srm_default=srm, low=1, high=_SECONDS, off=True)
 
 
 def _factor(name: str, default: str, does: str, effect: Effect = _H) -> Key:
-    return Key(name, Kind.INT, default, _CON, effect, f"{does}; -1 takes the broker's default", low=-1, high=_RF)
+    return Key(name, ValueKind.INT, default, _CON, effect, f"{does}; -1 takes the broker's default", low=-1, high=_RF)
 
 
-def _text(name: str, default: str | None, does: str, effect: Effect = _I, kind: Kind = Kind.TEXT) -> Key:
+def _text(name: str, default: str | None, does: str, effect: Effect = _I, kind: ValueKind = ValueKind.TEXT) -> Key:
     return Key(name, kind, default, _CON, effect, does)
 
 
@@ -49,22 +49,24 @@ _CONVERTER = "records are copied as bytes, whatever the converter"
 
 SOURCE = (
     _flag("enabled", "false", "Turns the flow on."),
-    Key("topics", Kind.REGEXES, ".*", _CON, _H, "Topics that flow; each expression must match the whole name.", ""),
-    Key("topics.exclude", Kind.REGEXES, r"mm2.*\.internal,.*\.replica,__.*", _CON, _H, "Topics that never flow."),
-    _text("topics.blacklist", None, "Old name of `topics.exclude`, used where that is not set.", _T, Kind.REGEXES),
-    _text("topic.filter.class", f"{_MIRROR}DefaultTopicFilter", _OWN_FILTER, _T, Kind.CLASS),
-    Key("config.properties.exclude", Kind.REGEXES, CONFIG_EXCLUDE, _CON, _H, "Topic configs that are not copied."),
-    _text("config.properties.blacklist", None, "Old name of `config.properties.exclude`.", _T, Kind.REGEXES),
+    Key(
+        "topics", ValueKind.REGEXES, ".*", _CON, _H, "Topics that flow; each expression must match the whole name.", ""
+    ),
+    Key("topics.exclude", ValueKind.REGEXES, r"mm2.*\.internal,.*\.replica,__.*", _CON, _H, "Topics that never flow."),
+    _text("topics.blacklist", None, "Old name of `topics.exclude`, used where that is not set.", _T, ValueKind.REGEXES),
+    _text("topic.filter.class", f"{_MIRROR}DefaultTopicFilter", _OWN_FILTER, _T, ValueKind.CLASS),
+    Key("config.properties.exclude", ValueKind.REGEXES, CONFIG_EXCLUDE, _CON, _H, "Topic configs that are not copied."),
+    _text("config.properties.blacklist", None, "Old name of `config.properties.exclude`.", _T, ValueKind.REGEXES),
     _text(
         "config.property.filter.class",
         f"{_MIRROR}DefaultConfigPropertyFilter",
         _OWN_FILTER,
         _T,
-        Kind.CLASS,
+        ValueKind.CLASS,
     ),
     Key(
         "use.defaults.from",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "target",
         _FLOW,
         _H,
@@ -81,7 +83,7 @@ SOURCE = (
     _factor("offset-syncs.topic.replication.factor", "3", "Replication factor of the offset-syncs topic"),
     Key(
         "offset-syncs.topic.location",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "source",
         _CON,
         _H,
@@ -91,12 +93,12 @@ SOURCE = (
     _number("offset.lag.max", "100", 0, "Most records between two offset syncs; 0 syncs every record."),
     _flag("emit.offset-syncs.enabled", "true", "Writes offset syncs."),
     _flag("heartbeats.replication.enabled", "true", "Replicates heartbeats topics whatever the topic filter says."),
-    _text("metric.names.formats", "legacy", "MM2's JMX beans do not exist here.", _I, Kind.LIST),
+    _text("metric.names.formats", "legacy", "MM2's JMX beans do not exist here.", _I, ValueKind.LIST),
     _number("consumer.poll.timeout.ms", "1000", 0, "Spark fetches; nothing polls.", _I),
-    Key("tasks.max", Kind.INT, None, _CON, _H, "Most tasks of one batch; unset takes the session's.", low=1),
+    Key("tasks.max", ValueKind.INT, None, _CON, _H, "Most tasks of one batch; unset takes the session's.", low=1),
     _flag("tasks.max.enforce", "true", "`tasks.max` is always an upper bound here.", _I),
     _number("admin.timeout.ms", "60000", 1, "Longest wait for one administrative call.", high=2**31 - 1),
-    _text("replication.policy.class", f"{_MIRROR}DefaultReplicationPolicy", _OWN_POLICY, _H, Kind.CLASS),
+    _text("replication.policy.class", f"{_MIRROR}DefaultReplicationPolicy", _OWN_POLICY, _H, ValueKind.CLASS),
     _text("replication.policy.separator", ".", "Stands between alias and topic in a remote name.", _H),
     _flag("replication.policy.internal.topic.separator.enabled", "true", "Uses the separator in internal names too."),
     _text(
@@ -104,15 +106,15 @@ SOURCE = (
         "org.apache.kafka.clients.admin.ForwardingAdmin",
         "Topics are made by srm-spark itself.",
         _R,
-        Kind.CLASS,
+        ValueKind.CLASS,
     ),
 )
 
 CHECKPOINT = (
-    Key("groups", Kind.REGEXES, ".*", _CON, _H, "Consumer groups whose offsets are translated.", ""),
-    Key("groups.exclude", Kind.REGEXES, "console-consumer-.*,connect-.*,__.*", _CON, _H, "Groups left alone."),
-    _text("groups.blacklist", None, "Old name of `groups.exclude`.", _T, Kind.REGEXES),
-    _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", _OWN_FILTER, _H, Kind.CLASS),
+    Key("groups", ValueKind.REGEXES, ".*", _CON, _H, "Consumer groups whose offsets are translated.", ""),
+    Key("groups.exclude", ValueKind.REGEXES, "console-consumer-.*,connect-.*,__.*", _CON, _H, "Groups left alone."),
+    _text("groups.blacklist", None, "Old name of `groups.exclude`.", _T, ValueKind.REGEXES),
+    _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", _OWN_FILTER, _H, ValueKind.CLASS),
     _flag("refresh.groups.enabled", "true", "Looks for new groups while running."),
     _interval("refresh.groups.interval.seconds", "5", "How often groups are looked for (MM2: 600).", _H),
     _flag("emit.checkpoints.enabled", "true", "Writes checkpoints."),
@@ -130,21 +132,21 @@ HEARTBEAT = (
 
 COMMON = (
     _text("name", None, "First element of the keys in the progress topic; MM2's connector name.", _H),
-    _text("connector.class", None, "srm-spark runs no Connect.", _I, Kind.CLASS),
+    _text("connector.class", None, "srm-spark runs no Connect.", _I, ValueKind.CLASS),
     _text("connector.plugin.version", None, "srm-spark runs no Connect."),
     _text("source.cluster.alias", None, "The flow's own name says it."),
     _text("target.cluster.alias", None, "The flow's own name says it."),
-    _text("metric.reporters", None, "Java classes; they do not run here.", _I, Kind.LIST),
-    _text("config.providers", None, "Names of providers besides `env`, `file` and `dir`.", _H, Kind.LIST),
+    _text("metric.reporters", None, "Java classes; they do not run here.", _I, ValueKind.LIST),
+    _text("config.providers", None, "Names of providers besides `env`, `file` and `dir`.", _H, ValueKind.LIST),
     _text("config.action.reload", "restart", "A reload is asked for by SIGHUP."),
-    *(_text(name, None, _SMT, _R, Kind.LIST) for name in TRANSFORMS),
-    *(_text(f"{part}.converter", None, _CONVERTER, _I, Kind.CLASS) for part in ("key", "value", "header")),
+    *(_text(name, None, _SMT, _R, ValueKind.LIST) for name in TRANSFORMS),
+    *(_text(f"{part}.converter", None, _CONVERTER, _I, ValueKind.CLASS) for part in ("key", "value", "header")),
     *(_text(f"{part}.converter.plugin.version", None, _CONVERTER) for part in ("key", "value", "header")),
     _number("errors.retry.timeout", "0", -1, "Failed flows are retried; see `flow.retry.count`.", _I),
     _number("errors.retry.delay.max.ms", "60000", -1, "Failed flows are retried; see `flow.retry.delay.ms`.", _I),
     Key(
         "errors.tolerance",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "none",
         _CON,
         _H,
@@ -162,16 +164,16 @@ _EOS = "Every pass of a task is one transaction; see `batch.max.bytes`."
 FLOW_ONLY = (
     Key(
         "exactly.once.support",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "requested",
         _FLOW,
         _H,
         "`required`: this flow is exactly-once whatever `exactly.once.source.support` says.",
         allowed=("requested", "required"),
     ),
-    Key("transaction.boundary", Kind.TEXT, "poll", _FLOW, _I, _EOS),
-    Key("transaction.boundary.interval.ms", Kind.INT, None, _FLOW, _I, _EOS, low=1),
-    Key("offsets.storage.topic", Kind.TEXT, None, _FLOW, _I, "Set `offset.storage.topic` on the target instead."),
+    Key("transaction.boundary", ValueKind.TEXT, "poll", _FLOW, _I, _EOS),
+    Key("transaction.boundary.interval.ms", ValueKind.INT, None, _FLOW, _I, _EOS, low=1),
+    Key("offsets.storage.topic", ValueKind.TEXT, None, _FLOW, _I, "Set `offset.storage.topic` on the target instead."),
 )
 
 SRM_CONNECTOR = (
@@ -249,7 +251,7 @@ OWN = (
     _number("batch.max.bytes", "2147483648", 1024, "Bytes that one pass writes before progress is committed."),
     Key(
         "bandwidth.limit.bytes",
-        Kind.INT,
+        ValueKind.INT,
         None,
         Scope.FLOW_AND_TARGET,
         _H,
@@ -263,9 +265,9 @@ OWN = (
         "",
         "Source topics whose records go before all others under a limit, whatever else matches.",
         _H,
-        Kind.REGEXES,
+        ValueKind.REGEXES,
     ),
-    _text("priority.low.topics", "", "Source topics whose records go last under a limit.", _H, Kind.REGEXES),
+    _text("priority.low.topics", "", "Source topics whose records go last under a limit.", _H, ValueKind.REGEXES),
     _flag(
         "compiled.loop.enabled",
         "true",
@@ -283,10 +285,13 @@ OWN = (
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has
     # 1 GB for all of its tasks.
     _number("arrow.max.bytes", "16777216", 1024, "Bytes of one Arrow batch; bounds the memory of a task."),
-    *(Key(name, Kind.TEXT, default, _CON, _H, doc, allowed=_choices(name)) for name, default, doc in LOSS_POLICIES),
+    *(
+        Key(name, ValueKind.TEXT, default, _CON, _H, doc, allowed=_choices(name))
+        for name, default, doc in LOSS_POLICIES
+    ),
     Key(
         "refused.record.policy",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "hold",
         _CON,
         _H,
@@ -301,12 +306,12 @@ OWN = (
             "",
             f"Source topics whose `refused.record.policy` is `{policy}`{wins}.",
             _H,
-            Kind.LIST,
+            ValueKind.LIST,
         )
         for policy, wins in (("hold", ", whatever else matches"), ("park", ""), ("fix", ""))
     ),
-    _text("policy.stop.topics", "", "Source topics for which all of these policies are `stop`.", _H, Kind.LIST),
-    _text("policy.resume.topics", "", "Source topics for which they are all `resume`.", _H, Kind.LIST),
+    _text("policy.stop.topics", "", "Source topics for which all of these policies are `stop`.", _H, ValueKind.LIST),
+    _text("policy.resume.topics", "", "Source topics for which they are all `resume`.", _H, ValueKind.LIST),
     _text(
         "state.path",
         None,
@@ -317,7 +322,7 @@ OWN = (
     _number("state.interval.seconds", "60", 1, "How often these tables are brought up to date.", high=_SECONDS),
     Key(
         MODE_KEY,
-        Kind.TEXT,
+        ValueKind.TEXT,
         "micro-batch",
         _CON,
         _H,
@@ -329,7 +334,7 @@ OWN = (
         "",
         "Source topics for which `mode=realtime` is meant, the others go in micro-batches beside them; empty: all.",
         _H,
-        Kind.LIST,
+        ValueKind.LIST,
     ),
     _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.config.schema import Effect, Key, Kind, Scope
+from srm_spark.config.schema import Effect, Key, Scope, ValueKind
 
 _H, _T, _I = Effect.HONOURED, Effect.TRANSLATED, Effect.IGNORED
 _CONNECT = "srm-spark runs no Connect workers"
@@ -11,31 +11,38 @@ _SERVICE = "Belongs to SRM's Service or Client; srm-driver does not read it."
 _SHORT = 2**15 - 1
 
 
-def _row(name: str, scope: Scope, does: str, kind: Kind = Kind.TEXT, default: str | None = None) -> Key:
+def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
     return Key(name, kind, default, scope, _I, does)
 
 
 TOP = (
-    Key("clusters", Kind.LIST, None, Scope.TOP, _H, "The aliases of all clusters."),
+    Key("clusters", ValueKind.LIST, None, Scope.TOP, _H, "The aliases of all clusters."),
     Key(
         "dialect",
-        Kind.TEXT,
+        ValueKind.TEXT,
         None,
         Scope.TOP,
         _H,
         "Whose rules decide where MM2 and SRM disagree; found out from the keys where it is not set.",
         allowed=("mm2", "srm"),
     ),
-    Key("config.resolver.class", Kind.CLASS, None, Scope.TOP, _H, "Python class that resolves `${NAME:…}` references."),
+    Key(
+        "config.resolver.class",
+        ValueKind.CLASS,
+        None,
+        Scope.TOP,
+        _H,
+        "Python class that resolves `${NAME:…}` references.",
+    ),
     Key(
         "streams.replication.manager.driver.target.cluster",
-        Kind.LIST,
+        ValueKind.LIST,
         None,
         Scope.TOP,
         _H,
         "Only flows into these clusters run, as with `--clusters` of MM2; empty: all.",
     ),
-    _row("dedicated.mode.enable.internal.rest", Scope.TOP, f"{_REST}.", Kind.BOOL, "false"),
+    _row("dedicated.mode.enable.internal.rest", Scope.TOP, f"{_REST}.", ValueKind.BOOL, "false"),
     _row("mm.rest.protocol", Scope.TOP, f"{_REST}."),
     _row("metrics.period", Scope.TOP, "Metrics are current whenever they are asked for.", default="30"),
     _row("metrics.topic.creation.for.possible.flows.enabled", Scope.TOP, "No metrics topics are made here."),
@@ -56,7 +63,7 @@ TOP = (
 PROGRESS = (
     Key(
         "offset.storage.topic",
-        Kind.TEXT,
+        ValueKind.TEXT,
         None,
         Scope.WORKER_PREFIX,
         _H,
@@ -64,7 +71,7 @@ PROGRESS = (
     ),
     Key(
         "offset.storage.replication.factor",
-        Kind.INT,
+        ValueKind.INT,
         "3",
         Scope.WORKER_PREFIX,
         _H,
@@ -74,7 +81,7 @@ PROGRESS = (
     ),
     Key(
         "offset.storage.partitions",
-        Kind.INT,
+        ValueKind.INT,
         "25",
         Scope.WORKER_PREFIX,
         _H,
@@ -106,7 +113,7 @@ _REST_NAMES = (
 WORKER = (
     Key(
         "exactly.once.source.support",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "disabled",
         Scope.WORKER,
         _H,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srm_spark.config import clients
+from srm_spark.config.cross_checks import check_together
 from srm_spark.config.levels import Layered
 from srm_spark.config.placement import Placement
 from srm_spark.config.plugins import check_plugins
@@ -16,7 +17,6 @@ from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import HeartbeatSettings, Settings
 from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
-from srm_spark.config.together import check_together
 from srm_spark.config.topology import Topology
 from srm_spark.config.values import Report, split_list
 from srm_spark.config.written import take_apart

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The type of a value, with the words an error message uses for it."""
 
     BOOL = "true or false"
@@ -58,7 +58,7 @@ class Key:
     """One row of the table."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     default: str | None
     """Default in MM2's words; None: none, or the client's."""
     scope: Scope
@@ -83,7 +83,7 @@ class Key:
         """What a value may be, for messages."""
         if self.allowed:
             return ", ".join(self.allowed)
-        if self.kind is Kind.INT and (self.low is not None or self.high is not None):
+        if self.kind is ValueKind.INT and (self.low is not None or self.high is not None):
             span = f"{self.kind.value} from {self.low}" + (f" to {self.high}" if self.high is not None else "")
             return span + (", or -1 for off" if self.off else "")
         return self.kind.value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from srm_spark.config import keys
 from srm_spark.config.levels import Layered, Setting
-from srm_spark.config.schema import Dialect, Key, Kind
+from srm_spark.config.schema import Dialect, Key, ValueKind
 from srm_spark.config.secrets import mask
 from srm_spark.core.patterns import compile_java
 from srm_spark.errors import PatternError, Problem
@@ -134,7 +134,7 @@ class Values:
 
     def _refuse(self, row: Key, found: str) -> None:
         hint = "" if found.strip() else "give a value or remove the line"
-        if row.kind is Kind.BOOL and found.strip().lower() in ("yes", "on", "1", "no", "off", "0"):
+        if row.kind is ValueKind.BOOL and found.strip().lower() in ("yes", "on", "1", "no", "off", "0"):
             hint = f"did you mean {'true' if found.strip().lower() in ('yes', 'on', '1') else 'false'}?"
         self.refuse(row.name, f"got {self._shown(row.name, found)!r}; allowed {row.allows}", hint)
 

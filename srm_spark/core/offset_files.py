@@ -29,7 +29,7 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import one_line
 from srm_spark.errors import OffsetFileError
 
-Position = tuple[TopicPartition, int]
+KeptPosition = tuple[TopicPartition, int]
 """A partition and the next offset to be read, or one of `SYMBOLS`."""
 
 SYMBOLS = {-1: "latest", -2: "earliest"}
@@ -62,7 +62,7 @@ class Layout(Enum):
 class Offsets:
     """Positions that stand together: one source of a query, or a whole file."""
 
-    positions: tuple[Position, ...]
+    positions: tuple[KeptPosition, ...]
     prefix: str = ""
     """What stands before them in their line."""
 
@@ -78,11 +78,11 @@ class OffsetFile:
     """What is wrong with single entries; they are in no part."""
 
     @property
-    def positions(self) -> tuple[Position, ...]:
+    def positions(self) -> tuple[KeptPosition, ...]:
         """All of them."""
         return tuple(p for part in self.parts if isinstance(part, Offsets) for p in part.positions)
 
-    def render(self, found: Mapping[Position, Position]) -> str:
+    def render(self, found: Mapping[KeptPosition, KeptPosition]) -> str:
         """The same file with other positions; those without a counterpart in `found` are left out."""
         if self.layout is not Layout.CHECKPOINT:
             return _document(self.layout, _of(self.parts[0], found))
@@ -162,7 +162,7 @@ def _source(text: str) -> _Pairs | None:
     return tree if isinstance(tree, _Pairs) and all(isinstance(below, _Pairs) for _, below in tree) else None
 
 
-def _mapping(tree: Any, problems: list[str], *, symbols: bool) -> list[Position]:
+def _mapping(tree: Any, problems: list[str], *, symbols: bool) -> list[KeptPosition]:
     if not isinstance(tree, _Pairs) or not tree:
         raise OffsetFileError(_EXPECTED)
     found = []
@@ -176,7 +176,7 @@ def _mapping(tree: Any, problems: list[str], *, symbols: bool) -> list[Position]
     return found
 
 
-def _connect(listed: list[Any], problems: list[str]) -> list[Position]:
+def _connect(listed: list[Any], problems: list[str]) -> list[KeptPosition]:
     found = []
     for number, entry in enumerate(listed):
         named = dict(entry) if isinstance(entry, _Pairs) else {}
@@ -193,7 +193,7 @@ def _connect(listed: list[Any], problems: list[str]) -> list[Position]:
     return found
 
 
-def _position(topic: object, partition: Any, offset: Any, problems: list[str], *, symbols: bool) -> Position | None:
+def _position(topic: object, partition: Any, offset: Any, problems: list[str], *, symbols: bool) -> KeptPosition | None:
     where, number, at = f"{topic}-{partition}", _integer(partition), _integer(offset)
     if number is None or not 0 <= number <= _MOST_PARTITIONS:
         problems.append(f"{where}: {_shown(partition)} is no partition; allowed 0 and more")
@@ -215,26 +215,26 @@ def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)[:60]
 
 
-def _once(positions: list[Position], problems: list[str]) -> Offsets:
+def _once(positions: list[KeptPosition], problems: list[str]) -> Offsets:
     """Those whose partition is there once; nobody knows which of several offsets counts."""
     counts = Counter(partition for partition, _ in positions)
     problems += [f"{partition}: is there {count} times" for partition, count in counts.items() if count > 1]
     return Offsets(tuple(position for position in positions if counts[position[0]] == 1))
 
 
-def _of(part: Offsets | str, found: Mapping[Position, Position]) -> list[Position]:
+def _of(part: Offsets | str, found: Mapping[KeptPosition, KeptPosition]) -> list[KeptPosition]:
     assert isinstance(part, Offsets)
     return [found[position] for position in part.positions if position in found]
 
 
-def _tree(positions: list[Position]) -> dict[str, dict[int, int]]:
+def _tree(positions: list[KeptPosition]) -> dict[str, dict[int, int]]:
     tree: dict[str, dict[int, int]] = {}
     for (topic, partition), offset in positions:
         tree.setdefault(topic, {})[partition] = offset
     return tree
 
 
-def _document(layout: Layout, positions: list[Position]) -> str:
+def _document(layout: Layout, positions: list[KeptPosition]) -> str:
     if layout is Layout.YAML:
         return yaml.safe_dump(_tree(positions), sort_keys=False, allow_unicode=True)
     if layout is Layout.JSON:

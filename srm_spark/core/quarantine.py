@@ -35,7 +35,7 @@ PART_BYTES = 500_000
 """Of one part. The client library refuses records above 1 MB unless it is told otherwise, and so do brokers."""
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """Where a parked record lies on the source."""
 
     flow: Flow
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 class Parked:
     """What is known of a parked record without its content."""
 
-    place: Place
+    place: SourcePlace
     why: Failure
     timestamp: int
     """Milliseconds since the epoch; -1 where the record has none."""
@@ -66,17 +66,17 @@ class Parked:
         return -(-self.size // PART_BYTES)
 
 
-def entry_key(place: Place) -> bytes:
+def entry_key(place: SourcePlace) -> bytes:
     """Key of an entry."""
     return _key(place)
 
 
-def part_key(place: Place, part: int) -> bytes:
+def part_key(place: SourcePlace, part: int) -> bytes:
     """Key of one part of the content."""
     return _key(place, part)
 
 
-def decode_key(key: bytes | None) -> tuple[Place, int | None] | None:
+def decode_key(key: bytes | None) -> tuple[SourcePlace, int | None] | None:
     """Source position of an entry or a part, and the number of the part; None for anything else."""
     try:
         flow, topic, topic_id, number, offset, *part = json.loads(key or b"")
@@ -88,7 +88,7 @@ def decode_key(key: bytes | None) -> tuple[Place, int | None] | None:
     is_sound = arrow and all(isinstance(text, str) for text in texts) and all(type(n) is int for n in numbers)
     if not is_sound or len(part) > 1:
         return None
-    return Place(Flow(source, target), TopicPartition(topic, number), topic_id, offset), part[0] if part else None
+    return SourcePlace(Flow(source, target), TopicPartition(topic, number), topic_id, offset), part[0] if part else None
 
 
 def encode_entry(parked: Parked) -> bytes:
@@ -106,7 +106,7 @@ def encode_entry(parked: Parked) -> bytes:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode_entry(place: Place, value: bytes) -> Parked:
+def decode_entry(place: SourcePlace, value: bytes) -> Parked:
     """Read the value of an entry. Raises CodecError."""
     try:
         found = json.loads(value)
@@ -178,10 +178,10 @@ def _field(content: bytes | None) -> bytes:
     return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
 
 
-def _key(place: Place, *part: int) -> bytes:
+def _key(place: SourcePlace, *part: int) -> bytes:
     fields: list[Any] = [str(place.flow), place.partition.topic, place.topic_id, place.partition.partition]
     return json.dumps([*fields, place.offset, *part], separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _name(place: Place) -> str:
+def _name(place: SourcePlace) -> str:
     return f"{place.partition} at offset {place.offset}"

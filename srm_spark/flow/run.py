@@ -26,13 +26,13 @@ from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.pulse import Pulse, Stall
 from srm_spark.flow.recovery.before import Before
-from srm_spark.flow.recovery.fencing import begin_term, complete_map
+from srm_spark.flow.recovery.fencing import begin_fencing, complete_map
 from srm_spark.flow.recovery.identity import check_copies
 from srm_spark.flow.recovery.open_transactions import hold_open_transactions
 from srm_spark.flow.recovery.renames import Renames
 from srm_spark.flow.recovery.starts import find_starts, record_new
 from srm_spark.flow.recovery.unrecorded import recover_unrecorded, remotes_of
-from srm_spark.flow.refused.holds import PausedPartitions
+from srm_spark.flow.refused.paused import PausedPartitions
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.refused.unreadable import unreadable
 from srm_spark.flow.status import FlowState
@@ -230,10 +230,10 @@ class FlowRun:
         """What the next generation replicates, and where a record lies ahead that Spark cannot read."""
         tasks = task_count(self._session, self._ends)
         slots = tasks + 1  # the last one is the driver's own
-        term = begin_term(self._ends, self._lease, slots, was_exactly_once=self._before.was_exactly_once)
+        fencing = begin_fencing(self._ends, self._lease, slots, was_exactly_once=self._before.was_exactly_once)
         self._progress.refresh()
         self._maps.refresh()
-        if complete_map(self._ends, self._maps.maps, self._progress.newest, term):
+        if complete_map(self._ends, self._maps.maps, self._progress.newest, fencing):
             self._maps.refresh()
         self._topics = self._remote.select()
         self._unseen = self._remote.unseen(self._topics)
@@ -248,22 +248,22 @@ class FlowRun:
         self._renames.begin(starts)
         if not self._before.is_clean:
             self._before.wait(remotes_of(starts, routes))
-        if term is not None:
+        if fencing is not None:
             hold_open_transactions(self._ends, starts, remotes_of(starts, routes))
         check_copies(self._ends, starts, routes, self._maps.maps)
         if starts.unproven:
-            forget_maps(self._ends, self._maps.maps, starts.unproven, term)
+            forget_maps(self._ends, self._maps.maps, starts.unproven, fencing)
             self._maps.refresh()
         self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
         recover_unrecorded(
             *(self._ends, starts, routes, self._maps.maps),
-            term=term,
+            fencing=fencing,
             stamp=self._before.stamp,
             settle=self._before.settle,
             parked=self._parked().offsets(ids),
         )
-        self._before.begin(in_transactions=term is not None)
-        record_new(self._ends, starts, routes, self._maps.maps, term=term)
+        self._before.begin(in_transactions=fencing is not None)
+        record_new(self._ends, starts, routes, self._maps.maps, fencing=fencing)
         self._holds.topics = {**prepared.held, **self._renames.held}
         self._holds.partitions.update(starts.held)
         positions = {p: start for p, start in starts.positions.items() if p not in self._holds.partitions}
@@ -277,7 +277,7 @@ class FlowRun:
             logs=starts.logs,
             syncs_topic=self._ends.syncs_topic,
             tasks=tasks,
-            term=term,
+            fencing=fencing,
             permit=self._lease.permit,
             maps={partition: found.copy() for partition, found in self._maps.maps.items()},
         )

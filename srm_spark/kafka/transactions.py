@@ -22,14 +22,14 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.control import Acknowledge, ControlRecord
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.terms import DRIVER_SLOT, Term, open_producer, persist
+from srm_spark.kafka.fencing import DRIVER_SLOT, FencingToken, open_producer, persist
 
 
 class TransactionalWriter:
     """Writes control records of the driver, each call one transaction; `error` where that cannot be committed."""
 
-    def __init__(self, term: Term, role: str, error: type[FlowError]) -> None:
-        self._term = term
+    def __init__(self, fencing: FencingToken, role: str, error: type[FlowError]) -> None:
+        self._fencing = fencing
         self._role = role
         self._error = error
         self._last_error = LastError()
@@ -41,13 +41,13 @@ class TransactionalWriter:
         if not found:
             return
         if self._producer is None:
-            self._producer = open_producer(self._term, DRIVER_SLOT, {"linger.ms": 0}, self._last_error)
+            self._producer = open_producer(self._fencing, DRIVER_SLOT, {"linger.ms": 0}, self._last_error)
         producer = self._producer
         try:
             producer.begin_transaction()
             for record in found:
                 produce_control(producer, record)
-            persist(lambda: producer.commit_transaction(self._term.timeout), self._term.timeout)
+            persist(lambda: producer.commit_transaction(self._fencing.timeout), self._fencing.timeout)
         except (KafkaException, BufferError) as error:
             self._producer = None  # the next one, of a new term, ends what this one has left
             reason = named(error.args[0]) if isinstance(error, KafkaException) else str(error)
@@ -68,7 +68,7 @@ def produce_control(producer: Producer, record: ControlRecord, acknowledged: Ack
 class Recording:
     """What a write task needs to record progress in the transaction of its records."""
 
-    term: Term
+    fencing: FencingToken
     connector: str
     """First element of the progress keys."""
     source: str
@@ -106,7 +106,7 @@ class SlotTransaction:
         """
         if self._producer is None:
             return
-        producer, seconds = self._producer, self._recording.term.timeout
+        producer, seconds = self._producer, self._recording.fencing.timeout
         failed = next((report.failure for report in reports if report.failure is not None), None)
         if failed is None:
             failed = self._commit(producer, reports)
@@ -114,7 +114,7 @@ class SlotTransaction:
             for report in reports:
                 report.slot, report.writer = self.slot, process_id()
             return
-        _forget(self._recording.term, self.slot)
+        _forget(self._recording.fencing, self.slot)
         with suppress(KafkaException):  # fenced, or in vain: the next one to initialise the id does it
             producer.abort_transaction(seconds)
         for report in reports:
@@ -131,7 +131,9 @@ class SlotTransaction:
             for report in reports:
                 for record in self._progress(report):
                     produce_control(producer, record, acknowledged)
-            persist(lambda: producer.commit_transaction(self._recording.term.timeout), self._recording.term.timeout)
+            persist(
+                lambda: producer.commit_transaction(self._recording.fencing.timeout), self._recording.fencing.timeout
+            )
         except KafkaException as error:
             failure: KafkaError = refused[0] if refused else error.args[0]
             if error.args[0].retriable():
@@ -169,18 +171,18 @@ def process_id() -> str:
 
 def _kept(recording: Recording, slot: int, options: ClientOptions, on_error: LastError) -> Producer:
     """The slot's producer of this process, unless another process has initialised the id since."""
-    term, name = recording.term, recording.term.transactional_id(slot)
+    fencing, name = recording.fencing, recording.fencing.transactional_id(slot)
     with _lock:
         kept = _producers.get(name)
         is_newest = recording.writers.get(slot) == process_id()
-        if kept is not None and is_newest and kept[:2] == (options, term.mark.token):
+        if kept is not None and is_newest and kept[:2] == (options, fencing.mark.token):
             return kept[2]
         _producers.pop(name, None)
-        producer = open_producer(term, slot, options, on_error)
-        _producers[name] = options, term.mark.token, producer
+        producer = open_producer(fencing, slot, options, on_error)
+        _producers[name] = options, fencing.mark.token, producer
         return producer
 
 
-def _forget(term: Term, slot: int) -> None:
+def _forget(fencing: FencingToken, slot: int) -> None:
     with _lock:
-        _producers.pop(term.transactional_id(slot), None)
+        _producers.pop(fencing.transactional_id(slot), None)

@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient
 from srm_spark.config.sasl import TOKEN_FUNCTION, TOKEN_OPTIONS
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.kafka.clients import QUIET, ClientOptions, options
+from srm_spark.kafka.fencing import transactional
 from srm_spark.kafka.fetch import fetch_options
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.terms import transactional
 
 _OIDC = "sasl.oauthbearer."
 _METHOD = f"{_OIDC}method"

@@ -4,6 +4,6 @@
 """
 
 from srm_spark.plan.move import Move
-from srm_spark.plan.world import Kind, Outcome, Plan, Stage, Statement
+from srm_spark.plan.snapshot import MoveKind, MoveOutcome, Plan, Stage, Statement
 
-__all__ = ["Kind", "Move", "Outcome", "Plan", "Stage", "Statement"]
+__all__ = ["Move", "MoveKind", "MoveOutcome", "Plan", "Stage", "Statement"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.plan.world import GroupMove, Plan, Range, Statement, World
+from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, Plan, Range, Statement
 
 Document = dict[str, object]
 
@@ -32,7 +32,7 @@ def statement_document(statement: Statement) -> Document:
     }
 
 
-def _world(world: World) -> Document:
+def _world(world: ClusterSnapshot) -> Document:
     return {
         "source_down": world.source_down,
         "owner": world.owner,

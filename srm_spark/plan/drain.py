@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from srm_spark.core.model import TopicPartition
-from srm_spark.plan.world import Range, few
+from srm_spark.plan.snapshot import Range, few
 
 STILL_SECONDS = 5.0
 """How long the ends of the source must not move: longer than producers linger, and than a batch is on its way."""

@@ -10,7 +10,7 @@ from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.wording import count
 from srm_spark.flow.groups.positions import GroupPosition
 from srm_spark.flow.groups.sync import Synced, SyncState
-from srm_spark.plan.world import GroupMove, Kind, Outcome
+from srm_spark.plan.snapshot import GroupMove, MoveKind, MoveOutcome
 
 Stand = tuple[str, TopicPartition]
 """Group and partition of the target."""
@@ -30,7 +30,7 @@ class Earlier:
 class Judge:
     """The rules of one move. `active` are the groups that have members on the source."""
 
-    kind: Kind
+    kind: MoveKind
     flow: Flow
     active: Collection[str] = ()
     earlier: Earlier = field(default_factory=Earlier)
@@ -61,7 +61,7 @@ class Judge:
     def _move(self, one: Synced, stuck: str | None) -> GroupMove:
         position = one.position
         stand = (position.group, position.remote)
-        outcome, reason = (Outcome.STAYS, stuck) if stuck is not None else self._outcome(one, stand)
+        outcome, reason = (MoveOutcome.STAYS, stuck) if stuck is not None else self._outcome(one, stand)
         return GroupMove(
             group=position.group,
             remote=position.remote,
@@ -73,15 +73,18 @@ class Judge:
             reason=reason,
         )
 
-    def _outcome(self, one: Synced, stand: Stand) -> tuple[Outcome, str]:
+    def _outcome(self, one: Synced, stand: Stand) -> tuple[MoveOutcome, str]:
         ours, before = self.earlier.moved.get(stand), self.earlier.before.get(stand, one.before)
         if one.state in (SyncState.SYNCED, SyncState.DUE):
-            return (Outcome.MOVED if one.state is SyncState.SYNCED else Outcome.MOVES), self._note(one.position)
+            return (MoveOutcome.MOVED if one.state is SyncState.SYNCED else MoveOutcome.MOVES), self._note(one.position)
         if one.state is SyncState.IN_STEP:
-            return (Outcome.IN_STEP if before == one.before else Outcome.MOVED), self._note(one.position)
+            return (MoveOutcome.IN_STEP if before == one.before else MoveOutcome.MOVED), self._note(one.position)
         if ours is not None and one.before is not None and one.before >= ours:
-            return Outcome.MOVED, "" if one.before == ours else f"it was set to {ours} and has read on to {one.before}"
-        return Outcome.STAYS, self._refusal(one)
+            return (
+                MoveOutcome.MOVED,
+                "" if one.before == ours else f"it was set to {ours} and has read on to {one.before}",
+            )
+        return MoveOutcome.STAYS, self._refusal(one)
 
     def _refusal(self, one: Synced) -> str:
         source, target = self.flow.source, self.flow.target

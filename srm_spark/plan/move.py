@@ -19,8 +19,18 @@ from srm_spark.plan.drain import Stillness, behind
 from srm_spark.plan.fence import run_fence
 from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
 from srm_spark.plan.preflight import Preflight
+from srm_spark.plan.snapshot import (
+    ClusterSnapshot,
+    GroupMove,
+    MoveKind,
+    MoveOutcome,
+    Plan,
+    Stage,
+    Statement,
+    few,
+    standing,
+)
 from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, write_whole
-from srm_spark.plan.world import GroupMove, Kind, Outcome, Plan, Stage, Statement, World, few, standing
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +53,7 @@ class Move:
         self,
         settings: Settings,
         flow: str,
-        kind: Kind,
+        kind: MoveKind,
         *,
         groups: Sequence[str] = (".*",),
         fence: str | None = None,
@@ -69,7 +79,7 @@ class Move:
         self._id = MoveId(kind.value, str(self.flow), *addresses, ",".join(groups))
         self._found = load_state(self.state_path, self._id)
         self._state = self._found or MoveState(self._id, _now())
-        self._world: World | None = None
+        self._world: ClusterSnapshot | None = None
         self._preflight = Preflight(self._settings, groups)
 
     def __enter__(self) -> Move:
@@ -182,18 +192,20 @@ class Move:
         return Statement(self._kind, self.flow, self._state.began, _now(), world, trouble, steps)
 
 
-def _settings_of(settings: Settings, flow: str, kind: Kind) -> FlowSettings:
+def _settings_of(settings: Settings, flow: str, kind: MoveKind) -> FlowSettings:
     for one in settings.flows:
-        asked = one.flow.reverse if kind is Kind.FAILBACK else one.flow
+        asked = one.flow.reverse if kind is MoveKind.FAILBACK else one.flow
         if str(asked) == flow:
             return one
     enabled = ", ".join(str(one.flow) for one in settings.flows) or "none"
-    what = f"a failback of {flow} takes the flow of the other direction" if kind is Kind.FAILBACK else f"flow {flow}"
+    what = (
+        f"a failback of {flow} takes the flow of the other direction" if kind is MoveKind.FAILBACK else f"flow {flow}"
+    )
     raise MoveError(f"{what}, which is not enabled in these files; enabled: {enabled}")
 
 
 def _any_wait(moves: Sequence[GroupMove]) -> bool:
-    return any(move.outcome is Outcome.STAYS for move in moves)
+    return any(move.outcome is MoveOutcome.STAYS for move in moves)
 
 
 def _now() -> str:

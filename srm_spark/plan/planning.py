@@ -8,11 +8,11 @@ from dataclasses import replace
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 from srm_spark.plan.drain import behind, moved
+from srm_spark.plan.snapshot import ClusterSnapshot, MoveKind, MoveOutcome, Plan, Stage, few, unsafe
 from srm_spark.plan.state import MoveState
-from srm_spark.plan.world import Kind, Outcome, Plan, Stage, World, few, unsafe
 
 
-def make_plan(kind: Kind, flow: Flow, world: World, *, fenced: bool, state: MoveState | None) -> Plan:
+def make_plan(kind: MoveKind, flow: Flow, world: ClusterSnapshot, *, fenced: bool, state: MoveState | None) -> Plan:
     """The stages that are left, or why there are none. `fenced`: there is a fence command."""
     stages = [Stage.COMMIT, Stage.CHECK]
     if kind.is_planned:
@@ -24,10 +24,10 @@ def make_plan(kind: Kind, flow: Flow, world: World, *, fenced: bool, state: Move
     return Plan(kind, flow, world, () if refusals else tuple(stages), done, refusals)
 
 
-def verdict(kind: Kind, state: MoveState, world: World) -> tuple[str, ...]:
+def verdict(kind: MoveKind, state: MoveState, world: ClusterSnapshot) -> tuple[str, ...]:
     """What is not safe behind the last stage."""
     found = list(unsafe(world))
-    late = [move for move in world.moves if move.outcome is Outcome.MOVES]
+    late = [move for move in world.moves if move.outcome is MoveOutcome.MOVES]
     found += [
         f"group {move.group} on {move.remote}: it is not at {move.after}; run the same command again" for move in late
     ]
@@ -47,29 +47,31 @@ def verdict(kind: Kind, state: MoveState, world: World) -> tuple[str, ...]:
     return tuple(found)
 
 
-def ended(world: World) -> World:
+def ended(world: ClusterSnapshot) -> ClusterSnapshot:
     """The world of a move that is over: what has not moved by now stays."""
     moves = (
-        replace(move, outcome=Outcome.STAYS, reason=move.reason or "the move ended before it")
-        if move.outcome is Outcome.MOVES
+        replace(move, outcome=MoveOutcome.STAYS, reason=move.reason or "the move ended before it")
+        if move.outcome is MoveOutcome.MOVES
         else move
         for move in world.moves
     )
     return replace(world, moves=tuple(moves))
 
 
-def next_steps(kind: Kind, flow: Flow, world: World, *, has_way_back: bool, is_safe: bool) -> tuple[str, ...]:
+def next_steps(
+    kind: MoveKind, flow: Flow, world: ClusterSnapshot, *, has_way_back: bool, is_safe: bool
+) -> tuple[str, ...]:
     """What its owner does now. `has_way_back`: the flow of the other direction is configured."""
-    gone = [move for move in world.moves if move.outcome in (Outcome.MOVED, Outcome.IN_STEP)]
+    gone = [move for move in world.moves if move.outcome in (MoveOutcome.MOVED, MoveOutcome.IN_STEP)]
     found = []
     if gone:
         groups, topics = _listed(move.group for move in gone), _listed(move.remote.topic for move in gone)
         found.append(f"start the consumers of {groups} on {flow.target}; their topics there are {topics}")
     if not is_safe:
         found.append("mend what is not safe and run the same command again; it goes on where it stopped")
-    if kind is Kind.PLANNED_FAILOVER and gone:
+    if kind is MoveKind.PLANNED_FAILOVER and gone:
         found.append(f"let the producers write to {flow.target}")
-    if kind is Kind.FAILBACK or not gone:
+    if kind is MoveKind.FAILBACK or not gone:
         return tuple(found)
     if not has_way_back:
         found.append(
@@ -80,7 +82,7 @@ def next_steps(kind: Kind, flow: Flow, world: World, *, has_way_back: bool, is_s
     return tuple(found)
 
 
-def _refusals(kind: Kind, flow: Flow, world: World) -> Iterable[str]:
+def _refusals(kind: MoveKind, flow: Flow, world: ClusterSnapshot) -> Iterable[str]:
     if kind.is_planned and world.source_down is not None:
         yield f"a planned move needs {flow.source}: {world.source_down}"
     if kind.is_planned and world.owner is None:

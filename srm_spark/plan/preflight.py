@@ -24,7 +24,7 @@ from srm_spark.kafka.lease import lease_group
 from srm_spark.kafka.records import first_timestamps
 from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
-from srm_spark.plan.world import GroupMove, Kind, Loss, Range, World
+from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveKind, Range
 
 _SECONDS = 15.0
 """Somebody is waiting: a cluster that does not answer in this time counts as down."""
@@ -63,7 +63,7 @@ class Preflight:
         ):
             part.close()
 
-    def look(self, kind: Kind, earlier: Earlier, *, is_final: bool = True) -> World:
+    def look(self, kind: MoveKind, earlier: Earlier, *, is_final: bool = True) -> ClusterSnapshot:
         """Everything at once. A source that does not answer is gone for good; raises TargetUnavailable."""
         try:
             return self._look(kind, earlier, is_final)
@@ -108,7 +108,7 @@ class Preflight:
         )
 
     def moves(
-        self, kind: Kind, earlier: Earlier, *, commits: bool = False, is_final: bool = True
+        self, kind: MoveKind, earlier: Earlier, *, commits: bool = False, is_final: bool = True
     ) -> tuple[tuple[GroupMove, ...], tuple[str, ...]]:
         """What becomes, or with `commits` became, of each group; and groups whose position is not known."""
         positions = self._positions()
@@ -120,10 +120,10 @@ class Preflight:
         moves = judge.moves(verdicts, stuck)
         return moves, tuple(self._unknown(positions, {move.group for move in moves}))
 
-    def _look(self, kind: Kind, earlier: Earlier, is_final: bool) -> World:
+    def _look(self, kind: MoveKind, earlier: Earlier, is_final: bool) -> ClusterSnapshot:
         ranges = self.ranges()
         moves, unknown = self.moves(kind, earlier, is_final=is_final)
-        return World(self._source_down, self.owner(), ranges, self._loss(ranges), moves, unknown)
+        return ClusterSnapshot(self._source_down, self.owner(), ranges, self._loss(ranges), moves, unknown)
 
     def _positions(self) -> Positions:
         if self._source_down is not None:
@@ -150,13 +150,13 @@ class Preflight:
         whole = [why for why in (positions.no_way_back, positions.no_syncs) if why is not None]
         return [*refused, *unseen, *whole]
 
-    def _loss(self, ranges: Sequence[Range]) -> Loss:
+    def _loss(self, ranges: Sequence[Range]) -> LossEstimate:
         missing = {found.partition: found.missing for found in ranges}
         known = {partition: gap for partition, gap in missing.items() if gap is not None}
         progress_seconds = self._progress_seconds()
         if self._source_down is not None or len(known) < len(missing):
-            return Loss(None, None, progress_seconds)
-        return Loss(behind(ranges), self._loss_seconds(known), progress_seconds)
+            return LossEstimate(None, None, progress_seconds)
+        return LossEstimate(behind(ranges), self._loss_seconds(known), progress_seconds)
 
     def _loss_seconds(self, missing: dict[TopicPartition, OffsetRange]) -> float | None:
         asked = {partition: gap for partition, gap in missing.items() if gap.start < gap.end}

@@ -17,7 +17,7 @@ from typing import Any
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import MoveError
 from srm_spark.plan.groups import Earlier, Stand
-from srm_spark.plan.world import GroupMove, Outcome, Range, Stage
+from srm_spark.plan.snapshot import GroupMove, MoveOutcome, Range, Stage
 
 _FORMAT = 1
 
@@ -66,7 +66,7 @@ class MoveState:
         for move in moves:
             stand = (move.group, move.remote)
             before.setdefault(stand, move.before)
-            if move.outcome is Outcome.MOVED and move.after is not None:
+            if move.outcome is MoveOutcome.MOVED and move.after is not None:
                 moved[stand] = max(move.after, moved.get(stand, 0))
         return replace(self, earlier=Earlier(before, moved))
 

@@ -18,7 +18,7 @@ from srm_spark.errors import LeaseLost
 from srm_spark.flow.recovery import starts
 from srm_spark.flow.recovery.guard import Checked, SourceGuard
 from srm_spark.kafka.clients import LastError
-from srm_spark.kafka.terms import Mark, Term, newest_mark, open_producer
+from srm_spark.kafka.fencing import FencingToken, TokenMark, newest_mark, open_producer
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero
@@ -59,9 +59,9 @@ def test_without_the_tail_match_records_are_doubled(
     assert (verdict.lost, verdict.doubled) == (0, 4 if is_broken else 0), str(verdict)
 
 
-def _initialised_before(pair: Pair, term: Term) -> Callable[[], None]:
+def _initialised_before(pair: Pair, fencing: FencingToken) -> Callable[[], None]:
     """A writer that has its transactional id already; only `fence` stands in its way."""
-    producer = open_producer(term, _IDLE_SLOT, {}, LastError())
+    producer = open_producer(fencing, _IDLE_SLOT, {}, LastError())
 
     def write() -> None:
         producer.begin_transaction()
@@ -71,11 +71,11 @@ def _initialised_before(pair: Pair, term: Term) -> Callable[[], None]:
     return write
 
 
-def _initialised_after(pair: Pair, term: Term) -> Callable[[], None]:
+def _initialised_after(pair: Pair, fencing: FencingToken) -> Callable[[], None]:
     """A writer that comes so late that nothing fences it any more; it has to look at the token."""
 
     def write() -> None:
-        _initialised_before(pair, term)()
+        _initialised_before(pair, fencing)()
 
     return write
 
@@ -93,12 +93,12 @@ def _late(pair: Pair) -> list[Record]:
     ("old_writer", "guarded_by"),
     [
         (_initialised_before, "srm_spark.flow.recovery.fencing.fence"),
-        (_initialised_after, "srm_spark.kafka.terms.newest_mark"),
+        (_initialised_after, "srm_spark.kafka.fencing.newest_mark"),
     ],
 )
 def test_without_the_fencing_a_writer_that_comes_back_doubles_records(
     is_broken: bool,
-    old_writer: Callable[[Pair, Term], Callable[[], None]],
+    old_writer: Callable[[Pair, FencingToken], Callable[[], None]],
     guarded_by: str,
     pair: Pair,
     monkeypatch: pytest.MonkeyPatch,
@@ -108,8 +108,8 @@ def test_without_the_fencing_a_writer_that_comes_back_doubles_records(
     pair.source.write(pair.topic(), told_apart(0, 10))
     driver = pair.replicate(keys)
     await_until(lambda: _copied(pair) == 10, SOON, "the first records")
-    term = _term(pair)
-    write_late = old_writer(pair, term)
+    fencing = _fencing(pair)
+    write_late = old_writer(pair, fencing)
     driver.stop()
     if is_broken:
         monkeypatch.setattr(guarded_by, lambda asked, *_: asked.mark)  # nobody is fenced, everybody is the newest
@@ -149,13 +149,13 @@ def test_without_the_identity_guard_records_of_a_topic_created_anew_are_lost(
     assert (verdict.lost, verdict.doubled) == (3 if is_broken else 0, 0), str(verdict)
 
 
-def _term(pair: Pair) -> Term:
+def _fencing(pair: Pair) -> FencingToken:
     """That of the generation that runs now."""
     options = {"bootstrap.servers": pair.target.bootstrap_servers}
-    term = Term(f"srm-{pair.flow}", pair.progress_topic, Mark("", 0), options, 30.0)
-    mark = newest_mark(term)
+    fencing = FencingToken(f"srm-{pair.flow}", pair.progress_topic, TokenMark("", 0), options, 30.0)
+    mark = newest_mark(fencing)
     assert mark is not None
-    return replace(term, mark=mark)
+    return replace(fencing, mark=mark)
 
 
 def _copied(pair: Pair) -> int:

@@ -13,7 +13,7 @@ from srm_spark.driver import Driver
 from srm_spark.errors import LeaseLost
 from srm_spark.flow.status import FlowState
 from srm_spark.kafka.clients import LastError
-from srm_spark.kafka.terms import Mark, Term, fence, newest_mark, open_producer
+from srm_spark.kafka.fencing import FencingToken, TokenMark, fence, newest_mark, open_producer
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -78,11 +78,13 @@ def test_a_writer_of_an_older_term_gives_up(pair: Pair) -> None:
     topic = pair.topic("progress")
     pair.target.create(topic)
     options = {"bootstrap.servers": pair.target.bootstrap_servers}
-    older, newer = (Term(f"g{pair.unique}", topic, Mark(name, 2), options, 30.0) for name in ("older", "newer"))
+    older, newer = (
+        FencingToken(f"g{pair.unique}", topic, TokenMark(name, 2), options, 30.0) for name in ("older", "newer")
+    )
 
-    def begin(term: Term) -> None:
-        commit_mark(pair.target, term.group, topic, term.mark.encode())
-        fence(term, 2)
+    def begin(fencing: FencingToken) -> None:
+        commit_mark(pair.target, fencing.group, topic, fencing.mark.encode())
+        fence(fencing, 2)
 
     assert newest_mark(older) is None
     begin(older)

@@ -10,7 +10,7 @@ from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperatio
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from srm_spark.driver import Driver
-from srm_spark.flow.refused import holds
+from srm_spark.flow.refused import paused
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -28,7 +28,7 @@ def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
     pair: Pair, local_kafka: Callable[..., LocalKafka], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that creates any topic it is asked for, with rules against growing one topic and writing another."""
-    monkeypatch.setattr(holds, "RETRY_SECONDS", 15.0)  # the minute would only be waited for
+    monkeypatch.setattr(paused, "RETRY_SECONDS", 15.0)  # the minute would only be waited for
     cluster = local_kafka("open", overrides=OPEN)
     target = Kafka(cluster)
     for name in ("small", "closed", "fine"):

@@ -11,7 +11,7 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.refused import holds
+from srm_spark.flow.refused import paused
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -37,7 +37,7 @@ def garbled(monkeypatch: pytest.MonkeyPatch) -> set[FailureKind]:
         seen.add(kind)
 
     monkeypatch.setattr(Failure, "__init__", init)
-    monkeypatch.setattr(holds, "RETRY_SECONDS", 5.0)
+    monkeypatch.setattr(paused, "RETRY_SECONDS", 5.0)
     return seen
 
 

@@ -10,7 +10,7 @@ import pytest
 from srm_spark.core.header_names import raw_name
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
-from srm_spark.core.quarantine import Parked, Place, decode_content, encode_content
+from srm_spark.core.quarantine import Parked, SourcePlace, decode_content, encode_content
 from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.errors import SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
@@ -59,7 +59,7 @@ def test_every_name_is_written_as_it_was_read(
     ):
         assert tuple((raw_name(name), value) for name, value in record.headers) == raw.headers
         parked = Parked(
-            Place(Flow("a", "b"), partition, None, record.offset),
+            SourcePlace(Flow("a", "b"), partition, None, record.offset),
             ANY,
             record.timestamp,
             False,

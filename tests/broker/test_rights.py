@@ -17,7 +17,7 @@ from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.terms import Mark, Term, fence
+from srm_spark.kafka.fencing import FencingToken, TokenMark, fence
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
@@ -153,8 +153,8 @@ def test_without_a_right_heartbeats_name_it(broker: SecuredKafka) -> None:
 
 def test_without_the_right_to_its_transactional_ids_a_flow_names_it(broker: SecuredKafka) -> None:
     settings = ClusterSettings("b", broker.at("SCRAM").bootstrap_servers, _login("u4"))
-    term = Term("srm-x->y", "t", Mark("token", 1), options(settings, {}, "test"), 30.0)
+    fencing = FencingToken("srm-x->y", "t", TokenMark("token", 1), options(settings, {}, "test"), 30.0)
     with pytest.raises(TargetUnavailable, match="allow WRITE on transactional id srm-x->y-"):
-        fence(term, 1)
+        fence(fencing, 1)
     broker.allow("u4", [Acl("WRITE", "TRANSACTIONAL_ID", "srm-x->y-*")])
-    fence(term, 1)
+    fence(fencing, 1)

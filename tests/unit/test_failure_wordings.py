@@ -9,7 +9,7 @@ import pytest
 from srm_spark.core.codec import decode_progress_detail, encode_progress_detail
 from srm_spark.core.failure_wordings import recorded
 from srm_spark.core.model import Flow, PausedPartition, TopicPartition
-from srm_spark.core.quarantine import Place, decode_entry
+from srm_spark.core.quarantine import SourcePlace, decode_entry
 from srm_spark.failure import Failure, FailureKind
 
 PROGRESS = (
@@ -70,7 +70,7 @@ def test_what_was_recorded_without_a_kind_gets_it_from_its_words(sentence: str, 
     detail = decode_progress_detail((PROGRESS % sentence).encode())
     assert detail is not None
     assert detail.hold == PausedPartition(47, Failure(kind, said))
-    place = Place(Flow("A", "B"), TopicPartition("t", 0), "id", 47)
+    place = SourcePlace(Flow("A", "B"), TopicPartition("t", 0), "id", 47)
     assert decode_entry(place, (ENTRY % sentence).encode()).why == Failure(kind, said)
 
 

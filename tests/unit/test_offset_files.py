@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.offset_files import Layout, Position, parse_offsets
+from srm_spark.core.offset_files import KeptPosition, Layout, parse_offsets
 from srm_spark.errors import OffsetFileError
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{"spark.sql.shuffle.partitions":"2"}}'
@@ -19,14 +19,14 @@ CONNECT = (
     '{"offsets":[{"partition":{"kafka_topic":"orders","kafka_partition":0},"offset":{"kafka_offset":123}},'
     '{"partition":{"kafka_topic":"orders","kafka_partition":1},"offset":{"kafka_offset":7}}]}\n'
 )
-ORDERS: tuple[Position, ...] = ((TopicPartition("orders", 0), 123), (TopicPartition("orders", 1), 7))
+ORDERS: tuple[KeptPosition, ...] = ((TopicPartition("orders", 0), 123), (TopicPartition("orders", 1), 7))
 
 
-def moved(positions: tuple[Position, ...]) -> dict[Position, Position]:
+def moved(positions: tuple[KeptPosition, ...]) -> dict[KeptPosition, KeptPosition]:
     return {(p, offset): (TopicPartition(f"A.{p.topic}", p.partition), offset + 1000) for p, offset in positions}
 
 
-def same(positions: tuple[Position, ...]) -> dict[Position, Position]:
+def same(positions: tuple[KeptPosition, ...]) -> dict[KeptPosition, KeptPosition]:
     return {position: position for position in positions}
 
 

@@ -15,7 +15,7 @@ from srm_spark.core.policy import IdentityReplicationPolicy
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.groups.positions import Places, Translator
+from srm_spark.flow.groups.positions import TargetPositions, Translator
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.kafka.cluster import Cluster
 
@@ -57,7 +57,7 @@ class Known(OffsetMaps):
         self.maps[T0].take(IntervalMap(OffsetRange(0, 3), 9, (Interval(0, 6, 3),)), "id")
 
 
-def places(tmp_path: Path, *, is_down: bool) -> Places:
+def places(tmp_path: Path, *, is_down: bool) -> TargetPositions:
     path = tmp_path / "srm.properties"
     path.write_text(FILE)
     settings = load_settings([path]).flows[0]

@@ -12,7 +12,7 @@ from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.quarantine import (
     PART_BYTES,
     Parked,
-    Place,
+    SourcePlace,
     decode_content,
     decode_entry,
     decode_key,
@@ -29,7 +29,7 @@ from srm_spark.flow.refused.quarantine import summary
 
 REFUSED = Failure(FailureKind.TOO_LARGE, "too large")
 
-PLACE = Place(Flow("A", "B"), TopicPartition("örders", 3), "abc-ID", 70)
+PLACE = SourcePlace(Flow("A", "B"), TopicPartition("örders", 3), "abc-ID", 70)
 RECORD = TailRecord(70, 1_700_000_000_000, b"k", None, (("h", b"\x00v"), ("ü", None)))
 CONTENT = bytes.fromhex(
     "00000001 6b"  # key

@@ -41,14 +41,14 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PassOutcome:
     """What is not done to the end of its range, not held and not failed is left to the next pass."""
 
     done: Mapping[TopicPartition, Done]
     failures: Mapping[TopicPartition, Failure]
 
 
-def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[PartitionReport]) -> Outcome:
+def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[PartitionReport]) -> PassOutcome:
     """Sort out one pass. A range without a row holds only markers and compacted offsets and is done, unless a task
     ended early and never came to it."""
     done: dict[TopicPartition, Done] = {}
@@ -66,7 +66,7 @@ def judge(ranges: Mapping[TopicPartition, OffsetRange], reports: Iterable[Partit
             failures[partition] = report.failure
     if any(found.hold is not None for found in done.values()):
         failures = {p: why for p, why in failures.items() if why.kind.effect is not Effect.DRAWN_IN}
-    return Outcome(done, failures)
+    return PassOutcome(done, failures)
 
 
 def _done(report: PartitionReport, reached: int) -> Done:

@@ -41,7 +41,7 @@ from srm_spark.core.reports import PartitionReport
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError, QueryFailed
 from srm_spark.failure import Effect, Failure
-from srm_spark.flow.batch.outcome import Done, Outcome, judge
+from srm_spark.flow.batch.outcome import Done, PassOutcome, judge
 from srm_spark.flow.batch.pace import Pace, pace_of
 from srm_spark.flow.batch.pass_size import PassSize, pass_size_of
 from srm_spark.flow.batch.passes import RecordSizes
@@ -56,9 +56,9 @@ from srm_spark.flow.topics.syncs import SyncWriter
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.control import Writer
+from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.lease import Permit
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.terms import Term
 from srm_spark.kafka.transactions import Recording
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.spark import DataFrame, SparkSession
@@ -85,7 +85,7 @@ class Assignment:
     """Most Spark tasks per batch."""
     maps: Maps = field(default_factory=dict)
     """The offset map so far."""
-    term: Term | None = None
+    fencing: FencingToken | None = None
     """In the exactly-once mode: the right of this generation to write."""
     permit: Permit | None = None
     """Says right before anything is written whether the flow is still ours."""
@@ -130,7 +130,7 @@ class Replication:
         self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
         if self.settings.limits.has_classes:
             self._ranks = self.settings.limits.ranks(self.assignment.routes)
-        if self.assignment.term is not None:
+        if self.assignment.fencing is not None:
             self._shared = of_all(route.limits for route in self.assignment.routes.values())
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -243,7 +243,7 @@ class Replication:
 
     @property
     def _size(self) -> PassSize | None:
-        return None if self.assignment.term is None else pass_size_of(self.settings)
+        return None if self.assignment.fencing is None else pass_size_of(self.settings)
 
     def _pass(
         self,
@@ -265,7 +265,7 @@ class Replication:
         self._park({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in refused.items()})
         return written
 
-    def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> Outcome:
+    def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> PassOutcome:
         outcome = judge(ranges, reports)
         for partition, done in outcome.done.items():
             if done.is_recorded and done.intervals:
@@ -280,7 +280,7 @@ class Replication:
             raise self._failure(outcome.failures)
         return outcome
 
-    def _among_others(self, outcome: Outcome) -> dict[TopicPartition, TopicPartition]:
+    def _among_others(self, outcome: PassOutcome) -> dict[TopicPartition, TopicPartition]:
         """Source → remote partition, of those where others may write and something lies in front of new copies."""
         routes = self.assignment.routes
         return {
@@ -350,11 +350,11 @@ class Replication:
         return max(1, self._pass_bytes // min(tasks, len(ranges)))
 
     def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:
-        settings, term = self.settings, self.assignment.term
-        if term is None:
+        settings, fencing = self.settings, self.assignment.fencing
+        if fencing is None:
             return None
         return Recording(
-            term,
+            fencing,
             settings.connector_name,
             settings.flow.source,
             settings.progress_topic,
@@ -386,14 +386,14 @@ class Replication:
         passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
         self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
 
-    def _record(self, outcome: Outcome) -> None:
+    def _record(self, outcome: PassOutcome) -> None:
         lost = self._guard.after(self._gaps(outcome))
         self._commit(
             {p: self._detail(p, done, lost.get(p, ())) for p, done in outcome.done.items()},
             recorded={partition for partition, done in outcome.done.items() if done.is_recorded},
         )
 
-    def _gaps(self, outcome: Outcome) -> dict[TopicPartition, list[OffsetRange]]:
+    def _gaps(self, outcome: PassOutcome) -> dict[TopicPartition, list[OffsetRange]]:
         """Offsets without a record in what was done."""
         return {p: gaps for p, done in outcome.done.items() if (gaps := done.gaps(self._positions[p]))}
 
@@ -416,7 +416,7 @@ class Replication:
             self.assignment.permit.require()
 
     def _state_writer(self) -> Writer:
-        self._writer = self._writer or state_writer(self.settings, self.assignment.term)
+        self._writer = self._writer or state_writer(self.settings, self.assignment.fencing)
         return self._writer
 
     def _commit(

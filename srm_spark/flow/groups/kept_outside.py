@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.filters import select
-from srm_spark.core.offset_files import SYMBOLS, Position
+from srm_spark.core.offset_files import SYMBOLS, KeptPosition
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters, connect
-from srm_spark.flow.groups.positions import Place, Translator
+from srm_spark.flow.groups.positions import TargetPosition, Translator
 from srm_spark.flow.topics.offset_map import OffsetMaps
 
 
@@ -23,15 +23,15 @@ from srm_spark.flow.topics.offset_map import OffsetMaps
 class TranslatedPositions:
     """What became of positions on the source."""
 
-    found: dict[Position, Position] = field(default_factory=dict)
+    found: dict[KeptPosition, KeptPosition] = field(default_factory=dict)
     """Position on the source → where the same reader goes on on the target."""
-    refusals: dict[Position, str] = field(default_factory=dict)
+    refusals: dict[KeptPosition, str] = field(default_factory=dict)
     """Why these positions have no counterpart."""
-    remarks: dict[Position, str] = field(default_factory=dict)
+    remarks: dict[KeptPosition, str] = field(default_factory=dict)
     """What there is to know about those that have one."""
 
 
-def translate_positions(settings: FlowSettings, asked: Iterable[Position]) -> TranslatedPositions:
+def translate_positions(settings: FlowSettings, asked: Iterable[KeptPosition]) -> TranslatedPositions:
     """Translate positions on the source of a flow.
 
     Raises TargetUnavailable where the target or its map cannot be read; a source that does not answer is a reason why
@@ -58,7 +58,7 @@ def translate_positions(settings: FlowSettings, asked: Iterable[Position]) -> Tr
     return done
 
 
-def _take(done: TranslatedPositions, position: Position, place: Place, no_way_back: str | None) -> None:
+def _take(done: TranslatedPositions, position: KeptPosition, place: TargetPosition, no_way_back: str | None) -> None:
     _, offset = position
     found = place.translation
     if offset in SYMBOLS:

@@ -17,7 +17,7 @@ from srm_spark.core.checkpoints import OUTSIDE_THE_MAP, Translation, Translation
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.core.mutual import translate_mutual
-from srm_spark.core.offset_files import Position
+from srm_spark.core.offset_files import KeptPosition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.choice import GroupChoice
@@ -64,7 +64,7 @@ class Positions:
 
 
 @dataclass(frozen=True)
-class Place:
+class TargetPosition:
     """Where one position of the source lies on the target."""
 
     remote: TopicPartition
@@ -74,10 +74,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Places:
+class TargetPositions:
     """What is known about positions that were asked for."""
 
-    found: Mapping[Position, Place]
+    found: Mapping[KeptPosition, TargetPosition]
     no_way_back: str | None
     """Why remote topics are not translated back any further; None where they are."""
     no_syncs: str | None
@@ -116,7 +116,7 @@ class Translator:
         )
         return Positions(found, _refusals(answers), places.no_way_back, places.no_syncs)
 
-    def places(self, asked: Collection[Position]) -> Places:
+    def places(self, asked: Collection[KeptPosition]) -> TargetPositions:
         """Where positions on the source lie on the target; those of topics that do not flow are left out."""
         ways = {self._is_back(p.topic) for p, _ in asked}
         if ways != {True}:  # going back takes the map of the reverse flow only
@@ -127,14 +127,18 @@ class Translator:
         ends = self._clusters.target.end_offsets(set(remotes.values()), waits=False)
         with self._maps.lock, self._back.lock:
             found = {
-                (p, offset): Place(remotes[p], self._translate(p, remotes[p], offset, ends), ends.get(remotes[p], 0))
+                (p, offset): TargetPosition(
+                    remotes[p], self._translate(p, remotes[p], offset, ends), ends.get(remotes[p], 0)
+                )
                 for p, offset in asked
                 if p in remotes
             }
         sampled, no_syncs = self._sampled(found)
-        return Places({**found, **sampled}, no_way_back, no_syncs)
+        return TargetPositions({**found, **sampled}, no_way_back, no_syncs)
 
-    def _sampled(self, found: Mapping[Position, Place]) -> tuple[dict[Position, Place], str | None]:
+    def _sampled(
+        self, found: Mapping[KeptPosition, TargetPosition]
+    ) -> tuple[dict[KeptPosition, TargetPosition], str | None]:
         """What offset syncs say of the positions that the map does not know; and why they cannot be read."""
         unknown = {(p, offset): place for (p, offset), place in found.items() if self._may_be_sampled(p, place)}
         if not unknown:
@@ -151,7 +155,7 @@ class Translator:
                 sampled[p, offset] = replace(place, translation=translation)
         return sampled, None
 
-    def _may_be_sampled(self, partition: TopicPartition, place: Place) -> bool:
+    def _may_be_sampled(self, partition: TopicPartition, place: TargetPosition) -> bool:
         """Whether somebody else may have copied records that the map does not know; reading all syncs is not cheap."""
         known = self._maps.maps.get(partition)
         is_whole = known is not None and known.source is not None and not known.holes()

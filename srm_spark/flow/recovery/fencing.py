@@ -11,56 +11,59 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
 from srm_spark.flow.topics.progress import state_writer
 from srm_spark.kafka.clients import options
+from srm_spark.kafka.fencing import FencingToken, TokenMark, fence, newest_mark
 from srm_spark.kafka.lease import Lease
-from srm_spark.kafka.terms import Mark, Term, fence, newest_mark
 
 log = logging.getLogger(__name__)
 
 
-def begin_term(clusters: Clusters, lease: Lease, slots: int, *, was_exactly_once: bool) -> Term | None:
+def begin_fencing(clusters: Clusters, lease: Lease, slots: int, *, was_exactly_once: bool) -> FencingToken | None:
     """Make this generation the only one that can write; None where the mode is off.
 
     Where the mode has just been switched off, writers of the run before are fenced all the same.
     """
     if not clusters.settings.is_exactly_once and not was_exactly_once:
         return None
-    term = new_term(clusters, lease, slots)
-    return term if clusters.settings.is_exactly_once else None
+    fencing = new_fencing(clusters, lease, slots)
+    return fencing if clusters.settings.is_exactly_once else None
 
 
-def new_term(clusters: Clusters, lease: Lease, slots: int) -> Term:
+def new_fencing(clusters: Clusters, lease: Lease, slots: int) -> FencingToken:
     """Make the owner of the lease the only one that can write in transactions.
 
     The token goes first: a writer that reads the old one has initialised before, and is fenced after.
     """
     settings = clusters.settings
-    term = Term(
+    fencing = FencingToken(
         lease.group,
         settings.progress_topic,
-        Mark(uuid.uuid4().hex, slots),
+        TokenMark(uuid.uuid4().hex, slots),
         options(settings.target, {}, f"{settings.flow}|transactions"),
         settings.admin_timeout_seconds,
     )
-    fence_older(term, newest_mark(term), lease.mark, fence)
-    return term
+    fence_older(fencing, newest_mark(fencing), lease.mark, fence)
+    return fencing
 
 
 def fence_older(
-    term: Term, before: Mark | None, mark: Callable[[str], None], fence: Callable[[Term, int], None]
+    fencing: FencingToken,
+    before: TokenMark | None,
+    mark: Callable[[str], None],
+    fence: Callable[[FencingToken, int], None],
 ) -> None:
     """Fence every slot that any term before may have had.
 
     The mark names all of them until that is done: a start that fails amid it leaves the next one as much to fence.
     """
-    widest = term.mark._replace(slots=max(term.mark.slots, 0 if before is None else before.slots))
+    widest = fencing.mark._replace(slots=max(fencing.mark.slots, 0 if before is None else before.slots))
     mark(widest.encode())
-    fence(term, widest.slots)
-    if widest != term.mark:
-        mark(term.mark.encode())
+    fence(fencing, widest.slots)
+    if widest != fencing.mark:
+        mark(fencing.mark.encode())
 
 
 def complete_map(
-    clusters: Clusters, maps: Maps, newest: Mapping[TopicPartition, list[ProgressDetail]], term: Term | None
+    clusters: Clusters, maps: Maps, newest: Mapping[TopicPartition, list[ProgressDetail]], fencing: FencingToken | None
 ) -> bool:
     """Write to the map what was committed as progress by a batch that died before it came to the map."""
     missing = {
@@ -69,7 +72,7 @@ def complete_map(
     if not missing:
         return False
     clusters.require_lease()
-    writer = MapWriter(clusters.settings, maps, state_writer(clusters.settings, term))
+    writer = MapWriter(clusters.settings, maps, state_writer(clusters.settings, fencing))
     for partition, details in missing.items():
         log.info("flow=%s partition=%s the offset map gets what was committed last", clusters.settings.flow, partition)
         for detail in details:

@@ -21,7 +21,7 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.guard import report_loss, truncated
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position, ProgressTopic, record
-from srm_spark.kafka.terms import Term
+from srm_spark.kafka.fencing import FencingToken
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ def go_on_with(
 
 
 def record_new(
-    clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps, *, term: Term | None
+    clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps, *, fencing: FencingToken | None
 ) -> None:
     """Record where partitions start, or `latest` would skip what comes before the first batch of a restart.
 
@@ -173,4 +173,4 @@ def record_new(
             logs=starts.logs[partition],
             lost=starts.lost.get(partition, ()),
         )
-    record(clusters, maps, details, term)
+    record(clusters, maps, details, fencing)

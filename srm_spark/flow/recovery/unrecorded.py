@@ -23,8 +23,8 @@ from srm_spark.flow.recovery.starts import Starts
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position, record
 from srm_spark.flow.topics.sync_history import newest_syncs
+from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.records import first_timestamps, read_range
-from srm_spark.kafka.terms import Term
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def recover_unrecorded(
     routes: Mapping[str, Route],
     maps: Maps,
     *,
-    term: Term | None,
+    fencing: FencingToken | None,
     stamp: Stamp | None,
     settle: Settle | None,
     parked: Mapping[TopicPartition, Set[int]],
@@ -90,7 +90,7 @@ def recover_unrecorded(
             logs=starts.logs[tail.partition],
             lost=starts.lost.get(tail.partition, ()),
         )
-    record(clusters, maps, details, term)
+    record(clusters, maps, details, fencing)
 
 
 def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:

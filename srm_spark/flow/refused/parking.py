@@ -15,7 +15,7 @@ from contextlib import closing
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.limits import Route, refusal, unsized
 from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.core.quarantine import Parked, Place, encode_content
+from srm_spark.core.quarantine import Parked, SourcePlace, encode_content
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable
@@ -79,7 +79,7 @@ class Parking:
                 if why is None:
                     return
                 content = encode_content(record)
-                place = Place(settings.flow, partition, topic_id, record.offset)
+                place = SourcePlace(settings.flow, partition, topic_id, record.offset)
                 now_ms = int(time.time() * 1000)
                 yield Parked(place, why, record.timestamp, record.is_append_time, len(content), now_ms), content
 

@@ -14,7 +14,7 @@ from srm_spark.core.quarantine import (
     ENTRIES,
     PARTS,
     Parked,
-    Place,
+    SourcePlace,
     decode_content,
     decode_entry,
     decode_key,
@@ -40,7 +40,7 @@ class Quarantine:
         self._target = target
         topic, timeout = settings.quarantine_topic, settings.admin_timeout_seconds
         self._is_there = False
-        self.entries: dict[Place, Parked] = {}
+        self.entries: dict[SourcePlace, Parked] = {}
         self._topic = FollowedTopic(
             *(target, topic, role, TargetUnavailable, timeout), partitions=[ENTRIES], forget=self._forget
         )
@@ -74,12 +74,12 @@ class Quarantine:
             reasons.setdefault(place.partition.topic, []).append(parked.why)
         return {topic: summary(found) for topic, found in reasons.items()}
 
-    def contents(self, places: Iterable[Place]) -> Iterator[tuple[Parked, TailRecord]]:
+    def contents(self, places: Iterable[SourcePlace]) -> Iterator[tuple[Parked, TailRecord]]:
         """These parked records as they were on the source, in the order of parking."""
         topic = TopicPartition(self._settings.quarantine_topic, PARTS)
         end = self._target.end_offsets([topic], committed=True).get(topic, 0)
         wanted = {place: self.entries[place] for place in places}
-        parts: dict[Place, dict[int, bytes]] = {}
+        parts: dict[SourcePlace, dict[int, bytes]] = {}
         for record in read_range(self._target.settings, {}, topic, OffsetRange(0, end), TargetUnavailable):
             place, part = decode_key(record.key) or (None, None)
             if place not in wanted or part is None or record.value is None:

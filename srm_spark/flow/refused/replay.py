@@ -24,7 +24,7 @@ from srm_spark.core.tail import TailRecord, ours
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.owned import owned
-from srm_spark.flow.recovery.fencing import complete_map, new_term
+from srm_spark.flow.recovery.fencing import complete_map, new_fencing
 from srm_spark.flow.recovery.settling import settled
 from srm_spark.flow.refused.quarantine import Quarantine, QuarantineWriter, entry_tombstones, part_tombstones
 from srm_spark.flow.topics.offset_map import OffsetMaps
@@ -32,11 +32,11 @@ from srm_spark.flow.topics.progress import ProgressTopic, state_writer
 from srm_spark.flow.topics.remote_topics import limits_of
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.control import ControlRecord
+from srm_spark.kafka.fencing import FencingToken, fence
 from srm_spark.kafka.lease import Lease
 from srm_spark.kafka.producers import codec_of, record_options
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.replay import AppendingWriter
-from srm_spark.kafka.terms import Term, fence
 
 _RECORD_SECONDS = 20.0
 """For one record; what a killed replay leaves open is aborted 70 s after that, and until then the flow waits."""
@@ -82,8 +82,8 @@ def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> I
             clusters, lease = stack.enter_context(owned(clusters))
         chosen = _chosen(quarantine, topics)  # whoever had the lease before may have changed it
         course = _Replay(clusters, stack, {parked.place.partition for parked in chosen})
-        term = None if lease is None else course.begin(lease)
-        writer = None if term is None else _writer(settings, term, stack)
+        fencing = None if lease is None else course.begin(lease)
+        writer = None if fencing is None else _writer(settings, fencing, stack)
         for parked, record in quarantine.contents([parked.place for parked in chosen]):
             clusters.require_lease()
             yield course.replay(parked, record, writer)
@@ -94,12 +94,12 @@ def _chosen(quarantine: Quarantine, topics: NameFilter) -> list[Parked]:
     return [parked for place, parked in quarantine.entries.items() if topics.matches(place.partition.topic)]
 
 
-def _writer(settings: FlowSettings, term: Term, stack: ExitStack) -> AppendingWriter:
+def _writer(settings: FlowSettings, fencing: FencingToken, stack: ExitStack) -> AppendingWriter:
     # A commit returns before its markers are everywhere, initialising the id once more does not: a driver that starts
     # behind us must not see a copy without the progress that knows it.
-    stack.callback(fence, term, 0)
+    stack.callback(fence, fencing, 0)
     rendered = options(settings.target, settings.producer, f"{settings.flow}|replay")
-    return AppendingWriter(term, record_options(rendered, _RECORD_SECONDS))
+    return AppendingWriter(fencing, record_options(rendered, _RECORD_SECONDS))
 
 
 class _Replay:
@@ -122,16 +122,16 @@ class _Replay:
         self._limits = self._read_limits()
         self._refusals: Mapping[TopicPartition, str] = {}
 
-    def begin(self, lease: Lease) -> Term:
+    def begin(self, lease: Lease) -> FencingToken:
         """Fence what may still write, and look whether everything on the target is recorded."""
-        term = new_term(self._clusters, lease, 0)
+        fencing = new_fencing(self._clusters, lease, 0)
         if self._settings.is_exactly_once:
-            complete_map(self._clusters, self._maps.maps, self._progress.newest, term)
+            complete_map(self._clusters, self._maps.maps, self._progress.newest, fencing)
         there = {p: remote for p, remote in self._remotes.items() if remote.topic in self._limits}
         target_ends = settled(self._clusters, there, is_fenced=False, stamp=self._settings.stamp)
         found = ((p, self._unrecorded(p, remote, target_ends.get(remote, 0))) for p, remote in there.items())
         self._refusals = {partition: why for partition, why in found if why is not None}
-        return term
+        return fencing
 
     def replay(self, parked: Parked, record: TailRecord, writer: AppendingWriter | None) -> Replayed:
         """Write one record; without a `writer` only see whether that would be done."""

@@ -28,7 +28,7 @@ from srm_spark.flow.topics.internal_topics import ensure_topic, progress_topic
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
 from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Writer
-from srm_spark.kafka.terms import Term
+from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.transactions import TransactionalWriter
 
 log = logging.getLogger(__name__)
@@ -167,11 +167,11 @@ class ProgressWriter:
         )
 
 
-def state_writer(settings: FlowSettings, term: Term | None) -> Writer:
-    """Writes the flow's own state; in the exactly-once mode for as long as `term` lasts."""
+def state_writer(settings: FlowSettings, fencing: FencingToken | None) -> Writer:
+    """Writes the flow's own state; in the exactly-once mode for as long as `fencing` lasts."""
     role = f"{settings.flow}|progress"
-    if term is not None:
-        return TransactionalWriter(term, role, ProgressFailed)
+    if fencing is not None:
+        return TransactionalWriter(fencing, role, ProgressFailed)
     return ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
 
 
@@ -185,20 +185,22 @@ def note_run(clusters: Clusters, *, is_clean: bool) -> None:
     )
 
 
-def forget_maps(clusters: Clusters, maps: Maps, partitions: Set[TopicPartition], term: Term | None) -> None:
+def forget_maps(clusters: Clusters, maps: Maps, partitions: Set[TopicPartition], fencing: FencingToken | None) -> None:
     """Let the offset map of some partitions begin anew: what it says is not true of their remote topics."""
     for partition in sorted(partitions):
         text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
         log.warning(text, clusters.settings.flow, partition)
     clusters.require_lease()
-    MapWriter(clusters.settings, maps, state_writer(clusters.settings, term)).forget(partitions)
+    MapWriter(clusters.settings, maps, state_writer(clusters.settings, fencing)).forget(partitions)
 
 
-def record(clusters: Clusters, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], term: Term | None) -> None:
+def record(
+    clusters: Clusters, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], fencing: FencingToken | None
+) -> None:
     """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
     if details:
         settings = clusters.settings
         clusters.require_lease()
-        writer = state_writer(settings, term)
+        writer = state_writer(settings, fencing)
         MapWriter(settings, maps, writer).write(details)
         ProgressWriter(settings, writer).commit(details)

@@ -6,7 +6,7 @@ from srm_spark.core.checkpoints import Translation, TranslationStatus
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.flow.groups.positions import GroupPosition
 from srm_spark.kafka.groups import Committed
-from srm_spark.plan.world import GroupMove, Loss, Outcome, Range, World
+from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveOutcome, Range
 
 FLOW = Flow("A", "B")
 PARTITION, REMOTE = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
@@ -31,12 +31,12 @@ def copied(replicated_to: int | None = 10, source_end: int | None = 10, *, parti
 
 
 def move(
-    outcome: Outcome = Outcome.MOVED, *, group: str = "g", before: int | None = None, reason: str = ""
+    outcome: MoveOutcome = MoveOutcome.MOVED, *, group: str = "g", before: int | None = None, reason: str = ""
 ) -> GroupMove:
     """A group on `A.orders` that goes to 7."""
     return GroupMove(group, REMOTE, 10, before, 7, outcome, "exact", reason)
 
 
-def world(*moves: GroupMove, ranges: tuple[Range, ...] = (copied(),), down: str | None = None) -> World:
+def world(*moves: GroupMove, ranges: tuple[Range, ...] = (copied(),), down: str | None = None) -> ClusterSnapshot:
     """Both sides, with a driver."""
-    return World(down, "a driver", ranges, Loss(0, 0.0, 1.0), moves or (move(),))
+    return ClusterSnapshot(down, "a driver", ranges, LossEstimate(0, 0.0, 1.0), moves or (move(),))

@@ -11,8 +11,8 @@ import pytest
 from srm_spark.errors import MoveError
 from srm_spark.plan.fence import run_fence
 from srm_spark.plan.groups import Earlier
+from srm_spark.plan.snapshot import MoveOutcome, Stage
 from srm_spark.plan.state import MoveId, MoveState, load_state, save_state
-from srm_spark.plan.world import Outcome, Stage
 from tests.unit.plan.examples import PARTITION, REMOTE, copied, move
 
 ID = MoveId("planned failover", "A->B", "a:1", "b:1", "g,h")
@@ -23,7 +23,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "move.json"
     assert load_state(path, ID) is None
     state = replace(STATE.left(Stage.FENCE), still={PARTITION: 10})
-    state = state.knowing([move(before=2), move(Outcome.STAYS, group="h")]).entered(Stage.COMMIT, (copied(),))
+    state = state.knowing([move(before=2), move(MoveOutcome.STAYS, group="h")]).entered(Stage.COMMIT, (copied(),))
     save_state(path, state)
     assert load_state(path, ID) == replace(state, ranges=())  # those are for people
     assert [found.name for found in tmp_path.iterdir()] == ["move.json"]
@@ -31,9 +31,9 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 def test_where_a_group_stood_first_is_never_forgotten() -> None:
     stand = ("g", REMOTE)
-    state = STATE.knowing([move(Outcome.MOVES, before=2)])
+    state = STATE.knowing([move(MoveOutcome.MOVES, before=2)])
     assert state.earlier == Earlier({stand: 2}, {})
-    state = state.knowing([move(Outcome.MOVED, before=2)]).knowing([move(Outcome.IN_STEP, before=7)])
+    state = state.knowing([move(MoveOutcome.MOVED, before=2)]).knowing([move(MoveOutcome.IN_STEP, before=7)])
     assert state.earlier == Earlier({stand: 2}, {stand: 7})
 
 

@@ -11,18 +11,18 @@ from click.testing import CliRunner
 from srm_spark.cli.control import main
 from srm_spark.cli.moves_view import plan_text, statement_text
 from srm_spark.core.model import Flow, OffsetRange
-from srm_spark.plan import Kind, Outcome, Plan, Statement
+from srm_spark.plan import MoveKind, MoveOutcome, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
 from srm_spark.plan.planning import make_plan
-from srm_spark.plan.world import Loss, World
+from srm_spark.plan.snapshot import ClusterSnapshot, LossEstimate
 from tests.unit.plan.examples import FLOW, copied, move, world
 
 
 def test_a_plan_says_what_would_be_lost_and_what_is_not_known() -> None:
-    there = replace(world(), loss=Loss(12, 3.4, 1.0))
+    there = replace(world(), loss=LossEstimate(12, 3.4, 1.0))
     assert "not on B: 12 records, up to 3 s old; progress" in plan_text(plan(there))
-    assert "12 records, unknown age" in plan_text(plan(replace(there, loss=Loss(12, None, 1.0))))
-    gone = replace(world(down="no answer"), loss=Loss(None, None, 40.0))
+    assert "12 records, unknown age" in plan_text(plan(replace(there, loss=LossEstimate(12, None, 1.0))))
+    gone = replace(world(down="no answer"), loss=LossEstimate(None, None, 40.0))
     text = plan_text(plan(gone))
     assert "source A: gone: no answer" in text
     assert "not on B: unknown, since A cannot be asked. Progress was recorded last 40 s ago" in text
@@ -30,7 +30,7 @@ def test_a_plan_says_what_would_be_lost_and_what_is_not_known() -> None:
 
 
 def test_a_plan_lists_groups_stages_and_what_is_not_safe() -> None:
-    text = plan_text(plan(world(move(Outcome.MOVES), move(Outcome.STAYS, group="h", reason="busy"))))
+    text = plan_text(plan(world(move(MoveOutcome.MOVES), move(MoveOutcome.STAYS, group="h", reason="busy"))))
     assert "groups: 2, on 2 partitions: 1 moves, 1 not moved" in text
     assert "not safe\n  group h on A.orders-0: busy" in text
     assert "what will be done\n  1. set the offsets" in text
@@ -43,7 +43,7 @@ def test_a_statement_tells_ranges_and_next_steps() -> None:
         copied(10, 10),
         replace(copied(4, None, partition=1), hold="too large", parked=2, lost=(OffsetRange(1, 3),)),
     )
-    said = Statement(Kind.FAILBACK, Flow("B", "A"), "begin", "end", world(ranges=ranges), (), ("do this",))
+    said = Statement(MoveKind.FAILBACK, Flow("B", "A"), "begin", "end", world(ranges=ranges), (), ("do this",))
     text = statement_text(said)
     assert text.startswith("failback of A->B, over B->A, began begin, ended end")
     assert "orders-0 -> A.orders-0: up to 9; not copied: 0 records" in text
@@ -56,7 +56,7 @@ def test_a_statement_tells_ranges_and_next_steps() -> None:
 def test_both_are_plain_json() -> None:
     found = json.loads(json.dumps(plan_document(plan(world()))))
     assert [stage["stage"] for stage in found["stages"]] == ["commit", "check"]
-    said = Statement(Kind.FAILOVER, FLOW, "begin", "end", world(), ("x",), ("y",))
+    said = Statement(MoveKind.FAILOVER, FLOW, "begin", "end", world(), ("x",), ("y",))
     document = json.loads(json.dumps(statement_document(said)))
     assert document["groups"][0]["after"] == 7
     assert document["ranges"][0]["missing"] == 0
@@ -85,5 +85,5 @@ def test_a_flow_that_is_not_configured_is_an_error(tmp_path: Path) -> None:
     assert "enabled: A->B" in answer.stderr
 
 
-def plan(found: World) -> Plan:
-    return make_plan(Kind.FAILOVER, FLOW, found, fenced=False, state=None)
+def plan(found: ClusterSnapshot) -> Plan:
+    return make_plan(MoveKind.FAILOVER, FLOW, found, fenced=False, state=None)

@@ -35,7 +35,7 @@ _LONGEST_MS = 900_000
 """What brokers allow unless they are told otherwise (`transaction.max.timeout.ms`)."""
 
 
-class Mark(NamedTuple):
+class TokenMark(NamedTuple):
     """What the lease group's metadata says."""
 
     token: str
@@ -47,7 +47,7 @@ class Mark(NamedTuple):
         return json.dumps({"term": self.token, "slots": self.slots})
 
     @classmethod
-    def decode(cls, metadata: str | None) -> Mark | None:
+    def decode(cls, metadata: str | None) -> TokenMark | None:
         """None where there is none, or it is somebody else's."""
         try:
             found = json.loads(metadata or "null")
@@ -57,14 +57,14 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Term:
+class FencingToken:
     """The right of one generation to write its flow; travels to the executors."""
 
     group: str
     """The lease group, `srm-A->B`; the transactional ids begin with it."""
     topic: str
     """The progress topic, whose partition 0 the lease is about."""
-    mark: Mark
+    mark: TokenMark
     options: Mapping[str, str | int | float | bool] = field(repr=False)
     """librdkafka options of clients of the target."""
     timeout: float
@@ -75,44 +75,46 @@ class Term:
         return f"{self.group}-{slot}"
 
 
-def newest_mark(term: Term) -> Mark | None:
+def newest_mark(fencing: FencingToken) -> TokenMark | None:
     """What the group's coordinator knows now. Raises KafkaException where it does not answer."""
-    own = {**term.options, "group.id": term.group, "enable.auto.commit": False}
+    own = {**fencing.options, "group.id": fencing.group, "enable.auto.commit": False}
     consumer = Consumer(with_tokens(own), logger=QUIET)
     try:
-        (found,) = consumer.committed([KafkaTopicPartition(term.topic, 0)], term.timeout)
+        (found,) = consumer.committed([KafkaTopicPartition(fencing.topic, 0)], fencing.timeout)
     finally:
         consumer.close()
-    return Mark.decode(found.metadata) if found.offset >= 0 else None
+    return TokenMark.decode(found.metadata) if found.offset >= 0 else None
 
 
-def fence(term: Term, slots: int) -> None:
+def fence(fencing: FencingToken, slots: int) -> None:
     """End whatever older writers of `slots` slots, and an older driver, have begun."""
     names: list[int | str] = [*range(slots), DRIVER_SLOT]
     with ThreadPoolExecutor(_INIT_AT_ONCE) as pool:
-        for _ in pool.map(lambda slot: _initialised(term, slot, {}, LastError()), names):
+        for _ in pool.map(lambda slot: _initialised(fencing, slot, {}, LastError()), names):
             pass
 
 
 def open_producer(
-    term: Term, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
+    fencing: FencingToken, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
 ) -> Producer:
     """A producer that may write for this term. Raises LeaseLost where a newer one has begun."""
-    producer = _initialised(term, slot, options, on_error)
-    newest = newest_mark(term)
-    if newest is None or newest.token != term.mark.token:
-        raise LeaseLost(f"{term.transactional_id(slot)}: a newer generation of the flow has begun; this one gives up")
+    producer = _initialised(fencing, slot, options, on_error)
+    newest = newest_mark(fencing)
+    if newest is None or newest.token != fencing.mark.token:
+        raise LeaseLost(
+            f"{fencing.transactional_id(slot)}: a newer generation of the flow has begun; this one gives up"
+        )
     return producer
 
 
 def _initialised(
-    term: Term, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
+    fencing: FencingToken, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
 ) -> Producer:
-    name = term.transactional_id(slot)
-    own = transactional(name, {**term.options, **options})
+    name = fencing.transactional_id(slot)
+    own = transactional(name, {**fencing.options, **options})
     producer = Producer(with_tokens({**own, "error_cb": on_error}), logger=QUIET)
     try:
-        persist(lambda: producer.init_transactions(term.timeout), term.timeout)
+        persist(lambda: producer.init_transactions(fencing.timeout), fencing.timeout)
     except KafkaException as error:
         hint = remedy(
             error.args[0], f"WRITE on transactional id {name}", "check the transaction coordinator of the target"

@@ -10,7 +10,7 @@ from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.core.wording import count
 
 
-class Kind(Enum):
+class MoveKind(Enum):
     """Which move it is."""
 
     FAILOVER = "failover"
@@ -22,7 +22,7 @@ class Kind(Enum):
     @property
     def is_planned(self) -> bool:
         """Whether the source is there, and everything on it is copied before groups move."""
-        return self is not Kind.FAILOVER
+        return self is not MoveKind.FAILOVER
 
 
 class Stage(Enum):
@@ -34,7 +34,7 @@ class Stage(Enum):
     CHECK = "read the offsets back and look at both sides once more"
 
 
-class Outcome(Enum):
+class MoveOutcome(Enum):
     """What becomes of a group on a partition."""
 
     MOVES = "moves"
@@ -79,7 +79,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Loss:
+class LossEstimate:
     """What would be missing on the target if the source were gone now."""
 
     records: int | None
@@ -103,7 +103,7 @@ class GroupMove:
     """Where it stood on the target before the move; None for nowhere."""
     after: int | None
     """Where it goes on on the target; None where that is not known."""
-    outcome: Outcome
+    outcome: MoveOutcome
     standing: str
     """How well its position translates, or why it does not."""
     reason: str = ""
@@ -111,7 +111,7 @@ class GroupMove:
 
 
 @dataclass(frozen=True)
-class World:
+class ClusterSnapshot:
     """What both clusters said at one moment."""
 
     source_down: str | None
@@ -119,7 +119,7 @@ class World:
     owner: str | None
     """The driver that runs the flow; None for nobody."""
     ranges: tuple[Range, ...]
-    loss: Loss
+    loss: LossEstimate
     moves: tuple[GroupMove, ...]
     unknown: tuple[str, ...] = ()
     """Groups whose position could not be found out, with the reason."""
@@ -129,10 +129,10 @@ class World:
 class Plan:
     """What a move will do."""
 
-    kind: Kind
+    kind: MoveKind
     flow: Flow
     """Over which the groups move: they consume on its source and go on on its target."""
-    world: World
+    world: ClusterSnapshot
     stages: tuple[Stage, ...]
     """What is left to do."""
     done: tuple[Stage, ...] = ()
@@ -150,23 +150,23 @@ class Plan:
 class Statement:
     """What a move did."""
 
-    kind: Kind
+    kind: MoveKind
     flow: Flow
     began: str
     """UTC, ISO 8601; the first call's where it took several."""
     ended: str
-    world: World
+    world: ClusterSnapshot
     """As it was found at the end."""
     unsafe: tuple[str, ...]
     """What did not become safe, with the reason; empty where everything moved."""
     next_steps: tuple[str, ...]
 
 
-def unsafe(world: World) -> tuple[str, ...]:
+def unsafe(world: ClusterSnapshot) -> tuple[str, ...]:
     """Everything in it that is not safe: groups that stay, positions that are not known, partitions that stand."""
     stays: dict[tuple[str, str], list[str]] = {}
     for move in world.moves:
-        if move.outcome is Outcome.STAYS:
+        if move.outcome is MoveOutcome.STAYS:
             stays.setdefault((move.group, move.reason), []).append(str(move.remote))
     groups = [f"group {group} on {few(partitions)}: {reason}" for (group, reason), partitions in stays.items()]
     parked = [
