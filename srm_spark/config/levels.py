@@ -1,7 +1,7 @@
 """Which level of a file sets what: MirrorMaker 2's dedicated-mode rules, and SRM's five levels on top.
 
 A `Layered` keeps, for each property of a worker or connector, every setting that claims it, the winner last. The names
-and the order follow MirrorMaker 2 (mirrormaker2.md section 1.6) so exactly that its own class can be the judge.
+and the order follow MirrorMaker 2 (`MirrorMakerConfig`) so exactly that its own class can be the judge.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLIENTS = ("producer", "consumer", "admin")
 
 
 class Level(IntEnum):
-    """SRM's levels (srm.md section 5.1), the more specific the higher."""
+    """The levels of SRM's configuration reference, the more specific the higher."""
 
     DEFAULT = 0
     GLOBAL = 1

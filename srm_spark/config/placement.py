@@ -1,6 +1,6 @@
 """Says of every key of a file whether it counts where it stands: unknown, misplaced, ignored or not yet used.
 
-MirrorMaker 2 passes over all of these in silence (mirrormaker2.md section 1.6, traps).
+MirrorMaker 2 passes over all of these in silence (`MirrorMakerConfig`).
 """
 
 from __future__ import annotations

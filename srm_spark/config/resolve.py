@@ -180,7 +180,7 @@ def _beyond(cluster: ClusterSettings, props: Mapping[str, str]) -> dict[str, str
 
 
 def _is_exactly_once(values: Values, of_worker: Values) -> bool:
-    """By MirrorMaker 2's switch of the worker, or for one flow (mirrormaker2.md section 3.2)."""
+    """By MirrorMaker 2's switch of the worker, or for one flow (KIP-618, KIP-710)."""
     is_enabled = of_worker.text("exactly.once.source.support").lower() == "enabled"
     return is_enabled or values.text("exactly.once.support").lower() == "required"
 

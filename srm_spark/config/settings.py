@@ -194,7 +194,7 @@ class FlowSettings:
     producer: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Java producer properties of the record producer, on top of the target's common ones."""
     connector_name: str = "MirrorSourceConnector"
-    """First element of the progress keys (mirrormaker2.md section 2.2)."""
+    """First element of the progress keys (`MirrorSourceConnector` is its name)."""
     progress_topic: str = ""
     progress_replication_factor: int = 3
     progress_partitions: int = 25
@@ -240,12 +240,12 @@ class FlowSettings:
 
     @property
     def map_topic(self) -> str:
-        """The offset map on the target; MirrorMaker 2 leaves names of this form alone (mirrormaker2.md section 4)."""
+        """The offset map on the target. MirrorMaker 2 leaves names of this form alone: `isInternalTopic`."""
         return f"mm2-offset-map.{self.flow.source}.internal"
 
     @property
     def quarantine_topic(self) -> str:
-        """Parked records on the target; a name of this form never flows (mirrormaker2.md section 1.5)."""
+        """Parked records on the target; a name of this form never flows (`ReplicationPolicy.isMM2InternalTopic`)."""
         return f"mm2-quarantine.{self.flow.source}.internal"
 
     @property

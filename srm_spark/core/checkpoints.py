@@ -55,7 +55,7 @@ def translate(found: PartitionMap | None, upstream: int, target_end: int | None)
     """Translate one position by the exact map; `target_end` is the end of the remote partition.
 
     A partition that has never held a record translates 0 to 0, and nothing else does while no record was replicated
-    (mirrormaker2.md section 9.1, scenarios 2 and 6). A group that read further than replication went is translated as
+    (`MirrorConnectorsIntegrationBaseTest`). A group that read further than replication went is translated as
     far as replication went: what it has read beyond that is not on the target.
     """
     source = None if found is None else found.source
@@ -76,7 +76,7 @@ def translate(found: PartitionMap | None, upstream: int, target_end: int | None)
 def sample(store: OffsetSyncStore, upstream: int, limit: int, hole: Hole | None = None) -> Translation | None:
     """Translate, by offset syncs, a position that the exact map does not know; None where they cannot tell.
 
-    It goes on behind the last sync that the group has passed (mirrormaker2.md section 5.2), or where the exact map ends
+    It goes on behind the last sync that the group has passed (`OffsetSyncStore`), or where the exact map ends
     in front of its `hole`: nothing is skipped. Beyond `limit`, an offset of the target that must lie behind it, the
     syncs speak of a topic that is no longer there.
     """
@@ -127,7 +127,7 @@ def translate_back(found: PartitionMap | None, downstream: int, source_end: int 
 
 
 def is_news(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
-    """Whether a checkpoint must be written after `last`: monotonic unless the group rewound (mirrormaker2.md 5.3).
+    """Whether a checkpoint must be written after `last`: monotonic unless the group rewound (`MirrorCheckpointTask`).
 
     MirrorMaker 2 keeps one back whose target offset did not move; ours is written when only the source side moved,
     too, so that a reader can tell how far the group is.

@@ -1,7 +1,8 @@
 """Bytes of the records that srm-spark shares with MirrorMaker 2, and of its own progress header.
 
 A record here is one heartbeat, checkpoint, offset sync or Connect source offset: key and value as Kafka stores them.
-No I/O: clients of any kind hand the bytes in and out. mirrormaker2.md section 2 has the formats.
+No I/O: clients of any kind hand the bytes in and out. The formats are those of `Heartbeat`, `Checkpoint` and
+`OffsetSync` in MirrorMaker 2.
 """
 
 from __future__ import annotations
@@ -65,20 +66,20 @@ class MapKey(NamedTuple):
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> EncodedRecord:
-    """Key and value of a heartbeat (mirrormaker2.md section 2)."""
+    """Key and value of a heartbeat (`Heartbeat`)."""
     key = _string(heartbeat.source) + _string(heartbeat.target)
     return EncodedRecord(key, _pack(">hq", VERSION, heartbeat.timestamp))
 
 
 def decode_heartbeat(key: bytes | None, value: bytes | None) -> Heartbeat:
-    """Read a heartbeat (mirrormaker2.md section 2); anything else raises `CodecError`."""
+    """Read a heartbeat (`Heartbeat`); anything else raises `CodecError`."""
     keys, values = _Reader("heartbeat key", key), _Reader("heartbeat value", value)
     values.version()
     return Heartbeat(source=keys.string(), target=keys.string(), timestamp=values.int64())
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> EncodedRecord:
-    """Key and value of a checkpoint (mirrormaker2.md section 2); a deleted one cannot be written, on purpose."""
+    """Key and value of a checkpoint (`Checkpoint`); a deleted one cannot be written, on purpose."""
     key = _string(checkpoint.group) + _string(checkpoint.partition.topic) + _pack(">i", checkpoint.partition.partition)
     # Clients report absent commit metadata as None; on the wire it must be "", a null makes MirrorMaker 2 throw.
     metadata = _string(checkpoint.metadata or "")
@@ -86,7 +87,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> EncodedRecord:
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint:
-    """Read a checkpoint (mirrormaker2.md section 2); a tombstone or another version raises `CodecError`."""
+    """Read a checkpoint (`Checkpoint`); a tombstone or another version raises `CodecError`."""
     keys, values = _Reader("checkpoint key", key), _Reader("checkpoint value", value)
     values.version()
     return Checkpoint(
@@ -99,13 +100,13 @@ def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint:
 
 
 def encode_offset_sync(sync: OffsetSync) -> EncodedRecord:
-    """Key and value of an offset sync (mirrormaker2.md section 2); a deleted one cannot be written, on purpose."""
+    """Key and value of an offset sync (`OffsetSync`); a deleted one cannot be written, on purpose."""
     key = _string(sync.partition.topic) + _pack(">i", sync.partition.partition)
     return EncodedRecord(key, _pack(">qq", sync.upstream, sync.downstream))
 
 
 def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync:
-    """Read an offset sync (mirrormaker2.md section 2); a tombstone raises `CodecError`."""
+    """Read an offset sync (`OffsetSync`); a tombstone raises `CodecError`."""
     keys, values = _Reader("offset sync key", key), _Reader("offset sync value", value)
     partition = TopicPartition(keys.string(), keys.int32())
     return OffsetSync(partition, upstream=values.int64(), downstream=values.int64())
@@ -132,7 +133,7 @@ def decode_provenance(value: bytes | None) -> Provenance:
 
 
 def progress_key(connector: str, source_alias: str, partition: TopicPartition) -> bytes:
-    """Key of a Connect source offset, to the byte: MirrorMaker 2 looks it up by bytes (mirrormaker2.md section 2.2)."""
+    """Key of a Connect source offset, to the byte: MirrorMaker 2 looks it up by bytes (`OffsetStorageReaderImpl`)."""
     cluster, topic = _jackson(source_alias), _jackson(partition.topic)
     text = f'[{_jackson(connector)},{{"cluster":{cluster},"partition":{partition.partition:d},"topic":{topic}}}]'
     return _utf8(text)
@@ -157,7 +158,7 @@ def decode_progress_key(key: bytes | None) -> ProgressKey | None:
 
 
 def progress_value(last_offset: int) -> bytes:
-    """Value of a source offset: the last source offset replicated, so a reader resumes one behind it (section 2.2).
+    """Value of a source offset: the last source offset replicated, so a reader resumes one behind it.
 
     -1 says that nothing was replicated yet; MirrorMaker 2 takes it for no offset at all.
     """
@@ -167,7 +168,7 @@ def progress_value(last_offset: int) -> bytes:
 
 
 def decode_progress_value(value: bytes | None) -> int | None:
-    """Last source offset replicated; None where it was reset (tombstone, null or negative, mirrormaker2.md 2.2)."""
+    """Last source offset replicated; None where it was reset (tombstone, null or negative)."""
     if value is None:
         return None
     match _parse_json(value):
@@ -273,7 +274,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """Partition that Kafka's Java producer picks for a key; compaction needs every writer to agree (section 2.2)."""
+    """Partition that Kafka's Java producer picks for a key; compaction needs every writer to agree."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 

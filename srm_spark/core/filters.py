@@ -17,7 +17,7 @@ from srm_spark.errors import PatternError
 
 @dataclass(frozen=True)
 class NameFilter:
-    """Takes the names that match a pattern of `include` and none of `exclude` (mirrormaker2.md section 1.5).
+    """Takes the names that match a pattern of `include` and none of `exclude` (`DefaultTopicFilter`).
 
     Patterns match the whole name. An empty `include` takes nothing, an empty `exclude` leaves nothing out.
     """
@@ -54,7 +54,7 @@ def _first_match(patterns: tuple[str, ...], parts: Iterable[re.Pattern[str]], na
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Split a comma-separated value; repeated entries count once, an empty one is an error (mirrormaker2.md 1.5)."""
+    """Split a comma-separated value; repeated entries count once, an empty one is an error (`ConfigDef`)."""
     if not text.strip():
         return ()
     entries = [entry.strip() for entry in text.split(",")]
@@ -95,7 +95,7 @@ class Selection:
 def is_replicated(
     topic: str, topic_filter: NameFilter, policy: ReplicationPolicy, target_alias: str, heartbeats_replicated: bool
 ) -> bool:
-    """Whether a topic of the source flows (Selection, mirrormaker2.md section 4)."""
+    """Whether a topic of the source flows (`MirrorSourceConnector.shouldReplicateTopic`)."""
     return (
         (topic_filter.matches(topic) or (heartbeats_replicated and policy.is_heartbeats_topic(topic)))
         and not policy.is_internal_topic(topic)

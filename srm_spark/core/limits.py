@@ -1,5 +1,5 @@
 """What a target topic accepts. Checked before a record is produced: librdkafka drops the whole batch of a refused
-record and still writes what comes behind it (engine.md section 6).
+record and still writes what comes behind it.
 
 Sizes are those of records as they are. Brokers count compressed bytes, so one that is too large may fit after all where
 the producer compresses.

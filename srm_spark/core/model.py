@@ -69,7 +69,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class OffsetSync:
-    """(source partition, source offset, target offset) of one record (mirrormaker2.md section 2)."""
+    """(source partition, source offset, target offset) of one record (`OffsetSync` of MirrorMaker 2)."""
 
     partition: TopicPartition
     upstream: int
@@ -78,7 +78,7 @@ class OffsetSync:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a group stands, on both sides; `partition` is the target's (mirrormaker2.md section 2)."""
+    """Where a group stands, on both sides; `partition` is the target's (`Checkpoint` of MirrorMaker 2)."""
 
     group: str
     partition: TopicPartition
@@ -89,7 +89,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Proof that a flow's driver lives; `timestamp` in ms since the epoch (mirrormaker2.md section 2)."""
+    """Proof that a flow's driver lives; `timestamp` in ms since the epoch (`Heartbeat` of MirrorMaker 2)."""
 
     source: str
     target: str

@@ -1,7 +1,7 @@
 """What is remembered of the offset syncs of one partition, and where a position lies by them: MirrorMaker 2's rules.
 
 A sync here is the pair of offsets of one record that was copied. 64 of them are kept, close together near the newest
-and far apart in the past (mirrormaker2.md section 5.2). No I/O.
+and far apart in the past (`OffsetSyncStore`). No I/O.
 """
 
 from __future__ import annotations

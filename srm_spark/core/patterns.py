@@ -65,7 +65,7 @@ class JavaPatterns:
 
 
 def compile_java(patterns: Sequence[str]) -> JavaPatterns:
-    """Compile a list of Java patterns the way MirrorMaker 2 does, joined with `|` (mirrormaker2.md section 1.5)."""
+    """Compile a list of Java patterns the way MirrorMaker 2 does, joined with `|` (`MirrorUtils.compilePattern`)."""
     parts: list[str] = []
     state = _State()
     for pattern in patterns:

@@ -1,6 +1,6 @@
 """Names across clusters: what a topic is called on the target, where a remote topic came from, what is internal.
 
-The naming rules of MirrorMaker 2 (mirrormaker2.md sections 1.5 and 2.1), and the way to bring another one.
+The naming rules of MirrorMaker 2 (KIP-382, KIP-716), and the way to bring another one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY = "replication.policy.class"
 
 @runtime_checkable
 class ReplicationPolicy(Protocol):
-    """How topics are named on the other side (`ReplicationPolicy` of MirrorMaker 2, mirrormaker2.md section 1.5)."""
+    """How topics are named on the other side (`ReplicationPolicy` of MirrorMaker 2)."""
 
     internal_separator: str = "."
 
@@ -78,7 +78,7 @@ class ReplicationPolicy(Protocol):
 
 @dataclass(frozen=True)
 class DefaultReplicationPolicy(ReplicationPolicy):
-    """Remote topics are called source alias, separator, topic: `A.orders` (mirrormaker2.md section 1.5)."""
+    """Remote topics are called source alias, separator, topic: `A.orders` (`DefaultReplicationPolicy`)."""
 
     separator: str = "."
     internal_separator: str = "."
@@ -105,7 +105,7 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
 @dataclass(frozen=True)
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """Topics keep their names, except heartbeats (mirrormaker2.md section 1.5). Nothing guards against loops."""
+    """Topics keep their names, except heartbeats (`IdentityReplicationPolicy`). Nothing guards against loops."""
 
     source_alias: str | None = field(default=None, kw_only=True)
 
@@ -124,7 +124,7 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
-    """Whether a topic has already been on the target, so that copying it would go round (mirrormaker2.md section 4)."""
+    """Whether a topic has already been on the target, so that copying it would go round (`isCycle`)."""
     upstream: str | None = topic
     while upstream is not None:
         alias = policy.topic_source(upstream)
@@ -141,7 +141,7 @@ def load_policy(
 ) -> ReplicationPolicy:
     """The policy that `replication.policy.class` names: a built-in Java name or `package.module:Class`.
 
-    SRM's migrating and legacy policies keep names, as the Identity one does (srm.md section 6). Raises PluginError.
+    SRM's migrating and legacy policies keep names, as the Identity one does. Raises PluginError.
     """
     match class_name.strip().removeprefix(JAVA_PREFIX).removeprefix(_CLOUDERA_PREFIX):
         case "DefaultReplicationPolicy":

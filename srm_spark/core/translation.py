@@ -114,7 +114,7 @@ def runs(source_offsets: Sequence[int], first_downstream: int) -> list[Interval]
 
 @dataclass
 class SyncRule:
-    """Which records get an offset sync: `MirrorSourceTask.PartitionState`, by intervals (mirrormaker2.md section 3.1).
+    """Which records get an offset sync: `OffsetSyncWriter.PartitionState` of MirrorMaker 2, by intervals.
 
     Its state lives as long as the task that would own it in MirrorMaker 2: a new one syncs its first record.
     """
@@ -149,7 +149,7 @@ class SyncRule:
     def last(self, interval: Interval) -> OffsetPair:
         """The last record, to be synced at the end of a batch so that quiet topics are exact; `due` is not affected.
 
-        What MirrorMaker 2 does with its delayed sync at each commit (mirrormaker2.md section 3.1).
+        What MirrorMaker 2 does with its delayed sync at each commit (`OffsetSyncWriter`).
         """
         return interval.upstream_end - 1, interval.downstream_end - 1
 

@@ -32,7 +32,7 @@ class Clusters:
 
     @property
     def syncs_topic(self) -> str:
-        """The offset-syncs topic, named after the cluster on which it does not lie (mirrormaker2.md section 2.1)."""
+        """The offset-syncs topic, named after the cluster on which it does not lie (KIP-716)."""
         flow = self.settings.flow
         return self.policy.offset_syncs_topic(flow.source if self.settings.syncs.on_target else flow.target)
 

@@ -31,7 +31,7 @@ def delivery_timeout(properties: Mapping[str, str]) -> float:
 def record_options(
     rendered: Mapping[str, str | int | float | bool], timeout: float, shared: Limits | None = None
 ) -> ClientOptions:
-    """Options of the record producer: what the user set, over defaults that were measured (engine.md section 1).
+    """Options of the record producer: what the user set, over defaults that were measured (docs/performance.md).
 
     `shared` is for a producer that writes all topics.
 

@@ -64,6 +64,7 @@ class Protocol:
         if self._manager is not None:
             self._manager.close()
             self._net.stop()
+            self._net.close()  # its own sockets
             self._manager = None
 
     def leader_log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -2,7 +2,7 @@
 
 A record here is one row of `COLUMNS`, a run is a stretch of rows of one source partition within one Arrow batch. No
 callback per record: the first and the last record of a run are acknowledged with their target offsets, and
-`last - first == count - 1` proves that the run lies there in one piece (engine.md section 1). What lies between them is
+`last - first == count - 1` proves that the run lies there in one piece. What lies between them is
 produced by a compiled loop where there is one (`compiled.py`). Only a flow with provenance headers, whose remote topics
 others write to as well, has every record acknowledged.
 """

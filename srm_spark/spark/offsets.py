@@ -1,6 +1,6 @@
 """Where a micro-batch ends: read from the offset log in the query's checkpoint directory.
 
-The rows of a batch do not tell: a range may end on transaction markers or on compacted offsets (engine.md section 5).
+The rows of a batch do not tell: a range may end on transaction markers or on compacted offsets.
 """
 
 from __future__ import annotations

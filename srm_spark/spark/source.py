@@ -1,7 +1,6 @@
 """Reads the source cluster through Spark's Kafka source: as a stream from given positions, or as bounded ranges.
 
-Partitions are assigned, never subscribed to: a subscription loses or repeats records when topics come and go
-(engine.md section 5).
+Partitions are assigned, never subscribed to: a subscription loses or repeats records when topics come and go.
 """
 
 from __future__ import annotations

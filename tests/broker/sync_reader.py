@@ -11,7 +11,7 @@ Sync = tuple[str, int, int, int]
 
 
 def read_syncs(cluster: Kafka, topic: str) -> list[Sync]:
-    """Every sync, in order; the layout is mirrormaker2.md section 2's, spelled out again."""
+    """Every sync, in order; the layout of MirrorMaker 2's `OffsetSync`, spelled out again."""
     log = cluster.read(topic)
     assert list(log) == [0]
     return [_decoded(stored.record.key or b"", stored.record.value or b"") for stored in log[0]]

@@ -1,4 +1,4 @@
-"""MirrorMaker 2's own integration scenarios about groups (mirrormaker2.md section 9.1), with exact positions.
+"""MirrorMaker 2's own integration scenarios about groups (`MirrorConnectorsIntegrationBaseTest`), with exact positions.
 
 | scenario | where |
 |---|---|

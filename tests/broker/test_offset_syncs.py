@@ -14,7 +14,7 @@ LAG_MAX = 10
 
 
 def required(pairs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What MirrorMaker 2's PartitionState would sync (section 3.1), record by record."""
+    """What MirrorMaker 2's PartitionState would sync, record by record."""
     last_up = last_down = synced = -1
     for up, down in pairs:
         if synced == -1 or down - (synced + 1) >= LAG_MAX or up - last_up != 1 or down < last_down:

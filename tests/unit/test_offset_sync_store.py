@@ -1,4 +1,4 @@
-"""The store of offset syncs against the vectors of MirrorMaker 2's own class (mirrormaker2.md section 5.2)."""
+"""The store of offset syncs against the vectors of MirrorMaker 2's own class."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_runs_cover_every_record_once(offsets: list[int], first: int) -> None:
 
 
 class PartitionState:
-    """The rule one record at a time, as mirrormaker2.md section 3.1 states it."""
+    """The rule one record at a time, as `OffsetSyncWriter.PartitionState` has it."""
 
     def __init__(self, lag_max: int) -> None:
         self.lag_max = lag_max

@@ -33,7 +33,7 @@ class RecordSizes:
         """Records and bytes of one Arrow batch between Spark and Python.
 
         Spark asks every column for its size after each record to keep a bound of bytes, and the nested one of headers
-        makes that ten times as dear as all the rest (engine.md section 1). So bytes are bound only for the first
+        makes that ten times as dear as all the rest (docs/performance.md). So bytes are bound only for the first
         records of a topic, which tell what they weigh; from then on records are.
         """
         weights = [self._bytes.get(topic) for topic in topics]

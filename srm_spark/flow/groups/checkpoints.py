@@ -1,6 +1,6 @@
 """Checkpoints: where the source's consumer groups would go on on the target, in MirrorMaker 2's topic and format.
 
-They are monotonic for a group that does not rewind, and never tombstones (mirrormaker2.md sections 2 and 5.3).
+They are monotonic for a group that does not rewind, and never tombstones (`MirrorCheckpointTask`).
 """
 
 from __future__ import annotations

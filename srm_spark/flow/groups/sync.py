@@ -1,6 +1,6 @@
 """Group offset sync: translated offsets are committed on the target while nobody consumes there.
 
-Rules (KIP-545, mirrormaker2.md section 5.4, KAFKA-19794): only groups without members; never backward over what the
+Rules (KIP-545, `MirrorCheckpointTask`, KAFKA-19794): only groups without members; never backward over what the
 group did on the target; looked at once more right before each commit, and the broker refuses it once somebody joined.
 """
 

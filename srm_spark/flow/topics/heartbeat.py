@@ -1,7 +1,7 @@
 """Heartbeats: one small record per interval on the target, so that its readers know which clusters flow into it.
 
 Written whether data flows or not, and for every possible pair of clusters: a flow `A->B` needs `heartbeats` on A, which
-the pair `B->A` writes, to be seen on B (mirrormaker2.md section 6).
+the pair `B->A` writes, to be seen on B (`MirrorHeartbeatConnector`).
 """
 
 from __future__ import annotations

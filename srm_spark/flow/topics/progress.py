@@ -1,4 +1,4 @@
-"""How far a flow has come: the progress topic on the target, in Kafka Connect's format (mirrormaker2.md section 2.2).
+"""How far a flow has come: the progress topic on the target, in Kafka Connect's format (`KafkaOffsetBackingStore`).
 
 A record here says which source offset of a partition was replicated last; its header adds the exact ranges.
 MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is never asked.

@@ -1,6 +1,6 @@
 """Remote topics: which source topics flow, and that each has a topic on the target that can take its records.
 
-Follows MirrorMaker 2 (mirrormaker2.md section 4): partitions as on the source, growing with it, never shrinking; the
+Follows MirrorMaker 2 (`MirrorSourceConnector`): partitions as on the source, growing with it, never shrinking; the
 source's own configs that pass the exclude list; nothing is ever deleted.
 """
 

@@ -1,6 +1,6 @@
 """Offset syncs: (source offset, target offset) samples that MirrorMaker 2's checkpoints and MirrorClient live on.
 
-At least the ones that MirrorMaker 2 would write (mirrormaker2.md section 3.1), and the last record of every batch. A
+At least the ones that MirrorMaker 2 would write (`OffsetSyncWriter`), and the last record of every batch. A
 sync that cannot be written waits for the next batch: it never stops the records.
 """
 
