@@ -211,3 +211,17 @@ class ProgressDetail:
     def topic_id(self) -> str | None:
         """Id of the source topic."""
         return self.logs.topic_id
+
+    def spread(self, start: int | None) -> int:
+        """Target offsets from `start` on, where that is known, that are among these copies and none of them."""
+        if not self.intervals:
+            return 0
+        first = self.intervals[0].downstream if start is None else start
+        return self.intervals[-1].downstream_end - first - sum(interval.count for interval in self.intervals)
+
+    @property
+    def gaps(self) -> list[OffsetRange]:
+        """Source offsets that have no copy."""
+        starts = [self.source.start, *(interval.upstream_end for interval in self.intervals)]
+        ends = [*(interval.upstream for interval in self.intervals), self.source.end]
+        return [OffsetRange(first, end) for first, end in zip(starts, ends, strict=True) if first < end]

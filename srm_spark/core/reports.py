@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,12 @@ import pyarrow as pa
 
 from srm_spark.core.model import Interval, LogIdentity, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.rows import Run
-from srm_spark.failure import Failure, FailureKind
+from srm_spark.failure import Effect, Failure, FailureKind
 
-REPORT_SCHEMA = (
-    "topic string, partition int, intervals array<bigint>, next_offset bigint, is_complete boolean, is_cut boolean, "
-    "hold_offset bigint, hold_kind string, hold_reason string, is_parking boolean, "
-    "failure_kind string, failure string, records bigint, bytes bigint, "
-    "zero_timestamps bigint, latency_ms bigint, slot int, writer string, rolled_back bigint"
-)
+REPORT_SCHEMA = "report string"
 """Spark's schema of the rows of `report_batch`."""
+_IN_TASK = ("target_end", "slack")
+"""Fields of a report that matter while it is made."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +119,28 @@ class PartitionReport:
         return end if self.is_complete else self.next_offset
 
     def detail(self, source: OffsetRange, target_end: int | None, logs: LogIdentity) -> ProgressDetail:
-        """What there is to record; `target_end` is where the remote partition ended before."""
+        """What there is to record of `source`; `target_end` is where the remote partition ended before."""
         return ProgressDetail(
             source=source,
             target_end=self.intervals[-1].downstream_end if self.intervals else target_end,
             intervals=tuple(self.intervals),
-            hold=None if self.is_parking else self.hold,
+            hold=self.paused(source.end),
             logs=logs,
             bytes=self.bytes,
             latency_ms=self.latency_ms,
             zero_timestamps=self.zero_timestamps,
         )
+
+    def paused(self, reached: int) -> PausedPartition | None:
+        """Where the partition waits: at a record that is refused, or at a failure that would come again at once."""
+        if self.failure is not None:
+            return PausedPartition(reached, self.failure) if self.failure.kind.effect is Effect.PAUSES else None
+        return None if self.is_parking else self.hold
+
+    @property
+    def refused(self) -> PausedPartition | None:
+        """The record behind what was copied that goes into quarantine."""
+        return self.hold if self.is_parking and self.failure is None else None
 
     def undo(self, failure: Failure) -> None:
         """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
@@ -196,81 +205,40 @@ class PartitionReport:
 
 
 def report_batch(reports: Iterable[PartitionReport]) -> pa.RecordBatch:
-    """The reports of one task as one Arrow batch."""
-    rows = [report_row(report) for report in reports]
-    schema = pa.schema(
-        [
-            ("topic", pa.string()),
-            ("partition", pa.int32()),
-            ("intervals", pa.list_(pa.int64())),
-            ("next_offset", pa.int64()),
-            ("is_complete", pa.bool_()),
-            ("is_cut", pa.bool_()),
-            ("hold_offset", pa.int64()),
-            ("hold_kind", pa.string()),
-            ("hold_reason", pa.string()),
-            ("is_parking", pa.bool_()),
-            ("failure_kind", pa.string()),
-            ("failure", pa.string()),
-            ("records", pa.int64()),
-            ("bytes", pa.int64()),
-            ("zero_timestamps", pa.int64()),
-            ("latency_ms", pa.int64()),
-            ("slot", pa.int32()),
-            ("writer", pa.string()),
-            ("rolled_back", pa.int64()),
-        ]
-    )
-    return pa.RecordBatch.from_pylist(rows, schema)
+    """The reports of one task as one Arrow batch: a column of JSON."""
+    texts = [json.dumps(report_fields(report)) for report in reports]
+    return pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=["report"])
 
 
 def read_report(row: Mapping[str, Any]) -> PartitionReport:
-    """A report from a row that Spark collected."""
-    flat = row["intervals"]
-    refused, failure = _failure(row["hold_kind"], row["hold_reason"]), _failure(row["failure_kind"], row["failure"])
-    return PartitionReport(
-        partition=TopicPartition(row["topic"], row["partition"]),
-        intervals=[Interval(*flat[at : at + 3]) for at in range(0, len(flat), 3)],
-        next_offset=row["next_offset"],
-        is_complete=row["is_complete"],
-        is_cut=row["is_cut"],
-        hold=None if refused is None else PausedPartition(row["hold_offset"], refused),
-        is_parking=row["is_parking"],
-        failure=failure,
-        records=row["records"],
-        bytes=row["bytes"],
-        zero_timestamps=row["zero_timestamps"],
-        latency_ms=row["latency_ms"],
-        slot=row["slot"],
-        writer=row["writer"],
-        rolled_back=row["rolled_back"],
-    )
+    """A report from a row of `report_batch`."""
+    return report_of(json.loads(row["report"]))
 
 
-def _failure(kind: str | None, sentence: str) -> Failure | None:
-    return None if kind is None else Failure(FailureKind.of(kind), sentence)
+def report_fields(report: PartitionReport) -> dict[str, Any]:
+    """A report in JSON's types, field by field."""
+    found = {each.name: getattr(report, each.name) for each in fields(report) if each.name not in _IN_TASK}
+    hold, failure = report.hold, report.failure
+    found["hold"] = None if hold is None else [hold.offset, *_words(hold.why)]
+    found["failure"] = None if failure is None else _words(failure)
+    return found
 
 
-def report_row(report: PartitionReport) -> dict[str, Any]:
-    """A report as `read_report` takes it."""
-    return {
-        "topic": report.partition.topic,
-        "partition": report.partition.partition,
-        "intervals": [number for interval in report.intervals for number in interval],
-        "next_offset": report.next_offset,
-        "is_complete": report.is_complete,
-        "is_cut": report.is_cut,
-        "hold_offset": report.hold.offset if report.hold else None,
-        "hold_kind": report.hold.why.kind.value if report.hold else None,
-        "hold_reason": report.hold.why.sentence if report.hold else None,
-        "is_parking": report.is_parking,
-        "failure_kind": report.failure.kind.value if report.failure else None,
-        "failure": report.failure.sentence if report.failure else None,
-        "records": report.records,
-        "bytes": report.bytes,
-        "zero_timestamps": report.zero_timestamps,
-        "latency_ms": report.latency_ms,
-        "slot": report.slot,
-        "writer": report.writer,
-        "rolled_back": report.rolled_back,
+def report_of(found: Mapping[str, Any]) -> PartitionReport:
+    """A report from what `report_fields` made of it."""
+    hold, failure = found["hold"], found["failure"]
+    special = {
+        "partition": TopicPartition(*found["partition"]),
+        "intervals": [Interval(*interval) for interval in found["intervals"]],
+        "hold": None if hold is None else PausedPartition(hold[0], _failure(*hold[1:])),
+        "failure": None if failure is None else _failure(*failure),
     }
+    return PartitionReport(**{**found, **special})
+
+
+def _words(failure: Failure) -> tuple[str, str]:
+    return failure.kind.value, failure.sentence
+
+
+def _failure(kind: str, sentence: str) -> Failure:
+    return Failure(FailureKind.of(kind), sentence)

@@ -22,7 +22,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.reports import PartitionReport, Sent, read_report, report_row
+from srm_spark.core.reports import PartitionReport, Sent, report_fields, report_of
 from srm_spark.core.rows import Run
 from srm_spark.errors import TargetUnavailable, TargetWriteFailed
 from srm_spark.failure import Failure
@@ -55,14 +55,14 @@ class LaneReport:
 
     def encode(self) -> bytes:
         """JSON."""
-        row = None if self.report is None else report_row(self.report)
+        row = None if self.report is None else report_fields(self.report)
         return json.dumps({"task": self.task, "number": self.number, "report": row, "is_last": self.is_last}).encode()
 
     @classmethod
     def decode(cls, value: bytes) -> LaneReport:
         """What `encode` made."""
         found = json.loads(value)
-        report = None if found["report"] is None else read_report(found["report"])
+        report = None if found["report"] is None else report_of(found["report"])
         return cls(found["task"], found["number"], report, found["is_last"])
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
-from srm_spark.flow.batch.outcome import Done
 from srm_spark.flow.batch.passes import PROBE, UNBOUNDED, RecordSizes
+from tests.unit.details import detail
 
 SMALL, LARGE = TopicPartition("small", 0), TopicPartition("large", 0)
 
@@ -16,7 +16,7 @@ def test_a_few_records_are_taken_without_knowledge() -> None:
 
 def test_of_unknown_topics_a_few_records_come_first_and_alone() -> None:
     sizes = RecordSizes()
-    sizes.learn({LARGE: Done(1, [Interval(0, 0, 1)], bytes=1_000)})
+    sizes.learn({LARGE: detail(0, 1, [Interval(0, 0, 1)], 1_000)})
     other = TopicPartition("small", 1)
     ranges = {SMALL: OffsetRange(5, 5 + 3 * PROBE), other: OffsetRange(0, PROBE), LARGE: OffsetRange(1, 9)}
     assert sizes.affordable(ranges, 10**9) == {
@@ -32,8 +32,8 @@ def test_each_partition_gives_the_same_share() -> None:
     sizes = RecordSizes()
     sizes.learn(
         {
-            SMALL: Done(10, [Interval(0, 0, 10)], bytes=100),
-            LARGE: Done(4, [Interval(0, 5, 2), Interval(3, 7, 1)], bytes=3000),
+            SMALL: detail(0, 10, [Interval(0, 0, 10)], 100),
+            LARGE: detail(0, 4, [Interval(0, 5, 2), Interval(3, 7, 1)], 3000),
         }
     )
     ranges = {SMALL: OffsetRange(10, 110), LARGE: OffsetRange(4, 13)}
@@ -43,8 +43,8 @@ def test_each_partition_gives_the_same_share() -> None:
 
 def test_no_pass_is_empty_and_a_pass_without_records_teaches_nothing() -> None:
     sizes = RecordSizes()
-    sizes.learn({LARGE: Done(1, [Interval(0, 0, 1)], bytes=1_000_000)})
-    sizes.learn({LARGE: Done(9)})
+    sizes.learn({LARGE: detail(0, 1, [Interval(0, 0, 1)], 1_000_000)})
+    sizes.learn({LARGE: detail(0, 9)})
     assert sizes.affordable({LARGE: OffsetRange(1, 9)}, 1) == {LARGE: OffsetRange(1, 2)}
 
 
@@ -52,7 +52,7 @@ def test_under_a_limit_higher_classes_go_first_and_the_others_get_a_tenth_each()
     high, usual, low = (TopicPartition(name, 0) for name in ("high", "usual", "low"))
     ranks = {"high": 0, "usual": 1, "low": 2}
     sizes = RecordSizes()
-    sizes.learn({p: Done(1000, [Interval(0, 0, 1000)], bytes=100_000) for p in (high, usual, low)})
+    sizes.learn({p: detail(0, 1000, [Interval(0, 0, 1000)], 100_000) for p in (high, usual, low)})
     backlog = {p: OffsetRange(1000, 1001 + 1000) for p in (low, usual, high)}
     assert sizes.first(backlog, 10_000, ranks) == {
         high: OffsetRange(1000, 1080),
@@ -72,7 +72,7 @@ def test_under_a_limit_higher_classes_go_first_and_the_others_get_a_tenth_each()
 def test_what_a_topic_weighs_is_known_when_a_record_of_it_was_seen() -> None:
     sizes = RecordSizes()
     assert not sizes.knows(["small"])
-    sizes.learn({SMALL: Done(10, [Interval(0, 0, 10)], bytes=100)})
+    sizes.learn({SMALL: detail(0, 10, [Interval(0, 0, 10)], 100)})
     assert sizes.knows(["small"])
     assert not sizes.knows(["small", "large"])
     assert sizes.weigh({SMALL: OffsetRange(10, 14), LARGE: OffsetRange(0, 9)}) == 40
@@ -81,16 +81,16 @@ def test_what_a_topic_weighs_is_known_when_a_record_of_it_was_seen() -> None:
 def test_arrow_batches_are_bound_by_bytes_until_it_is_known_what_a_record_weighs() -> None:
     sizes = RecordSizes()
     assert sizes.arrow_bounds(["small"], 10_000, 16_000_000) == (10_000, 16_000_000)
-    sizes.learn({SMALL: Done(10, [Interval(0, 0, 10)], bytes=1000)})
+    sizes.learn({SMALL: detail(0, 10, [Interval(0, 0, 10)], 1000)})
     assert sizes.arrow_bounds(["small"], 10_000, 16_000_000) == (10_000, UNBOUNDED)
     assert sizes.arrow_bounds(["small", "large"], 10_000, 16_000_000) == (10_000, 16_000_000)
-    sizes.learn({LARGE: Done(2, [Interval(0, 0, 2)], bytes=2_000_000)})
+    sizes.learn({LARGE: detail(0, 2, [Interval(0, 0, 2)], 2_000_000)})
     assert sizes.arrow_bounds(["small", "large"], 10_000, 16_000_000) == (16, UNBOUNDED)
 
 
 def test_gaps_are_what_has_no_copy_before_between_and_behind() -> None:
-    done = Done(12, [Interval(2, 0, 3), Interval(5, 3, 1), Interval(8, 9, 2)])
-    assert done.gaps(0) == [OffsetRange(0, 2), OffsetRange(6, 8), OffsetRange(10, 12)]
-    assert done.gaps(2) == [OffsetRange(6, 8), OffsetRange(10, 12)]
-    assert Done(7).gaps(3) == [OffsetRange(3, 7)]
-    assert Done(3, [Interval(0, 0, 3)]).gaps(0) == []
+    copied = [Interval(2, 0, 3), Interval(5, 3, 1), Interval(8, 9, 2)]
+    assert detail(0, 12, copied).gaps == [OffsetRange(0, 2), OffsetRange(6, 8), OffsetRange(10, 12)]
+    assert detail(2, 12, copied).gaps == [OffsetRange(6, 8), OffsetRange(10, 12)]
+    assert detail(3, 7).gaps == [OffsetRange(3, 7)]
+    assert detail(0, 3, [Interval(0, 0, 3)]).gaps == []

@@ -10,11 +10,11 @@ import pytest
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings, LimitSettings
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
-from srm_spark.flow.batch.outcome import Done
 from srm_spark.flow.batch.passes import PROBE, RecordSizes
 from srm_spark.flow.batch.reading import Reading, even_shares
 from srm_spark.kafka import compiled
 from srm_spark.kafka.fetch import fetch_options
+from tests.unit.details import detail
 
 
 def ranges_of(counts: list[int]) -> dict[TopicPartition, OffsetRange]:
@@ -71,10 +71,10 @@ def test_the_driver_copies_what_is_small_and_the_first_records_of_a_topic(flow: 
     assert not Reading(replace(flow, limits=LimitSettings(5)), 2, sizes).is_small(first), (
         "no topic may wait for another"
     )
-    sizes.learn({TopicPartition("t", 0): Done(1, [Interval(0, 0, 1)], bytes=100)})
+    sizes.learn({TopicPartition("t", 0): detail(0, 1, [Interval(0, 0, 1)], 100)})
     assert reading.is_small(ranges_of([10_000]))
     assert not reading.is_small(ranges_of([10_001]))
-    sizes.learn({TopicPartition("t", 0): Done(1, [Interval(0, 0, 1)], bytes=1_000)})
+    sizes.learn({TopicPartition("t", 0): detail(0, 1, [Interval(0, 0, 1)], 1_000)})
     assert not reading.is_small(ranges_of([2_000])), "more than 1 MiB"
     assert not Reading(replace(flow, batch=replace(flow.batch, driver_max_bytes=0)), 2, sizes).is_small(ranges_of([1]))
 

@@ -71,16 +71,16 @@ def test_a_record_to_be_parked_says_so() -> None:
 def test_a_task_that_ends_early_says_of_which_partition_more_may_follow() -> None:
     route = Route("A.t", Limits(needs_key=True))
     rows = ArrowRows(iter([arrow_batch([keyless(0, 3)]), arrow_batch([keyless(1, 4)])]))
-    (row,) = WriteTask({}, {"t": route}, frozenset(), 0, 1.0).write_all(rows, 0).to_pylist()
-    assert (row["partition"], row["is_complete"], row["is_cut"]) == (0, False, True)
+    (row,) = map(read_report, WriteTask({}, {"t": route}, frozenset(), 0, 1.0).write_all(rows, 0).to_pylist())
+    assert (row.partition.partition, row.is_complete, row.is_cut) == (0, False, True)
 
 
 def test_rows_that_are_not_written_do_not_end_a_task() -> None:
     """What is passed over takes nothing of the bytes that a task may write."""
     rows = ArrowRows(iter([arrow_batch([keyless(0, at) for at in range(3, 9)]), arrow_batch([keyless(1, 4)])]))
     task = WriteTask({}, {"t": Route("A.t", Limits(needs_key=True))}, frozenset({T0}), 2, 1.0)
-    (row,) = task.write_all(rows, 0).to_pylist()
-    assert (row["partition"], row["is_complete"], row["is_cut"]) == (1, True, False)
+    (row,) = map(read_report, task.write_all(rows, 0).to_pylist())
+    assert (row.partition.partition, row.is_complete, row.is_cut) == (1, True, False)
 
 
 def test_a_task_does_not_show_its_options() -> None:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from srm_spark.core.bandwidth import budget
-from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.flow.batch.outcome import Done
+from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
 
 PROBE = 1_000
 """So many source offsets are enough to tell what a topic's records weigh."""
@@ -21,7 +20,7 @@ class RecordSizes:
     def __init__(self) -> None:
         self._bytes: dict[str, float] = {}
 
-    def learn(self, done: Mapping[TopicPartition, Done]) -> None:
+    def learn(self, done: Mapping[TopicPartition, ProgressDetail]) -> None:
         """Take in what a pass wrote."""
         for topic in {partition.topic for partition in done}:
             found = [one for partition, one in done.items() if partition.topic == topic]

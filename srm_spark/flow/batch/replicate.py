@@ -22,15 +22,15 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.limits import Limits, Route, of_all
 from srm_spark.core.model import (
     UNKNOWN,
     LogIdentity,
-    Loss,
     OffsetRange,
     PausedPartition,
     ProgressDetail,
@@ -41,7 +41,7 @@ from srm_spark.core.reports import PartitionReport
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError, QueryFailed
 from srm_spark.failure import Effect, Failure
-from srm_spark.flow.batch.outcome import Done, PassOutcome, judge
+from srm_spark.flow.batch.outcome import PassOutcome, judge
 from srm_spark.flow.batch.pace import Pace, pace_of
 from srm_spark.flow.batch.pass_size import PassSize, pass_size_of
 from srm_spark.flow.batch.passes import RecordSizes
@@ -50,12 +50,11 @@ from srm_spark.flow.recovery.guard import Checked, SourceGuard
 from srm_spark.flow.recovery.target_leaders import TargetLeaders
 from srm_spark.flow.refused.parking import Parking
 from srm_spark.flow.refused.unreadable import fixed_rows
-from srm_spark.flow.topics.offset_map import Maps, MapWriter
-from srm_spark.flow.topics.progress import Position, ProgressWriter, state_writer
-from srm_spark.flow.topics.syncs import SyncWriter
+from srm_spark.flow.topics.committer import Committer
+from srm_spark.flow.topics.offset_map import Maps
+from srm_spark.flow.topics.progress import Position
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import is_used
-from srm_spark.kafka.control import Writer
 from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.lease import Permit
 from srm_spark.kafka.producers import delivery_timeout, record_options
@@ -90,6 +89,15 @@ class Assignment:
     permit: Permit | None = None
     """Says right before anything is written whether the flow is still ours."""
 
+    def require_lease(self) -> None:
+        """Raises LeaseLost where nothing of the flow may be written any more."""
+        if self.permit is not None:
+            self.permit.require()
+
+    def committer(self, settings: FlowSettings) -> Committer:
+        """Records what this generation replicates."""
+        return Committer(settings, self.maps, self.syncs_topic, self.fencing, self.require_lease)
+
 
 @dataclass
 class Replication:
@@ -104,10 +112,7 @@ class Replication:
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
     _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
     _holds: dict[TopicPartition, PausedPartition] = field(default_factory=dict)
-    _writer: Writer | None = None
-    _maps: MapWriter | None = None
-    _syncs: SyncWriter | None = None
-    _progress: ProgressWriter | None = None
+    _committer: Committer = field(init=False)
     _guard: SourceGuard = field(init=False)
     _sizes: RecordSizes = field(default_factory=RecordSizes)
     _ranks: dict[str, int] = field(default_factory=dict)
@@ -127,6 +132,7 @@ class Replication:
         self._positions = {partition: start.next_offset for partition, start in starts.items()}
         self._target_ends = {partition: start.target_end for partition, start in starts.items()}
         self._leaders = TargetLeaders(self.settings)
+        self._committer = self.assignment.committer(self.settings)
         self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
         if self.settings.limits.has_classes:
             self._ranks = self.settings.limits.ranks(self.assignment.routes)
@@ -148,8 +154,8 @@ class Replication:
 
     def _turn(self, session: SparkSession, rows: DataFrame | None, ends: Mapping[TopicPartition, int]) -> None:
         ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end != self._positions[p]}
-        maps = self.assignment.maps if self._maps is None else self._maps.maps
-        checked = self._guard.before({p: r for p, r in ranges.items() if p not in self._holds}, maps)
+        due = {p: r for p, r in ranges.items() if p not in self._holds}
+        checked = self._guard.before(due, self._committer.known)
         self._pass_over(checked)
         self._left = self._replicate(session, checked.ranges, None if self._left else rows, _TURN_SECONDS)
 
@@ -258,22 +264,26 @@ class Replication:
         """
         began = time.monotonic()
         outcome = self._judge(part, self._write(session, part, rows))
-        written = sum(done.bytes for done in outcome.done.values())
+        written = sum(detail.bytes for detail in outcome.details.values())
         if self._size is not None:
             self._size.committed(written, time.monotonic() - began)
-        refused = {p: done.refused for p, done in outcome.done.items() if done.refused is not None}
-        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in refused.items()})
+        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in outcome.refused.items()})
         return written
 
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> PassOutcome:
-        outcome = judge(ranges, reports)
-        for partition, done in outcome.done.items():
-            if done.is_recorded and done.intervals:
-                spread = done.spread(self._target_ends[partition])
+        outcome = judge(ranges, reports, self._target_ends, self._guard.logs)
+        for partition in outcome.committed:
+            if (detail := outcome.details[partition]).intervals:
+                spread = detail.spread(self._target_ends[partition])
                 self._markers[partition] = self._markers.get(partition, 0) - spread + 1
         self._leaders.require_same(self._among_others(outcome), self._guard.logs)
-        self._record(outcome)
-        self._sizes.learn(outcome.done)
+        lost = self._guard.after({p: gaps for p, detail in outcome.details.items() if (gaps := detail.gaps)})
+        details = {
+            p: replace(detail, lost=lost.get(p, ()), logs=self._guard.logs.get(p, UNKNOWN))
+            for p, detail in outcome.details.items()
+        }
+        self._commit(details, outcome.committed)
+        self._sizes.learn(details)
         if outcome.failures:
             if self._size is not None:
                 self._size.aborted(sum(report.rolled_back for report in reports))
@@ -285,8 +295,8 @@ class Replication:
         routes = self.assignment.routes
         return {
             p: TopicPartition(routes[p.topic].remote_topic, p.partition)
-            for p, done in outcome.done.items()
-            if self._slack(p) is None and done.spread(self._target_ends[p]) > 0
+            for p, detail in outcome.details.items()
+            if self._slack(p) is None and detail.spread(self._target_ends[p]) > 0
         }
 
     def _failure(self, failures: Mapping[TopicPartition, Failure]) -> FlowError:
@@ -326,7 +336,7 @@ class Replication:
     def _write(
         self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
     ) -> list[PartitionReport]:
-        self._require_lease()
+        self.assignment.require_lease()
         reading = Reading(self.settings, self.assignment.tasks, self._sizes, self._guard.topic_ids)
         try:
             reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
@@ -366,10 +376,9 @@ class Replication:
 
     def _pass_over(self, checked: Checked) -> None:
         """Record what the source has deleted in front of us, and what is held for it."""
-        details = {p: self._detail(p, Done(lost.offsets.end), (lost,)) for p, lost in checked.lost.items()}
-        details.update((p, self._detail(p, Done(hold.offset, hold=hold), ())) for p, hold in checked.holds.items())
-        if details:
-            self._commit(details)
+        details = {p: self._passed(p, lost.offsets.end, lost=(lost,)) for p, lost in checked.lost.items()}
+        details.update((p, self._passed(p, hold.offset, hold=hold)) for p, hold in checked.holds.items())
+        self._commit(details)
 
     def _copy_fixed(self, session: SparkSession, partition: TopicPartition, offsets: OffsetRange) -> None:
         rows = fixed_rows(self.settings, partition, offsets, self.assignment.routes[partition.topic].limits)
@@ -381,57 +390,21 @@ class Replication:
         """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""
         if not found:
             return
-        parking = Parking(self.settings, self.assignment.routes, self._guard.topic_ids, self._state_writer())
-        self._require_lease()
+        parking = Parking(self.settings, self.assignment.routes, self._guard.topic_ids, self._committer.writer)
+        self.assignment.require_lease()
         passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
-        self._commit({partition: self._detail(partition, Done(end), ()) for partition, end in passed.items()})
+        self._commit({partition: self._passed(partition, end) for partition, end in passed.items()})
 
-    def _record(self, outcome: PassOutcome) -> None:
-        lost = self._guard.after(self._gaps(outcome))
-        self._commit(
-            {p: self._detail(p, done, lost.get(p, ())) for p, done in outcome.done.items()},
-            recorded={partition for partition, done in outcome.done.items() if done.is_recorded},
-        )
-
-    def _gaps(self, outcome: PassOutcome) -> dict[TopicPartition, list[OffsetRange]]:
-        """Offsets without a record in what was done."""
-        return {p: gaps for p, done in outcome.done.items() if (gaps := done.gaps(self._positions[p]))}
-
-    def _detail(self, partition: TopicPartition, done: Done, lost: tuple[Loss, ...]) -> ProgressDetail:
-        ends = self._target_ends
-        return ProgressDetail(
-            source=OffsetRange(self._positions[partition], done.end),
-            target_end=done.intervals[-1].downstream_end if done.intervals else ends[partition],
-            intervals=tuple(done.intervals),
-            hold=done.hold,
-            logs=self._guard.logs.get(partition, UNKNOWN),
-            bytes=done.bytes,
-            latency_ms=done.latency_ms,
-            zero_timestamps=done.zero_timestamps,
-            lost=lost,
-        )
-
-    def _require_lease(self) -> None:
-        if self.assignment.permit is not None:
-            self.assignment.permit.require()
-
-    def _state_writer(self) -> Writer:
-        self._writer = self._writer or state_writer(self.settings, self.assignment.fencing)
-        return self._writer
+    def _passed(self, partition: TopicPartition, end: int, **more: Any) -> ProgressDetail:
+        """What there is to record of offsets up to `end` that were not copied."""
+        source, logs = OffsetRange(self._positions[partition], end), self._guard.logs.get(partition, UNKNOWN)
+        return ProgressDetail(source, self._target_ends[partition], (), logs=logs, **more)
 
     def _commit(
-        self, details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition] = frozenset()
+        self, details: Mapping[TopicPartition, ProgressDetail], committed: Set[TopicPartition] = frozenset()
     ) -> None:
-        """Record what was replicated; progress of `recorded` partitions was committed with their records."""
-        self._require_lease()
-        writer = self._state_writer()
-        self._maps = self._maps or MapWriter(self.settings, self.assignment.maps, writer)
-        self._maps.write(details)
-        if self.settings.syncs.enabled:
-            self._syncs = self._syncs or SyncWriter(self.settings, self.assignment.syncs_topic)
-            self._syncs.write({partition: detail.intervals for partition, detail in details.items()})
-        self._progress = self._progress or ProgressWriter(self.settings, writer)
-        self._progress.commit(unrecorded(details, recorded))
+        """Record what was replicated, and go on behind it."""
+        self._committer.commit(details, committed)
         for partition, detail in details.items():
             self._positions[partition] = detail.source.end
             self._target_ends[partition] = detail.target_end
@@ -440,16 +413,3 @@ class Replication:
             if detail.zero_timestamps:
                 text = "flow=%s partition=%s %s with CreateTime 0: written with the time of the copy"
                 log.warning(text, self.settings.flow, partition, count(detail.zero_timestamps, "record"))
-
-
-def unrecorded(
-    details: Mapping[TopicPartition, ProgressDetail], recorded: Set[TopicPartition]
-) -> dict[TopicPartition, ProgressDetail]:
-    """What is left to say as progress: of `recorded` partitions only what the source deleted meanwhile."""
-    left = {partition: detail for partition, detail in details.items() if partition not in recorded}
-    for partition in recorded:
-        detail = details[partition]
-        if detail.lost:
-            end = OffsetRange(detail.source.end, detail.source.end)
-            left[partition] = ProgressDetail(end, detail.target_end, (), detail.hold, detail.logs, lost=detail.lost)
-    return left

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from srm_spark.core.model import ProgressDetail, TopicPartition
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.topics.offset_map import Maps, MapWriter
-from srm_spark.flow.topics.progress import state_writer
+from srm_spark.flow.topics.committer import committer_of
+from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.fencing import FencingToken, TokenMark, fence, newest_mark
 from srm_spark.kafka.lease import Lease
@@ -71,12 +71,11 @@ def complete_map(
     }
     if not missing:
         return False
-    clusters.require_lease()
-    writer = MapWriter(clusters.settings, maps, state_writer(clusters.settings, fencing))
+    committer = committer_of(clusters, maps, fencing)
     for partition, details in missing.items():
         log.info("flow=%s partition=%s the offset map gets what was committed last", clusters.settings.flow, partition)
         for detail in details:
-            writer.write({partition: detail})
+            committer.map({partition: detail})
     return True
 
 

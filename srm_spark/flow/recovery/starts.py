@@ -19,8 +19,9 @@ from srm_spark.core.model import (
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.guard import report_loss, truncated
+from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
-from srm_spark.flow.topics.progress import Position, ProgressTopic, record
+from srm_spark.flow.topics.progress import Position, ProgressTopic
 from srm_spark.kafka.fencing import FencingToken
 
 log = logging.getLogger(__name__)
@@ -173,4 +174,4 @@ def record_new(
             logs=starts.logs[partition],
             lost=starts.lost.get(partition, ()),
         )
-    record(clusters, maps, details, fencing)
+    committer_of(clusters, maps, fencing).commit(details)

@@ -20,8 +20,9 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes, Settle
 from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
-from srm_spark.flow.topics.progress import Position, record
+from srm_spark.flow.topics.progress import Position
 from srm_spark.flow.topics.sync_history import newest_syncs
 from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.records import first_timestamps, read_range
@@ -90,7 +91,7 @@ def recover_unrecorded(
             logs=starts.logs[tail.partition],
             lost=starts.lost.get(tail.partition, ()),
         )
-    record(clusters, maps, details, fencing)
+    committer_of(clusters, maps, fencing).commit(details)
 
 
 def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:

@@ -192,15 +192,3 @@ def forget_maps(clusters: Clusters, maps: Maps, partitions: Set[TopicPartition],
         log.warning(text, clusters.settings.flow, partition)
     clusters.require_lease()
     MapWriter(clusters.settings, maps, state_writer(clusters.settings, fencing)).forget(partitions)
-
-
-def record(
-    clusters: Clusters, maps: Maps, details: Mapping[TopicPartition, ProgressDetail], fencing: FencingToken | None
-) -> None:
-    """Record what happened outside of a batch: in the offset map, whose state `maps` is, and then as progress."""
-    if details:
-        settings = clusters.settings
-        clusters.require_lease()
-        writer = state_writer(settings, fencing)
-        MapWriter(settings, maps, writer).write(details)
-        ProgressWriter(settings, writer).commit(details)
