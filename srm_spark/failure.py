@@ -47,108 +47,154 @@ class FailureKind(Enum):
 
     # A record that the target would refuse, or that cannot be read.
     NO_KEY = (
-        *("no-key", Effect.PAUSES, "a record has no key, and the remote topic is compacted"),
+        "no-key",
+        Effect.PAUSES,
+        "a record has no key, and the remote topic is compacted",
         "take cleanup.policy=compact off the remote topic, or set refused.record.policy=park",
     )
     TIMESTAMP_OUT_OF_RANGE = (
-        *("timestamp-out-of-range", Effect.PAUSES, "a record is older or newer than the remote topic allows"),
+        "timestamp-out-of-range",
+        Effect.PAUSES,
+        "a record is older or newer than the remote topic allows",
         "raise message.timestamp.before.max.ms or after.max.ms, or set refused.record.policy=fix or park",
     )
     TOO_LARGE = (
-        *("too-large", Effect.PAUSES, "a record does not fit into max.message.bytes of the remote topic"),
+        "too-large",
+        Effect.PAUSES,
+        "a record does not fit into max.message.bytes of the remote topic",
         "raise max.message.bytes of the remote topic, or set refused.record.policy=park",
     )
     HEADER_NAME = (
-        *("header-name", Effect.PAUSES, "a header's name may not be UTF-8, and Spark's source would change it"),
+        "header-name",
+        Effect.PAUSES,
+        "a header's name may not be UTF-8, and Spark's source would change it",
         "pip install 'srm-spark[compiled]', which reads names as they are",
     )
     BROKEN_HEADERS = (
-        *("broken-headers", Effect.PAUSES, "librdkafka cannot read the headers of a record"),
+        "broken-headers",
+        Effect.PAUSES,
+        "librdkafka cannot read the headers of a record",
         "delete the record on the source, or let retention pass it",
     )
     TIMESTAMP_OVERFLOW = (
-        *("timestamp-overflow", Effect.SEARCHES, "a timestamp is larger than Spark's source can read"),
+        "timestamp-overflow",
+        Effect.SEARCHES,
+        "a timestamp is larger than Spark's source can read",
         "delete the record on the source, or set refused.record.policy=fix or park",
     )
 
     # A partition whose two sides do not fit together.
     FOREIGN_WRITER = (
-        *("foreign-writer", Effect.WAITS, "somebody else writes to the remote topic"),
+        "foreign-writer",
+        Effect.WAITS,
+        "somebody else writes to the remote topic",
         "stop that writer and reset the partition's progress, or set foreign.writer.policy=resume",
     )
     OPEN_TRANSACTION = (
-        *("open-transaction", Effect.PAUSES, "a transaction on the remote topic hangs"),
+        "open-transaction",
+        Effect.PAUSES,
+        "a transaction on the remote topic hangs",
         "end it by kafka-transactions.sh",
     )
     SOURCE_TRUNCATED = (
-        *("source-truncated", Effect.PAUSES, "the source deleted records before they were replicated"),
+        "source-truncated",
+        Effect.PAUSES,
+        "the source deleted records before they were replicated",
         "set source.truncated.policy=resume to go on behind them",
     )
     SOURCE_RECREATED = (
-        *("source-recreated", Effect.PAUSES, "the source topic was created anew"),
+        "source-recreated",
+        Effect.PAUSES,
+        "the source topic was created anew",
         "set source.recreated.policy=resume to start at its beginning",
     )
     SOURCE_DIVERGED = (
-        *("source-diverged", Effect.PAUSES, "the source has none or other records where copies were made"),
+        "source-diverged",
+        Effect.PAUSES,
+        "the source has none or other records where copies were made",
         "set source.diverged.policy=resume to go on behind them",
     )
     COPIES_GONE = (
-        *("copies-gone", Effect.PAUSES, "copies on the target are gone: it was truncated or created anew"),
+        "copies-gone",
+        Effect.PAUSES,
+        "copies on the target are gone: it was truncated or created anew",
         "set target.changed.policy=resume to go on behind them",
     )
 
     # What a task met while it wrote.
     TARGET_DENIED = (
-        *("target-denied", Effect.PAUSES, "the target does not let us write to a remote topic"),
+        "target-denied",
+        Effect.PAUSES,
+        "the target does not let us write to a remote topic",
         "allow WRITE on the topic to the principal of these credentials",
     )
     TARGET_CHANGED = (
-        *("target-changed", Effect.STARTS_ANEW, "copies do not lie right behind those before them"),
+        "target-changed",
+        Effect.STARTS_ANEW,
+        "copies do not lie right behind those before them",
         "nothing: both sides are compared before anything else is written",
     )
     NOT_ACKNOWLEDGED = (
-        *("not-acknowledged", Effect.RETRIES, "the target did not acknowledge a record in time"),
+        "not-acknowledged",
+        Effect.RETRIES,
+        "the target did not acknowledge a record in time",
         "look after the target's brokers",
     )
     WRITE_REFUSED = ("write-refused", Effect.RETRIES, "the target refused a record", "see the broker's error")
     NOT_COMMITTED = (
-        *("not-committed", Effect.RETRIES, "a transaction could not be committed"),
+        "not-committed",
+        Effect.RETRIES,
+        "a transaction could not be committed",
         "see the broker's error; the flow starts again",
     )
     PRODUCER_FAILED = (
-        *("producer-failed", Effect.DRAWN_IN, "the producer gave up everything that waited, for another failure"),
+        "producer-failed",
+        Effect.DRAWN_IN,
+        "the producer gave up everything that waited, for another failure",
         "see the other partitions",
     )
     ROLLED_BACK = (
-        *("rolled-back", Effect.DRAWN_IN, "the transaction came to nothing, for another failure"),
+        "rolled-back",
+        Effect.DRAWN_IN,
+        "the transaction came to nothing, for another failure",
         "see the other partitions",
     )
 
     # What ends a query or a start.
     SOURCE_DENIED = (
-        *("source-denied", Effect.SEARCHES, "the source does not let us read a topic"),
+        "source-denied",
+        Effect.SEARCHES,
+        "the source does not let us read a topic",
         "allow READ on the topic to the principal of these credentials",
     )
     SOURCE_CHANGED = (
-        *("source-changed", Effect.STARTS_ANEW, "a source topic is gone, created anew, or went back"),
+        "source-changed",
+        Effect.STARTS_ANEW,
+        "a source topic is gone, created anew, or went back",
         "nothing: the flow looks at its topics again",
     )
     SOURCE_AWAY = ("source-away", Effect.RETRIES, "the source does not answer or refuses us", "see the sentence")
     TARGET_AWAY = ("target-away", Effect.RETRIES, "the target does not answer or refuses us", "see the sentence")
     NOT_RECORDED = ("not-recorded", Effect.RETRIES, "an internal topic refused a record", "see the broker's error")
     LEASE_HELD = (
-        *("lease-held", Effect.FAILS, "another driver owns the flow, and waiting was not wanted"),
+        "lease-held",
+        Effect.FAILS,
+        "another driver owns the flow, and waiting was not wanted",
         "stop that driver, or start without --no-wait",
     )
     LEASE_LOST = ("lease-lost", Effect.RETRIES, "another driver took over the flow", "nothing: this one waits")
 
     # Consumer groups.
     GROUP_HAS_MEMBERS = (
-        *("group-has-members", Effect.PAUSES, "offsets of a group with members cannot be set"),
+        "group-has-members",
+        Effect.PAUSES,
+        "offsets of a group with members cannot be set",
         "nothing, or stop its consumers",
     )
     GROUP_DENIED = (
-        *("group-denied", Effect.PAUSES, "a cluster does not let us ask or set a group"),
+        "group-denied",
+        Effect.PAUSES,
+        "a cluster does not let us ask or set a group",
         "allow READ on the group to the principal of these credentials",
     )
     GROUP_UNANSWERED = ("group-unanswered", Effect.PAUSES, "a group's coordinator does not answer", "wait")

@@ -256,7 +256,10 @@ class FlowRun:
             self._maps.refresh()
         self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
         recover_unrecorded(
-            *(self._ends, starts, routes, self._maps.maps),
+            self._ends,
+            starts,
+            routes,
+            self._maps.maps,
             fencing=fencing,
             stamp=self._before.stamp,
             settle=self._before.settle,

@@ -259,7 +259,9 @@ def check_session(session: SparkSession) -> None:
         log.warning(
             "spark.redaction.regex of this session (%s) does not cover %s: its value may show in Spark's UI and logs; "
             "start the session with spark.redaction.regex=%s",
-            *(regex, _LOGIN, SPARK_REDACTION_REGEX),
+            regex,
+            _LOGIN,
+            SPARK_REDACTION_REGEX,
         )
 
 

@@ -6,11 +6,13 @@ Runs in a thread of its own: a thousand groups, or a cluster that does not answe
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
 
+from srm_spark.core.news import Every, News
 from srm_spark.errors import FlowError, SourceUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.checkpoints import Checkpoints
@@ -52,12 +54,14 @@ class ConsumerGroups:
         self._synced: tuple[Synced, ...] = ()
         self._groups: list[str] = []
         self._is_made = False
-        self._told: dict[str, str | None] = {}
-        """The newest of what is said once per change."""
-        self._next_look = self._next_emit = self._next_sync = self._next_others = self._rest_until = 0.0
+        self._news = News()
+        chosen = self._chosen
+        self._look = Every(chosen.refresh_seconds if chosen.refresh_enabled else math.inf)
+        self._emit, self._sync_due = Every(chosen.emit_seconds), Every(chosen.sync_seconds)
+        self._others = Every(_OTHERS_SECONDS)
+        self._rest_until = 0.0
         self._moved = threading.Event()
         self._stop = threading.Event()
-        self._failure: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"srm groups {clusters.settings.flow}", daemon=True)
 
     @property
@@ -86,12 +90,11 @@ class ConsumerGroups:
     def round(self) -> None:
         """Look once, and do what is due."""
         now = time.monotonic()
-        if now >= self._next_look:
+        if self._look.is_due(now):
             self._groups = self._translator.groups()
             self._tell_once("unseen", self._translator.choice.unseen(self._groups))
             self._tell_others(now)
-            again = self._chosen.refresh_seconds if self._chosen.refresh_enabled else float("inf")
-            self._next_look = now + again
+            self._look.done(now)
         self._moved.clear()
         positions = self._translator.positions(self._groups)
         self._tell_once("no way back", positions.no_way_back)
@@ -103,10 +106,10 @@ class ConsumerGroups:
             self._checkpoints.refresh()
             positions = self._checkpoints.completed(positions)
             self._checkpoints.write(positions)
-            self._next_emit = now + self._chosen.emit_seconds
-        if self._chosen.sync_enabled and now >= self._next_sync:
+            self._emit.done(now)
+        if self._chosen.sync_enabled and self._sync_due.is_due(now):
             self._tell(self._sync.sync(positions))
-            self._next_sync = now + self._chosen.sync_seconds
+            self._sync_due.done(now)
         self.report = ConsumersReport(positions, self._synced)
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - now)
 
@@ -128,32 +131,30 @@ class ConsumerGroups:
     def _try(self) -> None:
         try:
             self.round()
-            self._failure = None
+            self._news.is_new("failure", None)
         except Exception as error:  # a thread that dies in silence would leave groups behind for ever
-            if str(error) != self._failure:  # once per change
+            if self._news.is_new("failure", str(error)):
                 text = "flow=%s consumer groups are not translated: %s"
                 log.warning(text, self._clusters.settings.flow, error, exc_info=not isinstance(error, FlowError))
-            self._failure = str(error)
             self._is_made = False  # somebody may have deleted the topic
-            self._next_emit = time.monotonic() + self._chosen.emit_seconds
-            self._next_sync = time.monotonic() + self._chosen.sync_seconds
+            self._emit.done(time.monotonic())
+            self._sync_due.done(time.monotonic())
 
     def _is_due(self, now: float) -> bool:
         chosen = self._chosen
-        if chosen.emit_enabled and (now >= self._next_emit or (self._moved.is_set() and now >= self._rest_until)):
+        if chosen.emit_enabled and (self._emit.is_due(now) or (self._moved.is_set() and now >= self._rest_until)):
             return True
-        return chosen.sync_enabled and now >= self._next_sync
+        return chosen.sync_enabled and self._sync_due.is_due(now)
 
     def _tell_once(self, subject: str, said: str | None) -> None:
-        if said is not None and said != self._told.get(subject):
+        if self._news.is_new(subject, said):
             log.info("flow=%s %s", self._clusters.settings.flow, said)
-        self._told[subject] = said
 
     def _tell_others(self, now: float) -> None:
         """Name the groups of other kinds, once: who looks for them here must learn that they are not moved."""
-        if now < self._next_others:
+        if not self._others.is_due(now):
             return
-        self._next_others = now + _OTHERS_SECONDS
+        self._others.done(now)
         try:
             others = self._translator.choice.others()
         except SourceUnavailable as error:  # nothing that the groups which are synced depend on

@@ -122,7 +122,10 @@ def start_anew(
     log.warning(
         "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s); the old one "
         "was replicated up to offset %s, and what it had behind that nobody can say any more",
-        *(clusters.settings.flow, partition, kept.start, recorded.next_offset - 1),
+        clusters.settings.flow,
+        partition,
+        kept.start,
+        recorded.next_offset - 1,
     )
     starts.positions[partition] = Position(kept.start)
     starts.new.add(partition)

@@ -109,7 +109,11 @@ def _verdict(clusters: Clusters, tail: _Tail, start: Position, match: TailMatch)
         if found:  # others may have written all of it
             log.info(
                 "flow=%s partition=%s %s on %s unrecorded: going on at offset %s",
-                *(flow, tail.partition, count(found, "record"), tail.remote, next_offset),
+                flow,
+                tail.partition,
+                count(found, "record"),
+                tail.remote,
+                next_offset,
             )
         return replace(start, next_offset=next_offset, target_end=tail.target.end)
     if tail.is_ours:
@@ -124,7 +128,11 @@ def _verdict(clusters: Clusters, tail: _Tail, start: Position, match: TailMatch)
         )
     log.warning(
         "flow=%s partition=%s %s could not be matched (%s): going on at offset %s, records may be there twice",
-        *(flow, tail.partition, tail.remote, match.foreign, start.next_offset),
+        flow,
+        tail.partition,
+        tail.remote,
+        match.foreign,
+        start.next_offset,
     )
     return replace(start, target_end=tail.target.end)
 

@@ -60,8 +60,13 @@ class Parking:
             end = last.place.offset + 1
             log.warning(
                 "flow=%s partition=%s offsets %s to %s are parked in %s (%s): %s",
-                *(self._settings.flow, partition, first.place.offset, last.place.offset),
-                *(self._settings.quarantine_topic, count(len(chunk), "record"), first.why),
+                self._settings.flow,
+                partition,
+                first.place.offset,
+                last.place.offset,
+                self._settings.quarantine_topic,
+                count(len(chunk), "record"),
+                first.why,
             )
             if time.monotonic() > deadline:
                 break

@@ -42,7 +42,7 @@ class Quarantine:
         self._is_there = False
         self.entries: dict[SourcePlace, Parked] = {}
         self._topic = FollowedTopic(
-            *(target, topic, role, TargetUnavailable, timeout), partitions=[ENTRIES], forget=self._forget
+            target, topic, role, TargetUnavailable, timeout, partitions=[ENTRIES], forget=self._forget
         )
 
     def refresh(self) -> None:

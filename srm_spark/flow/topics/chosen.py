@@ -36,7 +36,9 @@ class ChosenTopics:
             log.warning(
                 "flow=%s no topic that flows matches %s: %s has none, READ on it is not allowed, or it is excluded; "
                 "check topics and topics.exclude",
-                *(self._flow, pattern, self._flow.source),
+                self._flow,
+                pattern,
+                self._flow.source,
             )
         self._told, self._idle = names, idle
 

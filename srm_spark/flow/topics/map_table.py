@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.map_rows import MapRow, RowChanges, row_changes, rows
 from srm_spark.core.model import KeptLoss, TopicPartition
+from srm_spark.core.news import News
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.errors import SrmError
 from srm_spark.flow.topics.offset_map import OffsetMaps
@@ -42,7 +43,8 @@ class MapTable:
         self._losses: list[KeptLoss] | None = None
         """The same of the table of losses."""
         self._next_tidy = time.monotonic() + _TIDY_SECONDS
-        self._failure: type[Exception] | None = None
+        self._news = News()
+        self._is_behind = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"srm map table {settings.flow}", daemon=True)
 
@@ -107,11 +109,11 @@ class MapTable:
 
     def _tell(self, failure: type[Exception] | None, text: str = "") -> None:
         """Log what stands in the way, once for each kind of it: its words have numbers of tasks and files."""
-        if failure is not None and failure is not self._failure:
+        was_behind, self._is_behind = self._is_behind, failure is not None
+        if self._news.is_new("failure", failure):
             log.warning("flow=%s the table of its offset map is not up to date: %s", self._settings.flow, text)
-        if failure is None and self._failure is not None:
+        if was_behind and failure is None:
             log.info("flow=%s the table of its offset map is up to date again", self._settings.flow)
-        self._failure = failure
 
     def _round(self, table: OffsetMapTable) -> None:
         self._maps.refresh()

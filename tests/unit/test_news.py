@@ -1,0 +1,28 @@
+"""Once per change, and every so often."""
+
+from __future__ import annotations
+
+from srm_spark.core.news import Every, News
+
+
+def test_only_what_has_changed_is_new() -> None:
+    news = News()
+    told = [news.is_new("a", what) for what in ("x", "x", "y", None, None, "y")]
+    assert told == [True, False, True, False, False, True]
+    assert news.is_new("b", "y"), "another subject"
+
+
+def test_it_is_due_at_once_and_then_after_its_seconds() -> None:
+    every = Every(10)
+    assert every.is_due(3)
+    every.done(3)
+    assert [every.is_due(now) for now in (3, 12.9, 13)] == [False, False, True]
+    every.done(13)
+    every.soon()
+    assert every.is_due(14)
+
+
+def test_what_is_done_once_only_never_comes_again() -> None:
+    once = Every(float("inf"))
+    once.done(5)
+    assert not once.is_due(1e12)
