@@ -1,15 +1,13 @@
 """One micro-batch of a flow, from rows to recorded progress.
 
 ```
-check     topics of the source  → ranges that are still there, what was deleted before usflow.recovery.guard
-read      ranges                → records (offset, timestamp, key, value, headers)      flow.batch.reading
-route     source topic          → remote topic, same partition                          flow.topics.remote_topics
-write     records, on executors → target records + one report per partition             kafka.writer
-judge     reports               → exact intervals (source range ↔ target range)         flow.batch.outcome
-map       intervals             → offset map                                            flow.topics.offset_map
-sync      intervals             → offset-syncs topic                                    flow.topics.syncs
-commit    last source offset    → progress topic                                        flow.topics.progress
-park      what was refused      → quarantine; then map, sync, commit once more, behind itflow.refused.parking
+check    topics of the source    ranges that are still there, what was deleted before us     flow.recovery.guard
+read     ranges                  records (offset, timestamp, key, value, headers)            flow.batch.reading
+route    source topic            remote topic, same partition                                flow.topics.remote_topics
+write    records, on executors   target records, and one report per partition                kafka.writer
+judge    reports                 exact intervals: source range ↔ target range                flow.batch.outcome
+commit   intervals               offset map, offset syncs, progress, in this order           flow.topics.committer
+park     what was refused        quarantine; then commit once more, behind it                flow.refused.parking
 ```
 
 The order is the guarantee: what is recorded is on the target, progress never knows more than the map, and a crash
@@ -42,10 +40,8 @@ from srm_spark.core.wording import count
 from srm_spark.errors import FlowError, QueryFailed
 from srm_spark.failure import Effect, Failure
 from srm_spark.flow.batch.outcome import PassOutcome, judge
-from srm_spark.flow.batch.pace import Pace, pace_of
-from srm_spark.flow.batch.pass_size import PassSize, pass_size_of
-from srm_spark.flow.batch.passes import RecordSizes
 from srm_spark.flow.batch.reading import Reading
+from srm_spark.flow.batch.schedule import PassSchedule
 from srm_spark.flow.recovery.guard import Checked, SourceGuard
 from srm_spark.flow.recovery.target_leaders import TargetLeaders
 from srm_spark.flow.refused.parking import Parking
@@ -114,9 +110,7 @@ class Replication:
     _holds: dict[TopicPartition, PausedPartition] = field(default_factory=dict)
     _committer: Committer = field(init=False)
     _guard: SourceGuard = field(init=False)
-    _sizes: RecordSizes = field(default_factory=RecordSizes)
-    _ranks: dict[str, int] = field(default_factory=dict)
-    """The class of each topic; empty where all are the same."""
+    _schedule: PassSchedule = field(init=False)
     _left: Mapping[TopicPartition, OffsetRange] = field(default_factory=dict)
     """What the newest batch did not come to, which Spark takes for done."""
     _writers: dict[int, str] = field(default_factory=dict)
@@ -134,8 +128,8 @@ class Replication:
         self._leaders = TargetLeaders(self.settings)
         self._committer = self.assignment.committer(self.settings)
         self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
-        if self.settings.limits.has_classes:
-            self._ranks = self.settings.limits.ranks(self.assignment.routes)
+        is_exact, topics = self.assignment.fencing is not None, frozenset(self.assignment.routes)
+        self._schedule = PassSchedule(self.settings, self.assignment.tasks, is_exact, topics)
         if self.assignment.fencing is not None:
             self._shared = of_all(route.limits for route in self.assignment.routes.values())
 
@@ -161,11 +155,11 @@ class Replication:
 
     def _going_first(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where the batch ends in the partitions that go before the last of those that are left."""
-        last = max(self._ranks.get(partition.topic, 0) for partition in self._left)
+        last = max(self._schedule.rank(partition.topic) for partition in self._left)
         return {
             partition: end
             for partition, end in ends.items()
-            if self._ranks.get(partition.topic, 0) < last and partition not in self._holds
+            if self._schedule.rank(partition.topic) < last and partition not in self._holds
         }
 
     def take_in(self, reports: Iterable[PartitionReport]) -> None:
@@ -220,36 +214,22 @@ class Replication:
 
         Returns what a limit left when it was to stop, or when `seconds` were over.
         """
-        pace, began = self._pace, time.monotonic()
+        began = time.monotonic()
         ends = {partition: offsets.end for partition, offsets in ranges.items()}
         while ranges:
-            part = self._sizes.first(ranges, self._pass_bytes, self._ranks)
-            if not pace.admit(self._sizes.weigh(part), self.is_stopping):
+            part = self._schedule.next(ranges)
+            if not self._schedule.admit(part, self.is_stopping):
                 return ranges
-            pace.settle(self._pass(session, part, ends, rows if part == ranges else None))
+            self._schedule.paid(self._pass(session, part, ends, rows if part == ranges else None))
             rows = None
             ranges = {
                 partition: OffsetRange(self._positions[partition], ends[partition])
                 for partition in ranges
                 if self._positions[partition] < ends[partition] and partition not in self._holds
             }
-            if pace.pass_bytes is not None and time.monotonic() - began > seconds:
+            if self._schedule.is_limited and time.monotonic() - began > seconds:
                 return ranges
         return {}
-
-    @property
-    def _pace(self) -> Pace:
-        return pace_of(self.settings)  # of the process that this runs in, wherever it travelled
-
-    @property
-    def _pass_bytes(self) -> int:
-        bounds = [self.settings.batch.max_bytes, self._pace.pass_bytes]
-        bounds.append(None if self._size is None else self._size.bytes)
-        return min(bound for bound in bounds if bound is not None)
-
-    @property
-    def _size(self) -> PassSize | None:
-        return None if self.assignment.fencing is None else pass_size_of(self.settings)
 
     def _pass(
         self,
@@ -265,8 +245,7 @@ class Replication:
         began = time.monotonic()
         outcome = self._judge(part, self._write(session, part, rows))
         written = sum(detail.bytes for detail in outcome.details.values())
-        if self._size is not None:
-            self._size.committed(written, time.monotonic() - began)
+        self._schedule.committed(written, time.monotonic() - began)
         self._park({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in outcome.refused.items()})
         return written
 
@@ -283,10 +262,9 @@ class Replication:
             for p, detail in outcome.details.items()
         }
         self._commit(details, outcome.committed)
-        self._sizes.learn(details)
+        self._schedule.learn(details)
         if outcome.failures:
-            if self._size is not None:
-                self._size.aborted(sum(report.rolled_back for report in reports))
+            self._schedule.aborted(sum(report.rolled_back for report in reports))
             raise self._failure(outcome.failures)
         return outcome
 
@@ -317,7 +295,7 @@ class Replication:
             options=record_options(rendered, timeout, self._shared),
             routes={partition.topic: self.assignment.routes[partition.topic] for partition in ranges},
             held=frozenset(self._holds),
-            max_bytes=self._task_bytes(ranges),
+            max_bytes=self._schedule.task_bytes(ranges),
             timeout=timeout,
             stamp=settings.stamp,
             target_ends={partition: self._target_ends[partition] for partition in ranges},
@@ -337,27 +315,14 @@ class Replication:
         self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
     ) -> list[PartitionReport]:
         self.assignment.require_lease()
-        reading = Reading(self.settings, self.assignment.tasks, self._sizes, self._guard.topic_ids)
+        reading = Reading(self.settings, self.assignment.tasks, self._schedule.sizes, self._guard.topic_ids)
         try:
-            reports = reading.write(session, self.write_task(ranges), ranges, rows, self._pass_bytes)
+            reports = reading.write(session, self.write_task(ranges), ranges, rows, self._schedule.pass_bytes)
         except Exception:
-            if self._size is not None:
-                self._size.aborted(0)
+            self._schedule.aborted(0)
             raise
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         return reports
-
-    def _task_bytes(self, ranges: Mapping[TopicPartition, OffsetRange]) -> int:
-        """When a task ends early. That costs Spark memory, and a pass is cut to size before it starts: it has room.
-
-        Not where a limit is to be met, or a transaction ends in time, and nobody knows yet what a record weighs.
-        """
-        tasks = self.assignment.tasks
-        if self._pace.pass_bytes is None and self._size is None:
-            return max(1, 2 * self.settings.batch.max_bytes // tasks)
-        if self._sizes.knows(partition.topic for partition in ranges):
-            return 2 * self._pass_bytes
-        return max(1, self._pass_bytes // min(tasks, len(ranges)))
 
     def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:
         settings, fencing = self.settings, self.assignment.fencing

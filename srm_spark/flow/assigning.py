@@ -1,0 +1,122 @@
+"""What the next generation of a flow replicates, from where: everything that has to be true before a query starts.
+
+```
+choose     topics of the source      → those that flow, with remote topics that are ready     flow.topics
+find       progress and map          → where each partition goes on                           flow.recovery.starts
+compare    both logs                 → is what is recorded still so                           flow.recovery.identity
+recover    the target's ends         → what a dead writer left, recorded now                  flow.recovery.unrecorded
+leave out  paused, unreadable        → what waits, with its reason                            flow.refused
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from srm_spark.core.model import PausedPartition, TopicPartition
+from srm_spark.flow.batch.replicate import Assignment
+from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.recorded import Recorded
+from srm_spark.flow.recovery.before import Before
+from srm_spark.flow.recovery.fencing import begin_fencing, complete_map
+from srm_spark.flow.recovery.identity import check_copies
+from srm_spark.flow.recovery.open_transactions import hold_open_transactions
+from srm_spark.flow.recovery.renames import Renames
+from srm_spark.flow.recovery.starts import find_starts, record_new
+from srm_spark.flow.recovery.unrecorded import recover_unrecorded, remotes_of
+from srm_spark.flow.refused.paused import PausedPartitions
+from srm_spark.flow.refused.unreadable import unreadable
+from srm_spark.flow.topics.known import KnownTopics
+from srm_spark.flow.topics.progress import forget_maps
+from srm_spark.flow.topics.remote_topics import RemoteTopics
+from srm_spark.kafka.lease import Lease
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """What can be replicated now."""
+
+    assignment: Assignment
+    blocked: dict[TopicPartition, PausedPartition]
+    """Where a record lies ahead that Spark cannot read."""
+
+
+class Assigner:
+    """Assigns one generation after the other; `topics` are those of the newest, with their partition counts."""
+
+    def __init__(self, clusters: Clusters, recorded: Recorded, lease: Lease, before: Before) -> None:
+        """Nothing is asked of the clusters yet."""
+        self._clusters = clusters
+        self._recorded = recorded
+        self._lease = lease
+        self._before = before
+        self._remote = RemoteTopics(clusters)
+        self._renames = Renames(clusters)
+        self._known = KnownTopics(clusters)
+        self.paused = PausedPartitions(clusters, self._remote)
+        self.topics: dict[str, int] = {}
+        self.unseen: str | None = None
+        """Why there may be topics that are not seen."""
+
+    def has_changed(self) -> bool:
+        """Whether other topics flow by now, or one is another topic of its name."""
+        return self._remote.select() != self.topics or self._known.is_changed()
+
+    def assign(self, tasks: int) -> Assigned:
+        """Get everything ready that a query of so many tasks needs. What is recorded may have changed then."""
+        clusters, recorded, before = self._clusters, self._recorded, self._before
+        slots = tasks + 1  # the last one is the driver's own
+        fencing = begin_fencing(clusters, self._lease, slots, was_exactly_once=before.was_exactly_once)
+        recorded.refresh()
+        if complete_map(clusters, recorded.maps.maps, recorded.progress.newest, fencing):
+            recorded.maps.refresh()
+        self.topics = self._remote.select()
+        self.unseen = self._remote.unseen(self.topics)
+        positions = recorded.progress.positions
+        self._renames.look(self.topics, positions)
+        copied = {partition.topic for partition, known in positions.items() if known.logs.remote_id is not None}
+        ready = {topic: count for topic, count in self.topics.items() if topic not in self._renames.held}
+        prepared = self._remote.prepare(ready, copied - set(self._renames.going_on))
+        flowing = {topic: count for topic, count in self.topics.items() if topic in prepared.routes}
+        routes, ids = prepared.routes, clusters.source.topic_ids(flowing)
+        starts = find_starts(clusters, recorded.progress, flowing, ids, recorded.maps.maps)
+        self._renames.begin(starts)
+        if not before.is_clean:
+            before.wait(remotes_of(starts, routes))
+        if fencing is not None:
+            hold_open_transactions(clusters, starts, remotes_of(starts, routes))
+        check_copies(clusters, starts, routes, recorded.maps.maps)
+        if starts.unproven:
+            forget_maps(clusters, recorded.maps.maps, starts.unproven, fencing)
+            recorded.maps.refresh()
+        self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
+        recover_unrecorded(
+            clusters,
+            starts,
+            routes,
+            recorded.maps.maps,
+            fencing=fencing,
+            stamp=before.stamp,
+            settle=before.settle,
+            parked=recorded.parked().offsets(ids),
+        )
+        before.begin(in_transactions=fencing is not None)
+        record_new(clusters, starts, routes, recorded.maps.maps, fencing=fencing)
+        self.paused.topics = {**prepared.held, **self._renames.held}
+        self.paused.partitions.update(starts.held)
+        flowing_from = {p: start for p, start in starts.positions.items() if p not in self.paused.partitions}
+        suspects = {p: start for p, start in flowing_from.items() if p in self.paused.suspects}
+        blocked = unreadable(clusters, suspects)
+        recorded.refresh()
+        self.paused.begin(recorded.progress.positions)
+        assignment = Assignment(
+            starts=flowing_from,
+            routes=routes,
+            logs=starts.logs,
+            syncs_topic=clusters.syncs_topic,
+            tasks=tasks,
+            fencing=fencing,
+            permit=self._lease.permit,
+            maps={partition: found.copy() for partition, found in recorded.maps.maps.items()},
+        )
+        return Assigned(assignment, blocked)
