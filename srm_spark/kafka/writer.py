@@ -20,7 +20,7 @@ from functools import cache, partial
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from srm_spark.core.limits import Limits, Route, clamp, first_refused, is_too_large_only, will_fit
+from srm_spark.core.limits import Route, clamp, first_refused, is_too_large_only, will_fit
 from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.reports import PartitionReport, Sent, report_batch
@@ -28,11 +28,12 @@ from srm_spark.core.rows import ArrowRows, Rows, Run
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.acks import Acks, Callback, EachAck
-from srm_spark.kafka.clients import ClientOptions, LastError
+from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.compiled import RowsInLoop, is_used
 from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import kind_of, named, remedy
-from srm_spark.kafka.producers import codec_of, discard_producer, for_trials, record_producer, suited
+from srm_spark.kafka.producer_pool import ProducerPool
+from srm_spark.kafka.producers import codec_of
 from srm_spark.kafka.transactions import Recording, SlotTransaction
 
 _FULL_QUEUE_SECONDS = 0.05
@@ -42,8 +43,6 @@ _WORTH_A_LOOP = 16
 _PIECE = 1_000_000
 """Bytes of a transaction after which an acknowledgement is asked for: they tell how far one came that is aborted."""
 
-_SHARED = (0, "")
-_TRIAL = -1
 _UNREADABLE = Failure(
     FailureKind.BROKEN_HEADERS,
     "librdkafka cannot read its headers: they are broken, or more than 100,000; delete it on the source "
@@ -129,15 +128,11 @@ class Writing:
         self._reports: dict[TopicPartition, PartitionReport] = {}
         self._sent: deque[tuple[PartitionReport, Sent, Acks]] = deque()
         self._last_error = LastError()
-        self._producers: dict[tuple[int, str], Producer] = {}
-        """By the size and codec of their batches."""
-        self._options: dict[tuple[int, str], ClientOptions] = {}
-        self._last_ack = time.monotonic()
         self._in_loop = is_used(task.in_loop)
         recording = task.recording
-        self._transaction = (
-            None if recording is None else SlotTransaction(recording, slot, dict(task.options), self._last_error)
-        )
+        options = dict(task.options)
+        self._transaction = None if recording is None else SlotTransaction(recording, slot, options, self._last_error)
+        self._pool = ProducerPool(options, self._last_error, self._transaction, task.timeout)
 
     def write(self, run: Run) -> None:
         """Produce the rows of one run, up to the first one that the target would refuse."""
@@ -178,7 +173,7 @@ class Writing:
 
     def finish(self, left: Set[TopicPartition] = frozenset()) -> list[PartitionReport]:
         """Wait for the acknowledgements and turn them into reports; of the partitions `left` more may follow."""
-        self.drain()
+        self._pool.drain()
         is_failed = any(acks.error is not None for _, _, acks in self._sent)
         for report, sent, acks in self._sent:
             for part, first, last in acks.ends(sent):
@@ -189,7 +184,7 @@ class Writing:
         if self._transaction is not None:
             self._transaction.end(reports)
         else:
-            self.discard_broken(is_failed)
+            self._pool.discard_broken(is_failed)
         return reports
 
     @property
@@ -205,29 +200,32 @@ class Writing:
     @property
     def is_unanswered(self) -> bool:
         """Whether the target has yet to answer for anything that was written."""
-        return any(len(producer) > 0 for producer in self._producers.values())
+        return any(len(producer) > 0 for producer in self._pool)
 
     def acknowledged(self) -> Iterator[tuple[TopicPartition, Sent, int, int, float, Failure | None]]:
         """Take what is known by now of what was written, in order: see `PartitionReport.add`."""
         while self._sent and self._sent[0][2].is_over:
             report, sent, acks = self._sent.popleft()
-            self._last_ack = time.monotonic()
+            self._pool.has_moved()
             for part, first, last in acks.ends(sent):
                 yield report.partition, part, first, last, acks.at, self._reason(report, acks)
 
     def poll(self) -> None:
         """Take acknowledgements; gives up where there was none for too long."""
-        for producer in self._producers.values():
-            self._poll(producer, 0)
-        self._watch(not self._sent)
+        for producer in self._pool:
+            self._pool.poll(producer, 0)
+        self._pool.watch(not self._sent)
+
+    def drain(self) -> None:
+        """Wait until everything that was written is acknowledged, or given up."""
+        self._pool.drain()
 
     def discard_broken(self, is_failed: bool) -> None:
         """Forget producers that still wait for something, or all of them after a failure."""
-        for kind in [kind for kind, producer in self._producers.items() if is_failed or len(producer) > 0]:
-            discard_producer(self._options[kind])
+        self._pool.discard_broken(is_failed)
 
     def _produce(self, route: Route, run: Run, report: PartitionReport, *, is_trial: bool = False) -> Acks:
-        producer = self._producer(route.limits, is_trial=is_trial)
+        producer = self._pool.of(route.limits, is_trial=is_trial)
         acks = Acks() if self._task.stamp is None else EachAck()
         sent = Sent.of(run)
         self._sent.append((report, sent, acks))
@@ -237,7 +235,7 @@ class Writing:
             is_produced = self._one_by_one(producer, route.remote_topic, run, acks, acks.callbacks(run.count))
         if is_produced:
             self.bytes += sent.bytes
-            self._poll(producer, 0)
+            self._pool.poll(producer, 0)
         return acks
 
     def _try(self, route: Route, run: Run, report: PartitionReport, now_ms: int) -> bool:
@@ -315,56 +313,8 @@ class Writing:
 
     def _wait(self, producer: Producer) -> None:
         before = len(producer)
-        self._poll(producer, _FULL_QUEUE_SECONDS)
-        self._watch(before != len(producer))
-
-    def _watch(self, moved: bool) -> None:
-        """Give up, and leave nothing behind in a queue, when the target has been silent for too long.
-
-        librdkafka would drop the oldest records at their timeout and still send the ones behind them.
-        """
-        now = time.monotonic()
-        if moved:
-            self._last_ack = now
-        elif now - self._last_ack > self._task.timeout:
-            for producer in self._producers.values():
-                producer.purge(in_queue=True, in_flight=True)
-            self._last_ack = now
-
-    def drain(self) -> None:
-        """Wait until everything that was written is acknowledged, or given up."""
-        self._last_ack = time.monotonic()
-        for producer in self._producers.values():
-            left = len(producer)
-            while left:
-                self._poll(producer, min(1.0, self._task.timeout))
-                now_left = len(producer)
-                self._watch(now_left != left)
-                left = now_left
-
-    def _poll(self, producer: Producer, seconds: float) -> None:
-        """Take acknowledgements. Not by `flush`: a fatal error is raised there amid further callbacks, which
-        then fail one by one and leave their records without an answer."""
-        try:
-            producer.poll(seconds)
-        except KafkaException:
-            # What was refused says so itself; what waits behind it never goes out.
-            producer.purge(in_queue=True, in_flight=False)
-
-    def _producer(self, limits: Limits, *, is_trial: bool = False) -> Producer:
-        # A transaction has one producer, whose batches fit into every topic of the flow.
-        kind = (_TRIAL if is_trial else limits.batch_bytes, limits.codec) if self._transaction is None else _SHARED
-        producer = self._producers.get(kind)
-        if producer is None:
-            if self._transaction is not None:
-                producer = self._transaction.producer()
-            else:
-                options = suited(self._task.options, limits)
-                self._options[kind] = for_trials(options) if is_trial else options
-                producer = record_producer(self._options[kind], self._last_error)
-            self._producers[kind] = producer
-            self._last_ack = time.monotonic()
-        return producer
+        self._pool.poll(producer, _FULL_QUEUE_SECONDS)
+        self._pool.watch(before != len(producer))
 
     def _reason(self, report: PartitionReport, acks: Acks) -> Failure | None:
         if acks.error is None:

@@ -12,7 +12,7 @@ from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.core.rows import ArrowRows
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.kafka import writer
+from srm_spark.kafka import producer_pool
 from srm_spark.kafka.producers import delivery_timeout, record_options
 from srm_spark.kafka.writer import WriteTask
 from tests.unit.arrow_rows import Row, arrow_batch
@@ -37,7 +37,7 @@ def no_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     def unwanted(*_: Any) -> None:
         raise AssertionError("there is nothing to produce")
 
-    monkeypatch.setattr(writer, "record_producer", unwanted)
+    monkeypatch.setattr(producer_pool, "record_producer", unwanted)
 
 
 def test_no_rows_no_reports() -> None:
