@@ -14,7 +14,7 @@ from srm_spark.core.rows import ArrowRows
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka import producer_pool
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.writer import WriteTask
+from srm_spark.kafka.writer import WriteTask, settle
 from tests.unit.arrow_rows import Row, arrow_batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -113,7 +113,7 @@ def test_the_timeout_of_a_write_is_bounded(given: str | None, seconds: float) ->
 
 
 def test_what_a_process_holds_after_its_first_task_is_not_searched_for_cycles_again() -> None:
-    writer.settle.cache_clear()
+    settle.cache_clear()
     gc.unfreeze()
     write([[]])
     frozen = gc.get_freeze_count()

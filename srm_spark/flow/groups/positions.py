@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from srm_spark.core.checkpoints import OUTSIDE_THE_MAP, Translation, TranslationStatus, translate, translate_back
-from srm_spark.core.filters import is_replicated
+from srm_spark.core.checkpoints import OUTSIDE_THE_MAP, Translation
 from srm_spark.core.model import Checkpoint, TopicPartition
-from srm_spark.core.mutual import translate_mutual
 from srm_spark.core.offset_files import KeptPosition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.choice import GroupChoice
+from srm_spark.flow.groups.ways import Ways
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.sync_history import SyncHistory, SyncReader
 from srm_spark.kafka.groups import Committed, GroupOffsets, Groups
@@ -92,10 +91,7 @@ class Translator:
         self._clusters = clusters
         self._maps = maps
         settings = clusters.settings
-        back = f"mm2-offset-map.{settings.flow.target}.internal"
-        self._back = OffsetMaps(clusters.source, back, f"{settings.flow}|offset-map-back", SourceUnavailable)
-        self._back_topic = back
-        self._has_looked_back = False
+        self._ways = Ways(clusters, maps)
         self._syncs = SyncHistory(SyncReader(clusters))
         self._groups = Groups(clusters.source, "DESCRIBE")
         self.choice = GroupChoice(settings.checkpoints, settings.flow.source, self._groups)
@@ -118,17 +114,18 @@ class Translator:
 
     def places(self, asked: Collection[KeptPosition]) -> TargetPositions:
         """Where positions on the source lie on the target; those of topics that do not flow are left out."""
-        ways = {self._is_back(p.topic) for p, _ in asked}
-        if ways != {True}:  # going back takes the map of the reverse flow only
+        partitions = {partition for partition, _ in asked}
+        ways = {partition: self._ways.of(partition.topic) for partition in partitions}
+        if any(way.needs_forward for way in ways.values()):
             self._maps.refresh()
-        is_mutual = any(self._is_mutual(p.topic) for p, _ in asked)
-        no_way_back = self._look_back() if True in ways or is_mutual else None
-        remotes = {p: remote for p in {p for p, _ in asked} if (remote := self._remote(p)) is not None}
+        reverse = self._ways.reverse
+        no_way_back = reverse.refresh() if any(way.needs_reverse for way in ways.values()) else None
+        remotes = {p: remote for p, way in ways.items() if (remote := way.remote(p)) is not None}
         ends = self._clusters.target.end_offsets(set(remotes.values()), waits=False)
-        with self._maps.lock, self._back.lock:
+        with self._maps.lock, reverse.maps.lock:
             found = {
                 (p, offset): TargetPosition(
-                    remotes[p], self._translate(p, remotes[p], offset, ends), ends.get(remotes[p], 0)
+                    remotes[p], ways[p].translate(p, remotes[p], offset, ends.get(remotes[p])), ends.get(remotes[p], 0)
                 )
                 for p, offset in asked
                 if p in remotes
@@ -159,64 +156,14 @@ class Translator:
         """Whether somebody else may have copied records that the map does not know; reading all syncs is not cheap."""
         known = self._maps.maps.get(partition)
         is_whole = known is not None and known.source is not None and not known.holes()
-        is_one_way = not (self._is_back(partition.topic) or self._is_mutual(partition.topic))
         is_unknown = place.translation.standing in OUTSIDE_THE_MAP and place.target_end > 0
-        return is_unknown and is_one_way and not is_whole
-
-    def _look_back(self) -> str | None:
-        """Take in the map of the reverse flow; why not, where that fails: groups that go forward do not need it."""
-        try:
-            if self._clusters.source.topic_ids([self._back_topic]):  # without it nothing was ever copied from there
-                self._back.refresh()
-            self._has_looked_back = True
-        except SourceUnavailable as error:
-            return f"groups on remote topics are not translated back: {error}"
-        return None
+        return is_unknown and self._ways.is_forward(partition.topic) and not is_whole
 
     def close(self) -> None:
         """Let go of the connections; the flow's maps are left alone."""
-        self._back.close()
+        self._ways.reverse.maps.close()
         self._syncs.close()
         self._groups.close()
-
-    def _translate(
-        self, partition: TopicPartition, remote: TopicPartition, offset: int, ends: Mapping[TopicPartition, int]
-    ) -> Translation:
-        if self._is_back(partition.topic):
-            return translate_back(self._back.maps.get(remote), offset, ends.get(remote))
-        if remote not in ends:
-            return Translation(TranslationStatus.UNMAPPED, offset)
-        if self._is_mutual(partition.topic):
-            reverse = self._back.maps.get(remote)
-            if reverse is not None:
-                return translate_mutual(self._maps.maps.get(partition), reverse, offset, ends[remote])
-            if not self._has_looked_back:  # what else there is unread on the target nobody knows
-                return Translation(TranslationStatus.UNMAPPED, offset)
-        return translate(self._maps.maps.get(partition), offset, ends[remote])
-
-    def _remote(self, partition: TopicPartition) -> TopicPartition | None:
-        """The same partition on the target; None where its topic does not flow, in either direction."""
-        topic, ends = partition.topic, self._clusters
-        flow, policy = ends.settings.flow, ends.policy
-        if self._is_back(topic):
-            upstream = policy.upstream_topic(topic)
-            chosen = upstream is not None and (ends.topics.matches(topic) or ends.topics.matches(upstream))
-            return TopicPartition(upstream, partition.partition) if upstream is not None and chosen else None
-        if not is_replicated(topic, ends.topics, policy, flow.target, heartbeats_replicated=False):
-            return None
-        return TopicPartition(policy.format_remote_topic(flow.source, topic), partition.partition)
-
-    def _is_mutual(self, topic: str) -> bool:
-        """Whether the topic has the same name on both sides and may flow both ways."""
-        settings = self._clusters.settings
-        named_alike = self._clusters.policy.format_remote_topic(settings.flow.source, topic) == topic
-        return settings.provenance_enabled and named_alike
-
-    def _is_back(self, topic: str) -> bool:
-        settings = self._clusters.settings
-        return (
-            settings.checkpoints.reverse_enabled and self._clusters.policy.topic_source(topic) == settings.flow.target
-        )
 
 
 def _refusals(answers: Mapping[str, GroupOffsets]) -> dict[str, str]:
