@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from srm_spark.kafka.realtime import LaneReport
+from srm_spark.kafka.lane_reports import LaneReport
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_held, await_lag_zero

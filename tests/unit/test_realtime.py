@@ -17,7 +17,8 @@ from srm_spark.flow import lanes
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.recovery.guard import SourceGuard
 from srm_spark.kafka.cluster import LogEnd
-from srm_spark.kafka.realtime import Acknowledged, Chains, LaneReport, await_answer
+from srm_spark.kafka.lane_reports import Chains, LaneReport
+from srm_spark.kafka.lane_task import Acknowledged, await_answer
 from srm_spark.spark.realtime import Slots
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -2,8 +2,8 @@
 
 ```
 read      topics of the flow    → records as they come, on executors       kafka.fetch
-write     records               → target records                           kafka.realtime
-report    acknowledgements      → reports topic, ten times a second        kafka.realtime
+write     records               → target records                           kafka.lane_task
+report    acknowledgements      → reports topic, ten times a second        kafka.lane_reports
 check     topics of the source  → the same, under the same leaders         flow.guard
 judge … commit                  → as for a micro-batch, twice a second      flow.replicate
 ```
@@ -31,7 +31,8 @@ from srm_spark.flow.batch.replicate import Replication
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import TopicSpec
-from srm_spark.kafka.realtime import Chains, LaneReport, LaneTask, ReportReader, ReportsPlace, end_tasks
+from srm_spark.kafka.lane_reports import Chains, LaneReport, ReportReader, ReportsPlace, end_tasks
+from srm_spark.kafka.lane_task import LaneTask
 from srm_spark.kafka.records import first_records
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import LastingJob
