@@ -23,11 +23,13 @@ from srm_spark.flow.topics.offset_map import OffsetMaps
 class ReverseMap:
     """The map of the flow of the other direction, on the source."""
 
-    def __init__(self, clusters: Clusters) -> None:
+    def __init__(self, clusters: Clusters, maps: OffsetMaps | None = None) -> None:
+        """Without `maps` a reader is made."""
         settings = clusters.settings
         self._source = clusters.source
         self._topic = f"mm2-offset-map.{settings.flow.target}.internal"
-        self.maps = OffsetMaps(clusters.source, self._topic, f"{settings.flow}|offset-map-back", SourceUnavailable)
+        role = f"{settings.flow}|offset-map-back"
+        self.maps = maps or OffsetMaps(clusters.source, self._topic, role, SourceUnavailable)
         self.has_been_read = False
 
     def refresh(self) -> str | None:
@@ -121,9 +123,9 @@ class Mutual(Forward):
 class Ways:
     """The way of each topic."""
 
-    def __init__(self, clusters: Clusters, maps: OffsetMaps) -> None:
+    def __init__(self, clusters: Clusters, maps: OffsetMaps, reverse: ReverseMap | None = None) -> None:
         """`maps` are the flow's own."""
-        self.reverse = ReverseMap(clusters)
+        self.reverse = reverse or ReverseMap(clusters)
         self._clusters = clusters
         self._forward, self._back = Forward(clusters, maps), Back(clusters, self.reverse)
         self._mutual = Mutual(clusters, maps, self.reverse)

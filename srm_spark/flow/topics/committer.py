@@ -7,7 +7,7 @@ steps leaves copies that the next start finds (`flow/recovery/unrecorded.py`), n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
@@ -30,10 +30,12 @@ class Committer:
     fencing: FencingToken | None
     require_lease: Callable[[], None]
     """Raises LeaseLost where nothing of the flow may be written any more."""
-    _writer: Writer | None = None
+    state: Writer | None = None
+    """Writes the flow's own state; None makes a client when it is first needed."""
+    syncs: SyncWriter | None = None
+    """Writes offset syncs; likewise."""
     _map: MapWriter | None = None
-    _syncs: SyncWriter | None = None
-    _progress: ProgressWriter | None = field(default=None)
+    _progress: ProgressWriter | None = None
 
     @property
     def known(self) -> Maps:
@@ -43,8 +45,8 @@ class Committer:
     @property
     def writer(self) -> Writer:
         """Writes the flow's own state."""
-        self._writer = self._writer or state_writer(self.settings, self.fencing)
-        return self._writer
+        self.state = self.state or state_writer(self.settings, self.fencing)
+        return self.state
 
     def commit(
         self, details: Mapping[TopicPartition, ProgressDetail], committed: Set[TopicPartition] = frozenset()
@@ -63,9 +65,9 @@ class Committer:
         self.require_lease()
         self._map = self._map or MapWriter(self.settings, self.maps, self.writer)
         self._map.write(details)
-        if self.settings.syncs.enabled and (self._syncs or any(detail.intervals for detail in details.values())):
-            self._syncs = self._syncs or SyncWriter(self.settings, self.syncs_topic)
-            self._syncs.write({partition: detail.intervals for partition, detail in details.items()})
+        if self.settings.syncs.enabled and (self.syncs or any(detail.intervals for detail in details.values())):
+            self.syncs = self.syncs or SyncWriter(self.settings, self.syncs_topic)
+            self.syncs.write({partition: detail.intervals for partition, detail in details.items()})
 
 
 def uncommitted(

@@ -14,7 +14,7 @@ from srm_spark.core.codec import encode_offset_sync
 from srm_spark.core.model import Interval, OffsetSync, TopicPartition
 from srm_spark.core.translation import SyncRule
 from srm_spark.errors import OffsetSyncFailed
-from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.kafka.control import ControlRecord, ControlWriter, Writer
 
 log = logging.getLogger(__name__)
 
@@ -22,17 +22,14 @@ log = logging.getLogger(__name__)
 class SyncWriter:
     """The offset syncs of one generation of a flow; a new one syncs the first record of each partition again."""
 
-    def __init__(self, settings: FlowSettings, topic: str) -> None:
+    def __init__(self, settings: FlowSettings, topic: str, writer: Writer | None = None) -> None:
+        """Without a `writer` a client is made."""
         self._topic = topic
         self._flow = settings.flow
         self._lag_max = settings.syncs.lag_max
         self._rules: dict[TopicPartition, SyncRule] = {}
         self._late: dict[TopicPartition, OffsetSync] = {}
-        cluster = settings.target if settings.syncs.on_target else settings.source
-        role = f"{settings.flow}|offset-syncs"
-        self._writer = ControlWriter(
-            cluster, settings.syncs_producer, role, OffsetSyncFailed, settings.admin_timeout_seconds
-        )
+        self._writer = writer or _client(settings)
 
     def write(self, acknowledged: Mapping[TopicPartition, Sequence[Interval]]) -> None:
         """Write the syncs that are due for intervals that the target has acknowledged."""
@@ -62,3 +59,9 @@ class SyncWriter:
         for sync in syncs:
             key, value = encode_offset_sync(sync)
             yield ControlRecord(self._topic, key, value, partition=0)
+
+
+def _client(settings: FlowSettings) -> ControlWriter:
+    cluster = settings.target if settings.syncs.on_target else settings.source
+    role, seconds = f"{settings.flow}|offset-syncs", settings.admin_timeout_seconds
+    return ControlWriter(cluster, settings.syncs_producer, role, OffsetSyncFailed, seconds)
