@@ -9,6 +9,7 @@ flows of a driver share one. Questions and answers go through a connection, so n
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from multiprocessing import Pipe
 from pickle import UnpicklingError
 from typing import cast
@@ -42,6 +44,8 @@ from srm_spark.kafka.group_server import (
 _GRACE_SECONDS = 15.0
 """For starting the process, beyond the time that a request may take."""
 _PAUSE_SECONDS = 0.5
+_FIRST_FREE = 3
+"""File descriptors in front of it are standard streams."""
 _TRIES = 6
 
 
@@ -98,12 +102,16 @@ class _Process:
     def __init__(self) -> None:
         # Not with `-m`: pickles name the classes of that module, and there they would be those of `__main__`.
         self._connection, theirs = Pipe()
-        command = [sys.executable, "-c", f"from {main.__module__} import main; main({theirs.fileno()})"]
-        with theirs:
-            nothing = subprocess.DEVNULL
+        with theirs:  # a driver without standard streams (a daemon) may get one of theirs: it would be replaced
+            descriptor = fcntl(theirs.fileno(), F_DUPFD_CLOEXEC, _FIRST_FREE)
+        command = [sys.executable, "-c", f"from {main.__module__} import main; main({descriptor})"]
+        nothing = subprocess.DEVNULL
+        try:
             self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing, stderr=nothing
+                command, pass_fds=[descriptor], stdin=nothing, stdout=nothing, stderr=nothing
             )
+        finally:
+            os.close(descriptor)
         self._waiting: dict[int, Future[Answer | None]] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()

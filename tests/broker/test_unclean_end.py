@@ -10,14 +10,17 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
+from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.protocol import Protocol
 from srm_spark.testing import KafkaCluster, LocalCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.map_reader import mapped_pairs
 from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero, write_config
 from tests.broker.process import SRM_DRIVER
 from tests.kafka_io import Kafka, Record, numbered, records
@@ -65,13 +68,13 @@ def kill_all_of(process: subprocess.Popen[bytes]) -> None:
     process.wait(30)
 
 
-def hidden(cluster: KafkaCluster) -> int:
-    """Copies that the leaders have, and that no client sees yet."""
+def hidden(protocol: Protocol, there: Kafka) -> int:
+    """Copies that the leaders have, and that no client sees yet; 0 where the broker that hangs was asked."""
     remotes = [TopicPartition("a.load", partition) for partition in range(PARTITIONS)]
-    settings = ClusterSettings("b", cluster.bootstrap_servers)
-    with Protocol(settings, {}, "test", 10) as protocol:
-        logs = protocol.leader_log_ends(remotes)
-    seen = Kafka(cluster).ends("a.load")
+    try:
+        logs, seen = protocol.leader_log_ends(remotes), there.ends("a.load")
+    except (ProtocolUnavailable, KafkaException):
+        return 0
     return sum(max(0, end - seen.get(remote.partition, end)) for remote, end in logs.items())
 
 
@@ -84,13 +87,17 @@ def test_records_behind_the_high_watermark_are_not_written_again(
     for topic, count in OWN.items():
         make(there, topic, [[1]] * count, cleanup_policy="compact", min_insync_replicas="1")
     clusters: dict[str, KafkaCluster] = {"a": primary, "b": cluster}
+    settings = ClusterSettings("b", cluster.bootstrap_servers)
     driver = start(tmp_path, clusters)
     try:
-        with Load(here, "load", PARTITIONS) as load:
-            await_count(there, "a.load", 500, 2 * SOON)
+        with Load(here, "load", PARTITIONS) as load, Protocol(settings, {}, "test", 10) as protocol:
+            # Behind the first commit every client of the driver has the id that a broker gives: one that asks the broker
+            # that hangs waits a minute for it.
+            await_until(lambda: any(mapped_pairs(there, "mm2-offset-map.a.internal").values()), 2 * SOON, "a commit")
+            hidden(protocol, there)  # its connections are made
             cluster.broker(3).pause()
             stuck, ahead = there.count("a.load"), here.count("load") + 600
-            await_until(lambda: hidden(cluster) > 0, SOON, "no copy was sent that nobody sees")
+            await_until(lambda: hidden(protocol, there) > 0, SOON, "a copy to be sent that nobody sees")
             await_count(here, "load", ahead)
             kill_all_of(driver)
             driver = start(tmp_path, clusters)
@@ -102,8 +109,9 @@ def test_records_behind_the_high_watermark_are_not_written_again(
             load.end()
         await_all(here, "load", there, "a.load", SOON)
     finally:
+        cluster.broker(3).resume()
         driver.terminate()
-        driver.wait(60)
+        driver.wait(SOON)
     verdict = compare(here.read("load"), there.read("a.load"))
     assert verdict.is_good, str(verdict)
 
