@@ -6,7 +6,7 @@ KEEP ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit soak lint format bench clean
+.PHONY: help setup demo test test-all test-unit soak lint format bench clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +19,10 @@ setup: ## .venv, Java if there is none, the jars; does only what is missing
 demo: setup ## replicate between two real clusters and compare every record; KEEP=1 leaves them running
 	@$(BIN)/python -m srm_spark.demo.run $(if $(filter-out 0,$(KEEP)),--keep) $(ARGS)
 
-test: setup ## all tests, files side by side
+test: setup ## what every change must pass
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(ARGS)
+
+test-all: setup ## all tests: faults, platforms, hand-over and notebooks, too
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 test-unit: setup ## the tests that start neither a JVM nor a broker

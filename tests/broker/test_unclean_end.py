@@ -91,8 +91,8 @@ def test_records_behind_the_high_watermark_are_not_written_again(
     driver = start(tmp_path, clusters)
     try:
         with Load(here, "load", PARTITIONS) as load, Protocol(settings, {}, "test", 10) as protocol:
-            # Behind the first commit every client of the driver has the id that a broker gives: one that asks the broker
-            # that hangs waits a minute for it.
+            # Behind the first commit every client of the driver has the id that a broker gives: to ask the broker
+            # that hangs would take a minute.
             await_until(lambda: any(mapped_pairs(there, "mm2-offset-map.a.internal").values()), 2 * SOON, "a commit")
             hidden(protocol, there)  # its connections are made
             cluster.broker(3).pause()
