@@ -20,7 +20,7 @@ from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.recovery.fencing import begin_fencing, complete_map
 from srm_spark.flow.recovery.identity import check_copies
-from srm_spark.flow.recovery.open_transactions import hold_open_transactions
+from srm_spark.flow.recovery.open_transactions import pause_open_transactions
 from srm_spark.flow.recovery.renames import Renames
 from srm_spark.flow.recovery.starts import find_starts, record_new
 from srm_spark.flow.recovery.unrecorded import recover_unrecorded, remotes_of
@@ -80,17 +80,17 @@ class Assigner:
         flowing = {topic: count for topic, count in self.topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, clusters.source.topic_ids(flowing)
         starts = find_starts(clusters, recorded.progress, flowing, ids, recorded.maps.maps)
-        self._renames.begin(starts)
+        starts = self._renames.begin(starts)
         if not before.is_clean:
             before.wait(remotes_of(starts, routes))
         if fencing is not None:
-            hold_open_transactions(clusters, starts, remotes_of(starts, routes))
-        check_copies(clusters, starts, routes, recorded.maps.maps)
-        if starts.unproven:
-            forget_maps(clusters, recorded.maps.maps, starts.unproven, fencing)
+            starts = pause_open_transactions(clusters, starts, remotes_of(starts, routes))
+        starts = check_copies(clusters, starts, routes, recorded.maps.maps)
+        if unproven := {partition for partition, start in starts.items() if start.is_unproven}:
+            forget_maps(clusters, recorded.maps.maps, unproven, fencing)
             recorded.maps.refresh()
-        self._known.learn(ids, {routes[p.topic].remote_topic: logs.remote_id for p, logs in starts.logs.items()})
-        recover_unrecorded(
+        self._known.learn(ids, {routes[p.topic].remote_topic: start.logs.remote_id for p, start in starts.items()})
+        starts = recover_unrecorded(
             clusters,
             starts,
             routes,
@@ -103,8 +103,8 @@ class Assigner:
         before.begin(in_transactions=fencing is not None)
         record_new(clusters, starts, routes, recorded.maps.maps, fencing=fencing)
         self.paused.topics = {**prepared.held, **self._renames.held}
-        self.paused.partitions.update(starts.held)
-        flowing_from = {p: start for p, start in starts.positions.items() if p not in self.paused.partitions}
+        self.paused.partitions.update({p: start.paused for p, start in starts.items() if start.paused is not None})
+        flowing_from = {p: start.position for p, start in starts.items() if p not in self.paused.partitions}
         suspects = {p: start for p, start in flowing_from.items() if p in self.paused.suspects}
         blocked = unreadable(clusters, suspects)
         recorded.refresh()
@@ -112,7 +112,7 @@ class Assigner:
         assignment = Assignment(
             starts=flowing_from,
             routes=routes,
-            logs=starts.logs,
+            logs={partition: start.logs for partition, start in starts.items()},
             syncs_topic=clusters.syncs_topic,
             tasks=tasks,
             fencing=fencing,

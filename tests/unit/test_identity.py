@@ -16,7 +16,7 @@ from srm_spark.core.translation import IntervalMap
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery import identity
 from srm_spark.flow.recovery.identity import check_copies
-from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.recovery.starts import Start
 from srm_spark.flow.topics.progress import Position
 from srm_spark.kafka.cluster import LogEnd
 
@@ -61,23 +61,20 @@ class World:
 
     def check(
         self, target: Target, *, epoch: int = 1, source_end: int = 40, policy: str = "resume", was: LogIdentity = WAS
-    ) -> Starts:
-        starts = Starts({HERE: Position(35, 25, was)})
-        starts.logs[HERE] = LogIdentity("source", epoch)
-        starts.source_logs[HERE] = OffsetRange(0, source_end)
+    ) -> Start:
+        start = Start(Position(35, 25, was), OffsetRange(0, source_end), LogIdentity("source", epoch))
         keys = ("source.diverged.policy", "target.changed.policy")
         settings = SimpleNamespace(flow=Flow("A", "B"), policies=LossPolicies(dict.fromkeys(keys, policy)))
         ends = cast("Clusters", SimpleNamespace(settings=settings, target=target))
-        check_copies(ends, starts, ROUTES, {HERE: self.known})
-        return starts
+        return check_copies(ends, {HERE: start}, ROUTES, {HERE: self.known})[HERE]
 
 
 def test_where_nothing_has_changed_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, 12)
-    starts = world.check(Target())
-    assert (world.compared, starts.lost, starts.held) == ([], {}, {})
-    assert starts.positions[HERE].next_offset == 35
-    assert starts.logs[HERE] == WAS
+    start = world.check(Target())
+    assert (world.compared, start.losses, start.paused) == ([], (), None)
+    assert start.position.next_offset == 35
+    assert start.logs == WAS
 
 
 @pytest.mark.parametrize(("epoch", "target_epoch"), [(2, 1), (1, 2), (2, 2)])
@@ -85,9 +82,9 @@ def test_a_new_leader_with_the_same_records_goes_on(
     monkeypatch: pytest.MonkeyPatch, epoch: int, target_epoch: int
 ) -> None:
     world = World(monkeypatch, 12, is_differing=False)
-    starts = world.check(Target(epoch=target_epoch), epoch=epoch)
-    assert (world.compared, starts.lost, starts.held) == ([HERE], {}, {})
-    assert starts.logs[HERE] == LogIdentity("source", epoch, "remote", target_epoch)
+    start = world.check(Target(epoch=target_epoch), epoch=epoch)
+    assert (world.compared, start.losses, start.paused) == ([HERE], (), None)
+    assert start.logs == LogIdentity("source", epoch, "remote", target_epoch)
 
 
 @pytest.mark.parametrize(("source_end", "next_offset"), [(40, 30), (32, 30), (28, 28)])
@@ -95,63 +92,63 @@ def test_a_source_that_went_back_is_read_from_where_it_differs(
     monkeypatch: pytest.MonkeyPatch, source_end: int, next_offset: int
 ) -> None:
     """It may end before the first record that is gone: markers may have lain between."""
-    starts = World(monkeypatch, 30).check(Target(), epoch=2, source_end=source_end)
-    assert starts.lost == {HERE: (Loss(OffsetRange(30, 35), LossCause.DIVERGED, OffsetRange(20, 25)),)}
-    assert starts.positions[HERE].next_offset == next_offset
-    assert starts.positions[HERE].target_end == 25
-    assert starts.begin(HERE) == next_offset
-    assert HERE in starts.new
+    start = World(monkeypatch, 30).check(Target(), epoch=2, source_end=source_end)
+    assert start.losses == (Loss(OffsetRange(30, 35), LossCause.DIVERGED, OffsetRange(20, 25)),)
+    assert start.position.next_offset == next_offset
+    assert start.position.target_end == 25
+    assert start.begin == next_offset
+    assert not start.is_recorded
 
 
 def test_what_a_batch_that_died_left_of_the_old_log_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = World(monkeypatch, 30).check(Target(end=29), epoch=2)
-    assert starts.lost == {HERE: (Loss(OffsetRange(30, 35), LossCause.DIVERGED, OffsetRange(20, 29)),)}
-    assert starts.positions[HERE].target_end == 29
+    start = World(monkeypatch, 30).check(Target(end=29), epoch=2)
+    assert start.losses == (Loss(OffsetRange(30, 35), LossCause.DIVERGED, OffsetRange(20, 29)),)
+    assert start.position.target_end == 29
 
 
 @pytest.mark.parametrize(("target", "key"), [(Target(), "source.diverged"), (Target(epoch=2), "target.changed")])
 def test_the_policy_to_stop_holds_the_partition(monkeypatch: pytest.MonkeyPatch, target: Target, key: str) -> None:
-    starts = World(monkeypatch, 30).check(target, epoch=2 if key.startswith("source") else 1, policy="stop")
-    assert not starts.positions
-    assert not starts.lost
-    assert not starts.new
-    assert "offsets 30 to 34" in starts.held[HERE].why.sentence
-    assert f"set {key}.policy=resume" in starts.held[HERE].why.sentence
+    start = World(monkeypatch, 30).check(target, epoch=2 if key.startswith("source") else 1, policy="stop")
+    assert start.paused is not None
+    assert not start.losses
+    assert start.is_recorded
+    assert "offsets 30 to 34" in start.paused.why.sentence
+    assert f"set {key}.policy=resume" in start.paused.why.sentence
 
 
 @pytest.mark.parametrize("target", [Target(epoch=2), Target(epoch=2, end=20), Target(end=20), Target(epoch=2, end=27)])
 def test_a_target_that_went_back_goes_on_behind_what_is_left(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
     """What lies behind that there, was written since and is matched with the source from the position on."""
-    starts = World(monkeypatch, 30).check(target)
-    assert starts.lost == {HERE: (Loss(OffsetRange(30, 35), LossCause.TARGET, OffsetRange(20, 25)),)}
-    assert starts.positions[HERE].next_offset == 35
-    assert starts.positions[HERE].target_end == 20
-    assert starts.begin(HERE) == 30, "the map learns that these have no copies"
+    start = World(monkeypatch, 30).check(target)
+    assert start.losses == (Loss(OffsetRange(30, 35), LossCause.TARGET, OffsetRange(20, 25)),)
+    assert start.position.next_offset == 35
+    assert start.position.target_end == 20
+    assert start.begin == 30, "the map learns that these have no copies"
 
 
 def test_a_target_made_anew_has_lost_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, None)
-    starts = world.check(Target("other", epoch=1, first=2, end=40))
+    start = world.check(Target("other", epoch=1, first=2, end=40))
     assert world.compared == []
-    assert starts.lost == {HERE: (Loss(OffsetRange(10, 35), LossCause.TARGET, OffsetRange(0, 25)),)}
-    assert starts.positions[HERE].target_end == 2
-    assert starts.logs[HERE].remote_id == "other"
+    assert start.losses == (Loss(OffsetRange(10, 35), LossCause.TARGET, OffsetRange(0, 25)),)
+    assert start.position.target_end == 2
+    assert start.logs.remote_id == "other"
 
 
 def test_an_id_that_was_not_recorded_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = World(monkeypatch, None, is_differing=False).check(Target("other"), was=LogIdentity("source"))
-    assert (starts.lost, starts.positions[HERE].target_end) == ({}, 25)
+    start = World(monkeypatch, None, is_differing=False).check(Target("other"), was=LogIdentity("source"))
+    assert (start.losses, start.position.target_end) == ((), 25)
 
 
 def test_a_source_that_lost_only_markers_goes_on_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = World(monkeypatch, None).check(Target(), epoch=2, source_end=33)
-    assert (starts.lost, starts.positions[HERE].next_offset) == ({}, 33)
-    assert HERE in starts.new
+    start = World(monkeypatch, None).check(Target(), epoch=2, source_end=33)
+    assert (start.losses, start.position.next_offset) == ((), 33)
+    assert not start.is_recorded
 
 
 def test_without_a_map_what_lies_behind_the_source_s_end_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, None)
     world.known = PartitionMap("source")
-    starts = world.check(Target(), epoch=2, source_end=33)
-    assert starts.lost == {HERE: (Loss(OffsetRange(33, 35), LossCause.DIVERGED),)}
-    assert starts.positions[HERE].next_offset == 33
+    start = world.check(Target(), epoch=2, source_end=33)
+    assert start.losses == (Loss(OffsetRange(33, 35), LossCause.DIVERGED),)
+    assert start.position.next_offset == 33

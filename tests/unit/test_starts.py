@@ -11,7 +11,7 @@ from srm_spark.core.model import Flow, Interval, LogIdentity, OffsetRange, Pause
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.translation import IntervalMap
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.recovery.starts import Starts, find_starts
+from srm_spark.flow.recovery.starts import Origin, Start, find_starts
 from srm_spark.flow.topics.progress import Position, ProgressTopic
 from srm_spark.kafka.cluster import LogEnd
 
@@ -24,7 +24,7 @@ def map_of(topic_id: str | None = "id", target_end: int | None = 20) -> dict[Top
     return {HERE: found}
 
 
-def starts_of(
+def start_of(
     maps: Mapping[TopicPartition, PartitionMap],
     positions: Mapping[TopicPartition, Position] = {},
     *,
@@ -32,7 +32,7 @@ def starts_of(
     first: int = 5,
     keys: Mapping[str, str] = {},
     policy: str = "resume",
-) -> Starts:
+) -> Start:
     source = SimpleNamespace(
         first_offsets=lambda partitions: dict.fromkeys(partitions, first),
         log_ends=lambda partitions: dict.fromkeys(partitions, LogEnd(40, 1)),
@@ -41,38 +41,38 @@ def starts_of(
     settings: Any = SimpleNamespace(flow=Flow("A", "B"), consumer=keys, policies=policies, progress_topic="progress")
     ends = cast("Clusters", SimpleNamespace(settings=settings, source=source))
     progress = cast("ProgressTopic", SimpleNamespace(positions=positions, reset=set(reset)))
-    return find_starts(ends, progress, {"t": 1}, {"t": "id"}, maps)
+    return find_starts(ends, progress, {"t": 1}, {"t": "id"}, maps)[HERE]
 
 
 def test_lost_progress_is_the_end_of_the_map() -> None:
     for keys in ({}, {"auto.offset.reset": "latest"}):
-        starts = starts_of(map_of(), keys=keys)
-        assert starts.positions == {HERE: Position(30, 20, LogIdentity("id"))}
-        assert starts.new == starts.mapped == {HERE}
+        start = start_of(map_of(), keys=keys)
+        assert start.position == Position(30, 20, LogIdentity("id"))
+        assert (start.origin, start.is_recorded) == (Origin.MAP, False)
 
 
 def test_progress_that_is_there_is_what_counts() -> None:
     recorded = Position(9, 4, LogIdentity("id"))
-    starts = starts_of(map_of(), {HERE: recorded})
-    assert starts.positions == {HERE: recorded}
-    assert not starts.new
+    start = start_of(map_of(), {HERE: recorded})
+    assert start.position == recorded
+    assert start.is_recorded
 
 
 def test_a_position_that_somebody_deleted_begins_anew() -> None:
-    assert starts_of(map_of(), reset=[HERE]).positions == {HERE: Position(5)}
+    assert start_of(map_of(), reset=[HERE]).position == Position(5)
 
 
 def test_a_map_that_says_nothing_about_this_topic_is_passed_over() -> None:
     for maps in ({}, map_of("another"), map_of(target_end=None), {HERE: PartitionMap("id")}):
-        starts = starts_of(maps)
-        assert starts.positions == {HERE: Position(5)}
-        assert not starts.mapped
+        start = start_of(maps)
+        assert start.position == Position(5)
+        assert start.origin is Origin.NOTHING
 
 
 def test_what_the_source_deleted_behind_the_map_is_lost() -> None:
-    starts = starts_of(map_of(), first=33)
-    assert starts.positions[HERE].next_offset == 33
-    assert [loss.offsets for loss in starts.lost[HERE]] == [OffsetRange(30, 33)]
-    held = starts_of(map_of(), first=33, policy="stop")
-    assert isinstance(held.held[HERE], PausedPartition)
-    assert not held.new
+    start = start_of(map_of(), first=33)
+    assert start.position.next_offset == 33
+    assert [loss.offsets for loss in start.losses] == [OffsetRange(30, 33)]
+    paused = start_of(map_of(), first=33, policy="stop")
+    assert isinstance(paused.paused, PausedPartition)
+    assert not paused.losses

@@ -8,17 +8,17 @@ an epoch, or an end that lies before the recorded one gives cause to.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
 
 from srm_spark.core.limits import Route
-from srm_spark.core.model import Loss, LossCause, OffsetRange, PausedPartition, TopicPartition
+from srm_spark.core.model import Loss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
-from srm_spark.failure import Failure, FailureKind
+from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.agreement import differing_copies, first_difference
 from srm_spark.flow.recovery.guard import report_loss
-from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.recovery.starts import Origin, Start, Starts, flowing
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position
 
@@ -27,163 +27,152 @@ log = logging.getLogger(__name__)
 _NO_MAP = PartitionMap()
 
 
-def check_copies(clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps) -> None:
-    """Compare what `starts` takes for replicated with both sides; moves or holds what is not so any more."""
-    _Check(clusters, starts, routes, maps).run()
+def check_copies(clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps) -> Starts:
+    """Compare what `starts` takes for replicated with both sides; moves or pauses what is not so any more."""
+    return _Check(clusters, routes, maps).judged(starts)
 
 
 class _Check:
-    """One look at the partitions of one generation."""
+    """One look at the partitions of one query run."""
 
-    def __init__(self, clusters: Clusters, starts: Starts, routes: Mapping[str, Route], maps: Maps) -> None:
+    def __init__(self, clusters: Clusters, routes: Mapping[str, Route], maps: Maps) -> None:
         self._clusters = clusters
-        self._starts = starts
         self._routes = routes
         self._maps = maps
-        self._remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
-        self._was = {partition: start.logs for partition, start in starts.positions.items()}
 
-    def run(self) -> None:
+    def judged(self, starts: Starts) -> Starts:
         """Fill in what the target is now, then judge partition by partition."""
-        starts, remotes = self._starts, self._remotes
-        ids = self._clusters.target.topic_ids({remote.topic for remote in remotes.values()})
-        there = self._clusters.target.log_ends(remotes.values())
-        for partition, remote in remotes.items():
-            epoch = there[remote].epoch if remote in there else None
-            starts.logs[partition] = starts.logs[partition]._replace(
-                remote_id=ids.get(remote.topic), remote_epoch=epoch
-            )
-        starts.target_ends.update({remote: end.offset for remote, end in there.items()})
-        anew = starts.recreated | starts.renamed
-        known = [p for p in remotes if starts.positions[p].target_end is not None and p not in anew]
-        on_new = [p for p in known if self._was[p].remote_id not in (None, ids.get(remotes[p].topic))]
-        first = self._clusters.target.first_offsets([remotes[partition] for partition in on_new])
-        for partition in on_new:
-            self._target_is_new(partition, first.get(remotes[partition], 0))
-        suspects = self._suspects([p for p in known if p not in set(on_new)])
-        first = self._clusters.target.first_offsets([remotes[partition] for partition in suspects])
-        for partition in suspects:
-            self._search(partition, first.get(remotes[partition], 0))
-        by_others = remotes.keys() - set(known) - anew
-        for partition in by_others:
-            self._cut_to_the_end(partition)
-        starts.unproven.update(starts.renamed & self._maps.keys(), self._unproven(by_others))
+        seen = self._seen(flowing(starts))
+        known = {p: s for p, s in seen.items() if s.position.target_end is not None and not s.origin.is_anew}
+        on_new = {p for p, start in known.items() if _is_on_a_new_target(start)}
+        suspects = self._suspects({p: start for p, start in known.items() if p not in on_new})
+        by_others = {p: s for p, s in seen.items() if p not in known and not s.origin.is_anew}
+        first = self._clusters.target.first_offsets([self._remote(p) for p in on_new | suspects])
+        judged = {p: self._on_a_new_target(p, seen[p], first.get(self._remote(p), 0)) for p in on_new}
+        judged |= {p: self._searched(p, seen[p], first.get(self._remote(p), 0)) for p in suspects}
+        judged |= {p: self._cut_to_the_end(p, start) for p, start in by_others.items()}
+        judged = {**seen, **judged}
+        unproven = self._unproven({p: judged[p] for p in by_others})
+        unproven |= {p for p, start in seen.items() if start.origin is Origin.RENAMED and p in self._maps}
+        return {**starts, **judged, **{p: replace(judged[p], is_unproven=True) for p in unproven}}
 
-    def _unproven(self, partitions: Set[TopicPartition]) -> set[TopicPartition]:
+    def _seen(self, starts: Starts) -> dict[TopicPartition, Start]:
+        """The starts with what the target has now."""
+        remotes = {partition: self._remote(partition) for partition in starts}
+        ids = self._clusters.target.topic_ids({remote.topic for remote in remotes.values()})
+        ends = self._clusters.target.log_ends(remotes.values())
+        seen = {}
+        for partition, remote in remotes.items():
+            start, end = starts[partition], ends.get(remote)
+            epoch = None if end is None else end.epoch
+            logs = start.logs._replace(remote_id=ids.get(remote.topic), remote_epoch=epoch)
+            seen[partition] = replace(start, logs=logs, target_end=None if end is None else end.offset)
+        return seen
+
+    def _remote(self, partition: TopicPartition) -> TopicPartition:
+        return TopicPartition(self._routes[partition.topic].remote_topic, partition.partition)
+
+    def _unproven(self, starts: Starts) -> set[TopicPartition]:
         """Those of them whose map ends before the position, at a copy that is not there: others copied in between.
 
         What they have recorded does not tell whether the remote topic was created anew or truncated meanwhile.
         """
         positions = {
-            p: self._starts.positions[p].next_offset
-            for p in partitions
-            if (found := self._maps.get(p, _NO_MAP).source) is not None
-            and found.end < self._starts.positions[p].next_offset
+            p: start.position.next_offset
+            for p, start in starts.items()
+            if start.paused is None
+            and (source := self._maps.get(p, _NO_MAP).source) is not None
+            and source.end < start.position.next_offset
         }
         return differing_copies(self._clusters.settings, self._routes, self._maps, positions)
 
-    def _suspects(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    def _suspects(self, starts: Starts) -> set[TopicPartition]:
         """Those of which something gives cause to look closely."""
-        starts, short, moved = self._starts, [], {}
-        for partition in partitions:
-            start, was, now = starts.positions[partition], self._was[partition], starts.logs[partition]
-            target_end = starts.target_ends.get(self._remotes[partition], 0)
-            if start.next_offset > starts.source_logs[partition].end or target_end < (start.target_end or 0):
-                short.append(partition)
+        short, moved = set(), {}
+        for partition, start in starts.items():
+            position, was, now = start.position, start.position.logs, start.logs
+            if position.next_offset > start.source_log.end or (start.target_end or 0) < (position.target_end or 0):
+                short.add(partition)
             elif (was.epoch, was.remote_epoch) != (now.epoch, now.remote_epoch):
-                moved[partition] = start.next_offset
-        differing = differing_copies(self._clusters.settings, self._routes, self._maps, moved)
-        return short + [partition for partition in moved if partition in differing]
+                moved[partition] = position.next_offset
+        return short | differing_copies(self._clusters.settings, self._routes, self._maps, moved)
 
-    def _search(self, partition: TopicPartition, first: int) -> None:
+    def _searched(self, partition: TopicPartition, start: Start, first: int) -> Start:
         """Find out from where on both sides differ, and which of them has changed; `first` is the target's."""
-        starts, remote, route = self._starts, self._remotes[partition], self._routes[partition.topic]
-        start, source = starts.positions[partition], starts.source_logs[partition]
-        target = OffsetRange(first, starts.target_ends.get(remote, 0))
+        route, source, position = self._routes[partition.topic], start.source_log, start.position
+        target = OffsetRange(first, start.target_end or 0)
         found = self._maps.get(partition, _NO_MAP)
-        settings, position = self._clusters.settings, start.next_offset
-        difference = first_difference(settings, route, found, partition, position, source=source, target=target)
+        settings, offset = self._clusters.settings, position.next_offset
+        difference = first_difference(settings, route, found, partition, offset, source=source, target=target)
         if difference is None:
-            starts.positions[partition] = replace(start, target_end=min(start.target_end or 0, target.end))
-            self._cut_to_the_end(partition)
-            return
+            end = min(position.target_end or 0, target.end)
+            return self._cut_to_the_end(partition, replace(start, position=replace(position, target_end=end)))
         place = found.next_copy(difference)
         assert place is not None
-        lost = OffsetRange(difference, position)
-        copies = OffsetRange(place, max(place, start.target_end or 0))
-        if difference < source.end and self._is_the_target_s_fault(partition, place, target):
-            self._target_has_lost(partition, Loss(lost, LossCause.TARGET, copies), place)
-        else:
-            self._source_has_changed(partition, Loss(lost, LossCause.DIVERGED, copies), min(difference, source.end))
+        lost = OffsetRange(difference, offset)
+        copies = OffsetRange(place, max(place, position.target_end or 0))
+        if difference < source.end and _is_the_target_s_fault(start, place):
+            return self._target_has_lost(partition, start, Loss(lost, LossCause.TARGET, copies), place)
+        loss = Loss(lost, LossCause.DIVERGED, copies)
+        return self._source_has_changed(partition, start, loss, min(difference, source.end))
 
-    def _is_the_target_s_fault(self, partition: TopicPartition, place: int, target: OffsetRange) -> bool:
-        was, now = self._was[partition], self._starts.logs[partition]
-        has_moved = was.remote_epoch != now.remote_epoch and was.epoch == now.epoch
-        return place >= target.end or has_moved
-
-    def _source_has_changed(self, partition: TopicPartition, loss: Loss, next_offset: int) -> None:
-        starts, policies = self._starts, self._clusters.settings.policies
+    def _source_has_changed(self, partition: TopicPartition, start: Start, loss: Loss, next_offset: int) -> Start:
+        policies = self._clusters.settings.policies
         if policies.stops("source.diverged.policy", partition.topic):
-            self._hold(
-                partition,
+            return start.pause(
                 next_offset,
                 FailureKind.SOURCE_DIVERGED,
                 f"offsets {loss} were replicated, and the source has none or other records there now (unclean leader "
                 f"election, or a log from a backup); set source.diverged.policy=resume to go on at {next_offset}",
             )
-            return
-        end = starts.target_ends.get(self._remotes[partition])
-        start = replace(starts.positions[partition], next_offset=next_offset, target_end=end)
-        copies = loss.target
+        position = replace(start.position, next_offset=next_offset, target_end=start.target_end)
+        copies, end = loss.target, start.target_end
         if copies is not None and end is not None:  # what a batch that died has left there is of the old log, too
             loss = replace(loss, target=OffsetRange(copies.start, max(copies.end, end)))
-        self._go_on(partition, start, loss)
+        return self._gone_on(partition, start, position, loss)
 
-    def _target_is_new(self, partition: TopicPartition, first: int) -> None:
+    def _on_a_new_target(self, partition: TopicPartition, start: Start, first: int) -> Start:
         found = self._maps.get(partition, _NO_MAP)
         upstream, downstream = found.next_original(0), found.next_copy(0)
-        start = self._starts.positions[partition]
-        end = start.target_end
+        position, end = start.position, start.position.target_end
         if upstream is None or downstream is None or end is None:
-            self._starts.positions[partition] = replace(start, target_end=first)
-            self._starts.new.add(partition)
-            return
-        lost = OffsetRange(upstream, start.next_offset)
-        self._target_has_lost(partition, Loss(lost, LossCause.TARGET, OffsetRange(downstream, end)), first)
+            return replace(start, position=replace(position, target_end=first), is_recorded=False)
+        lost = OffsetRange(upstream, position.next_offset)
+        loss = Loss(lost, LossCause.TARGET, OffsetRange(downstream, end))
+        return self._target_has_lost(partition, start, loss, first)
 
-    def _target_has_lost(self, partition: TopicPartition, loss: Loss, target_end: int) -> None:
-        start, remote = self._starts.positions[partition], self._remotes[partition]
+    def _target_has_lost(self, partition: TopicPartition, start: Start, loss: Loss, target_end: int) -> Start:
         if self._clusters.settings.policies.stops("target.changed.policy", partition.topic):
-            self._hold(
-                partition,
-                start.next_offset,
+            return start.pause(
+                start.position.next_offset,
                 FailureKind.COPIES_GONE,
-                f"{remote} was truncated or created anew: the copies of offsets {loss} are gone there; "
-                "set target.changed.policy=resume to go on behind them",
+                f"{self._remote(partition)} was truncated or created anew: the copies of offsets {loss} are gone "
+                "there; set target.changed.policy=resume to go on behind them",
             )
-            return
-        self._go_on(partition, replace(start, target_end=target_end), loss)
+        return self._gone_on(partition, start, replace(start.position, target_end=target_end), loss)
 
-    def _cut_to_the_end(self, partition: TopicPartition) -> None:
+    def _cut_to_the_end(self, partition: TopicPartition, start: Start) -> Start:
         """The source ends before the position, and no copy differs: only markers are gone, or nothing is known."""
-        start, end = self._starts.positions[partition], self._starts.source_logs[partition].end
-        if start.next_offset <= end:
-            return
-        loss = Loss(OffsetRange(end, start.next_offset), LossCause.DIVERGED)
-        if self._maps.get(partition, _NO_MAP).has_records:
-            text = "flow=%s partition=%s the source ends at offset %s, before the position %s: going on there"
-            log.warning(text, self._clusters.settings.flow, partition, end, start.next_offset)
-            self._starts.positions[partition] = replace(start, next_offset=end)
-            self._starts.new.add(partition)
-        else:
-            self._source_has_changed(partition, loss, end)
+        offset, end = start.position.next_offset, start.source_log.end
+        if offset <= end:
+            return start
+        if not self._maps.get(partition, _NO_MAP).has_records:
+            loss = Loss(OffsetRange(end, offset), LossCause.DIVERGED)
+            return self._source_has_changed(partition, start, loss, end)
+        text = "flow=%s partition=%s the source ends at offset %s, before the position %s: going on there"
+        log.warning(text, self._clusters.settings.flow, partition, end, offset)
+        return replace(start, position=replace(start.position, next_offset=end), is_recorded=False)
 
-    def _go_on(self, partition: TopicPartition, start: Position, loss: Loss) -> None:
+    def _gone_on(self, partition: TopicPartition, start: Start, position: Position, loss: Loss) -> Start:
         report_loss(self._clusters.settings.flow, partition, loss)
-        self._starts.positions[partition] = start
-        self._starts.lose(partition, loss)
+        return start.lose(loss, position)
 
-    def _hold(self, partition: TopicPartition, offset: int, kind: FailureKind, reason: str) -> None:
-        del self._starts.positions[partition]
-        self._starts.new.discard(partition)
-        self._starts.held[partition] = PausedPartition(offset, Failure(kind, reason))
+
+def _is_on_a_new_target(start: Start) -> bool:
+    return start.position.logs.remote_id not in (None, start.logs.remote_id)
+
+
+def _is_the_target_s_fault(start: Start, place: int) -> bool:
+    was, now = start.position.logs, start.logs
+    has_moved = was.remote_epoch != now.remote_epoch and was.epoch == now.epoch
+    return place >= (start.target_end or 0) or has_moved

@@ -10,19 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from srm_spark.core.model import PausedPartition, TopicPartition
-from srm_spark.failure import Failure, FailureKind
+from srm_spark.core.model import TopicPartition
+from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes
-from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.recovery.starts import Start, Starts
 
 _END_SECONDS = 10.0
 """Somebody else's transaction, and the markers of our own, may take so long."""
 _LOOK_SECONDS = 0.5
 
 
-def hold_open_transactions(clusters: Clusters, starts: Starts, remotes: Remotes) -> None:
-    """Hold partitions whose remote log has a transaction that stays open, when all of this flow are ended."""
+def pause_open_transactions(clusters: Clusters, starts: Starts, remotes: Remotes) -> Starts:
+    """Pause partitions whose remote log has a transaction that stays open, when all of this flow are ended."""
     deadline = time.monotonic() + _END_SECONDS
     left = dict(remotes)
     while found := _open(clusters, left):
@@ -30,15 +30,19 @@ def hold_open_transactions(clusters: Clusters, starts: Starts, remotes: Remotes)
         if time.monotonic() > deadline:
             break
         time.sleep(_LOOK_SECONDS)
-    for partition, since in found.items():
-        remote, target = remotes[partition], clusters.settings.target
-        tool = f"kafka-transactions.sh --bootstrap-server {target.bootstrap_servers}"
-        place = f"--topic {remote.topic} --partition {remote.partition}"
-        hint = f"if `{tool} find-hanging {place}` names it, `{tool} abort {place} --start-offset …` ends it"
-        reason = f"{remote} on {target.alias} has a transaction open since offset {since}: {hint}"
-        why = Failure(FailureKind.OPEN_TRANSACTION, reason)
-        starts.held[partition] = PausedPartition(starts.positions.pop(partition).next_offset, why)
-        starts.new.discard(partition)
+    paused = {
+        partition: _paused(clusters, starts[partition], remotes[partition], found[partition]) for partition in found
+    }
+    return {**starts, **paused}
+
+
+def _paused(clusters: Clusters, start: Start, remote: TopicPartition, since: int) -> Start:
+    target = clusters.settings.target
+    tool = f"kafka-transactions.sh --bootstrap-server {target.bootstrap_servers}"
+    place = f"--topic {remote.topic} --partition {remote.partition}"
+    hint = f"if `{tool} find-hanging {place}` names it, `{tool} abort {place} --start-offset …` ends it"
+    sentence = f"{remote} on {target.alias} has a transaction open since offset {since}: {hint}"
+    return start.pause(start.position.next_offset, FailureKind.OPEN_TRANSACTION, sentence)
 
 
 def _open(clusters: Clusters, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:

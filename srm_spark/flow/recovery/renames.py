@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from srm_spark.core.model import LogIdentity, TopicPartition
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.recovery.starts import Origin, Start, Starts, flowing
 from srm_spark.flow.topics.progress import Position
 
 log = logging.getLogger(__name__)
@@ -53,22 +53,20 @@ class Renames:
         """Source topics that are copied to the new name from this generation on."""
         return self._going_on.keys()
 
-    def begin(self, starts: Starts) -> None:
+    def begin(self, starts: Starts) -> Starts:
         """Set where these topics start, with nothing known of what lies under the new name."""
-        for partition, start in list(starts.positions.items()):
-            before = self._going_on.get(partition.topic)
-            if before is None:
-                continue
-            is_anew = self._clusters.settings.policies.defaults.get(KEY) == RECOPY
-            offset = starts.source_logs[partition].start if is_anew else start.next_offset
-            starts.positions[partition] = replace(start, next_offset=offset, target_end=None, logs=LogIdentity())
-            starts.renamed.add(partition)
-            starts.new.add(partition)
-            text = (
-                "flow=%s partition=%s the policy has another name for its copies: from offset %s on they go there, %s"
-            )
-            log.warning(text, self._clusters.settings.flow, partition, offset, f"those so far stay in {before}")
+        renamed = {p: self._renamed(p, start) for p, start in flowing(starts).items() if p.topic in self._going_on}
         self._going_on.clear()
+        return {**starts, **renamed}
+
+    def _renamed(self, partition: TopicPartition, start: Start) -> Start:
+        settings, before = self._clusters.settings, self._going_on[partition.topic]
+        is_anew = settings.policies.defaults.get(KEY) == RECOPY
+        offset = start.source_log.start if is_anew else start.position.next_offset
+        text = "flow=%s partition=%s the policy has another name for its copies: from offset %s on they go there, %s"
+        log.warning(text, settings.flow, partition, offset, f"those so far stay in {before}")
+        position = replace(start.position, next_offset=offset, target_end=None, logs=LogIdentity())
+        return replace(start, position=position, origin=Origin.RENAMED, is_recorded=False)
 
 
 def find_renames(

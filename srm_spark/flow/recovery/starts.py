@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from srm_spark.core.limits import Route
 from srm_spark.core.model import (
@@ -27,45 +28,73 @@ from srm_spark.kafka.fencing import FencingToken
 log = logging.getLogger(__name__)
 
 
+class Origin(Enum):
+    """What a start position rests on."""
+
+    PROGRESS = "progress"
+    MAP = "offset map"
+    """Progress is lost, so it is the end of the offset map."""
+    NOTHING = "nothing"
+    """Nothing is recorded of this partition."""
+    RECREATED = "recreated"
+    """The source topic was created anew: nothing recorded says anything about it."""
+    RENAMED = "renamed"
+    """Copies go to a remote topic of another name from now on: nothing is known of that."""
+
+    @property
+    def is_anew(self) -> bool:
+        """Whether what is recorded is of other topics."""
+        return self in (Origin.RECREATED, Origin.RENAMED)
+
+
 @dataclass(frozen=True)
-class Starts:
-    """Where each partition of a generation starts."""
+class Start:
+    """Where one partition starts, and what is known of its two logs by then. Each check returns another one."""
 
-    positions: dict[TopicPartition, Position] = field(default_factory=dict)
-    held: dict[TopicPartition, PausedPartition] = field(default_factory=dict)
-    new: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose position is not recorded yet."""
-    lost: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
+    position: Position
+    """With the identities that were recorded."""
+    source_log: OffsetRange
+    """From where to where the source's log reaches."""
+    logs: LogIdentity
+    """What both sides are now."""
+    origin: Origin = Origin.PROGRESS
+    is_recorded: bool = True
+    """Whether progress has this position."""
+    losses: tuple[Loss, ...] = ()
     """What is lost, to be recorded with the position."""
-    mapped: set[TopicPartition] = field(default_factory=set)
-    """Those of them whose position is the end of the offset map, since progress is lost."""
-    recreated: set[TopicPartition] = field(default_factory=set)
-    """Of topics that were created anew: nothing recorded says anything about them."""
-    renamed: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose copies go to a remote topic of another name from now on: nothing is known of it."""
-    unproven: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose offset map is not true of the remote topic."""
-    logs: dict[TopicPartition, LogIdentity] = field(default_factory=dict)
-    """What both sides are now; `positions` have what was recorded."""
-    source_logs: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
-    """From where to where the source's partitions reach."""
-    target_ends: dict[TopicPartition, int] = field(default_factory=dict)
-    """Where remote partitions end."""
+    target_end: int | None = None
+    """Where the remote partition ends; None where there is none."""
+    is_unproven: bool = False
+    """The offset map is not true of the remote topic."""
+    paused: PausedPartition | None = None
+    """Why it does not start."""
 
-    def lose(self, partition: TopicPartition, loss: Loss) -> None:
-        """Remember a loss, so that it is recorded."""
-        self.lost[partition] = (*self.lost.get(partition, ()), loss)
-        self.new.add(partition)
+    def lose(self, loss: Loss, position: Position) -> Start:
+        """Go on at `position` without what is lost."""
+        return replace(self, position=position, losses=(*self.losses, loss), is_recorded=False)
 
-    def begin(self, partition: TopicPartition) -> int:
+    def pause(self, offset: int, kind: FailureKind, sentence: str) -> Start:
+        """Not to start."""
+        return replace(self, paused=PausedPartition(offset, Failure(kind, sentence)))
+
+    @property
+    def begin(self) -> int:
         """First source offset of which there is news to record: in front of the position for what is lost there."""
-        lost = (loss.offsets.start for loss in self.lost.get(partition, ()) if loss.cause is not LossCause.DIVERGED)
-        return min(lost, default=self.positions[partition].next_offset)
+        lost = (loss.offsets.start for loss in self.losses if loss.cause is not LossCause.DIVERGED)
+        return min(lost, default=self.position.next_offset)
 
-    def deleted(self, partition: TopicPartition) -> OffsetRange | None:
+    @property
+    def deleted(self) -> OffsetRange | None:
         """What the source deleted in front of the position."""
-        found = (loss.offsets for loss in self.lost.get(partition, ()) if loss.cause is LossCause.DELETED)
-        return next(found, None)
+        return next((loss.offsets for loss in self.losses if loss.cause is LossCause.DELETED), None)
+
+
+Starts = Mapping[TopicPartition, Start]
+
+
+def flowing(starts: Starts) -> dict[TopicPartition, Start]:
+    """Those that start."""
+    return {partition: start for partition, start in starts.items() if start.paused is None}
 
 
 def find_starts(
@@ -77,48 +106,52 @@ def find_starts(
     """
     partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
     first, end = clusters.source.first_offsets(partitions), clusters.source.log_ends(partitions)
-    starts = Starts()
-    is_latest = clusters.settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
+    starts = {}
     for partition in partitions:
         if partition not in first or partition not in end:
             continue  # deleted since it was listed; the next look at the topics leaves it out
-        kept = starts.source_logs[partition] = OffsetRange(first[partition], end[partition].offset)
-        starts.logs[partition] = LogIdentity(ids.get(partition.topic), end[partition].epoch)
+        kept = OffsetRange(first[partition], end[partition].offset)
+        logs = LogIdentity(ids.get(partition.topic), end[partition].epoch)
         recorded = progress.positions.get(partition)
-        if recorded is None and partition not in progress.reset:
-            recorded = _mapped(clusters, starts, partition, maps)
         if recorded is not None:
-            topic_id = ids.get(partition.topic, recorded.topic_id)
-            is_recreated = recorded.topic_id is not None and recorded.topic_id != topic_id
-            (start_anew if is_recreated else go_on_with)(clusters, starts, partition, recorded, kept)
+            starts[partition] = _recorded(clusters, partition, Start(recorded, kept, logs))
+        elif partition not in progress.reset and (mapped := _mapped(clusters, partition, logs, maps)) is not None:
+            starts[partition] = _recorded(clusters, partition, Start(mapped, kept, logs, Origin.MAP, is_recorded=False))
         else:
-            starts.positions[partition] = Position(kept.end if is_latest else kept.start)
-            starts.new.add(partition)
+            starts[partition] = Start(_first(clusters, kept), kept, logs, Origin.NOTHING, is_recorded=False)
     return starts
 
 
-def _mapped(clusters: Clusters, starts: Starts, partition: TopicPartition, maps: Maps) -> Position | None:
+def _first(clusters: Clusters, kept: OffsetRange) -> Position:
+    is_latest = clusters.settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
+    return Position(kept.end if is_latest else kept.start)
+
+
+def _mapped(clusters: Clusters, partition: TopicPartition, logs: LogIdentity, maps: Maps) -> Position | None:
     """Where the offset map ends; None where it says nothing about this topic."""
     found = maps.get(partition)
-    if found is None or found.source is None or found.target_end is None:
-        return None
-    if found.is_of_another(starts.logs[partition].topic_id):
+    if found is None or found.source is None or found.target_end is None or found.is_of_another(logs.topic_id):
         return None
     text = "flow=%s partition=%s no progress is recorded in %s: going on at offset %s, where the offset map ends"
     log.warning(text, clusters.settings.flow, partition, clusters.settings.progress_topic, found.source.end)
-    starts.mapped.add(partition)
-    starts.new.add(partition)
     return Position(found.source.end, found.target_end, LogIdentity(found.topic_id))
 
 
-def start_anew(
-    clusters: Clusters, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange
-) -> None:
-    """Begin at the beginning of a source topic that was created anew, or hold it where the policy says so."""
+def _recorded(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
+    """Go on at the recorded position where the topic is the one of which it speaks."""
+    recorded = start.position
+    topic_id = start.logs.topic_id or recorded.topic_id
+    if recorded.topic_id is not None and recorded.topic_id != topic_id:
+        return _anew(clusters, partition, start)
+    return _going_on(clusters, partition, start)
+
+
+def _anew(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
+    """Begin at the beginning of a source topic that was created anew, or pause it where the policy says so."""
+    recorded, kept = start.position, start.source_log
     if clusters.settings.policies.stops("source.recreated.policy", partition.topic):
-        reason = "the source topic was created anew; set source.recreated.policy=resume to start at its beginning"
-        starts.held[partition] = PausedPartition(recorded.next_offset, Failure(FailureKind.SOURCE_RECREATED, reason))
-        return
+        sentence = "the source topic was created anew; set source.recreated.policy=resume to start at its beginning"
+        return start.pause(recorded.next_offset, FailureKind.SOURCE_RECREATED, sentence)
     log.warning(
         "flow=%s partition=%s the source topic was created anew: starting at its beginning (offset %s); the old one "
         "was replicated up to offset %s, and what it had behind that nobody can say any more",
@@ -127,27 +160,19 @@ def start_anew(
         kept.start,
         recorded.next_offset - 1,
     )
-    starts.positions[partition] = Position(kept.start)
-    starts.new.add(partition)
-    starts.recreated.add(partition)
+    return replace(start, position=Position(kept.start), origin=Origin.RECREATED, is_recorded=False)
 
 
-def go_on_with(
-    clusters: Clusters, starts: Starts, partition: TopicPartition, recorded: Position, kept: OffsetRange
-) -> None:
+def _going_on(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
     """Go on at the recorded position, or behind what the source has deleted since."""
-    settings = clusters.settings
-    if recorded.next_offset < kept.start:
-        if settings.policies.stops("source.truncated.policy", partition.topic):
-            starts.held[partition] = truncated(recorded.next_offset, kept.start)
-            starts.new.discard(partition)
-            return
-        loss = Loss(OffsetRange(recorded.next_offset, kept.start))
-        report_loss(settings.flow, partition, loss)
-        starts.positions[partition] = replace(recorded, next_offset=kept.start)
-        starts.lose(partition, loss)
-    else:
-        starts.positions[partition] = recorded
+    settings, recorded, kept = clusters.settings, start.position, start.source_log
+    if recorded.next_offset >= kept.start:
+        return start
+    if settings.policies.stops("source.truncated.policy", partition.topic):
+        return replace(start, paused=truncated(recorded.next_offset, kept.start))
+    loss = Loss(OffsetRange(recorded.next_offset, kept.start))
+    report_loss(settings.flow, partition, loss)
+    return start.lose(loss, replace(recorded, next_offset=kept.start))
 
 
 def record_new(
@@ -157,24 +182,24 @@ def record_new(
 
     Where the remote partition is empty it is known that nothing in front of the start was ever replicated.
     """
-    if not starts.new:
+    new = {partition: start for partition, start in flowing(starts).items() if not start.is_recorded}
+    if not new:
         return
-    remote = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.new}
+    remote = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in new}
     target_firsts, target_ends = (
         clusters.target.first_offsets(remote.values()),
         clusters.target.end_offsets(remote.values()),
     )
     details = {}
-    for partition in starts.new:
-        start = starts.positions[partition].next_offset
+    for partition, start in new.items():
         end = target_ends.get(remote[partition])
-        is_known = partition in starts.mapped or partition in starts.renamed
+        is_known = start.origin in (Origin.MAP, Origin.RENAMED)
         is_empty = not is_known and end is not None and target_firsts.get(remote[partition]) == end
         details[partition] = ProgressDetail(
-            source=OffsetRange(0 if is_empty else starts.begin(partition), start),
+            source=OffsetRange(0 if is_empty else start.begin, start.position.next_offset),
             target_end=end,
             intervals=(),
-            logs=starts.logs[partition],
-            lost=starts.lost.get(partition, ()),
+            logs=start.logs,
+            lost=start.losses,
         )
     committer_of(clusters, maps, fencing).commit(details)

@@ -11,18 +11,17 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.core.limits import Route
-from srm_spark.core.model import OffsetRange, PausedPartition, ProgressDetail, TopicPartition
+from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.tail import TailMatch, TailRecord, copies, match_tail, ours
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.failure import Failure, FailureKind
+from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes, Settle
-from srm_spark.flow.recovery.starts import Starts
+from srm_spark.flow.recovery.starts import Start, Starts, flowing
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
-from srm_spark.flow.topics.progress import Position
 from srm_spark.flow.topics.sync_history import newest_syncs
 from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.records import first_timestamps, read_range
@@ -52,60 +51,66 @@ def recover_unrecorded(
     stamp: Stamp | None,
     settle: Settle | None,
     parked: Mapping[TopicPartition, Set[int]],
-) -> None:
-    """Move start positions behind what has landed.
+) -> Starts:
+    """Move start positions behind what has landed, and record it.
 
     Where anything has, `settle` waits until nothing more of it comes, and gives the ends; None where that is done
     already. `stamp` is what the last writer put on its copies. Source offsets that are `parked` have no copy.
     """
-    remotes = remotes_of(starts, routes)
-    tails, target_ends = _tails(clusters, starts, remotes, starts.target_ends), starts.target_ends
+    going, remotes = flowing(starts), remotes_of(starts, routes)
+    tails = _tails(clusters, going, remotes)
     if tails and settle is not None:
-        target_ends = settle(remotes)
-        tails = _tails(clusters, starts, remotes, target_ends)
-    for partition, start in starts.positions.items():
-        if start.target_end is None:  # from here on it is known where the next copy must lie
-            starts.positions[partition] = replace(start, target_end=target_ends.get(remotes[partition], 0))
-    if not tails:
-        return
+        ends = settle(remotes)
+        going = {p: replace(start, target_end=ends.get(remotes[p], 0)) for p, start in going.items()}
+        tails = _tails(clusters, going, remotes)
+    anchored = {partition: _anchored(start) for partition, start in going.items()}
     source_ends = clusters.source.end_offsets([tail.partition for tail in tails])
-    details = {}
+    recovered: dict[TopicPartition, Start] = {}
+    details: dict[TopicPartition, ProgressDetail] = {}
     for tail in tails:
-        start = starts.positions[tail.partition]
-        source_end, aside = source_ends.get(tail.partition, 0), parked.get(tail.partition, frozenset())
-        match = _match(clusters, tail, source_end, stamp, aside)
-        verdict = _verdict(clusters, tail, start, match)
-        if isinstance(verdict, PausedPartition):
-            starts.held[tail.partition] = verdict
-            del starts.positions[tail.partition]
-            starts.new.discard(tail.partition)
-            continue
-        begin = min(tail.source_start, starts.begin(tail.partition))
-        starts.positions[tail.partition] = verdict
-        starts.new.discard(tail.partition)
-        is_known = tail.is_ours or match.foreign is None
-        details[tail.partition] = ProgressDetail(
-            source=OffsetRange(begin if is_known else verdict.next_offset, verdict.next_offset),
-            target_end=verdict.target_end,
-            intervals=tuple(match.intervals) if is_known else (),
-            logs=starts.logs[tail.partition],
-            lost=starts.lost.get(tail.partition, ()),
-        )
-    committer_of(clusters, maps, fencing).commit(details)
+        partition, start = tail.partition, anchored[tail.partition]
+        aside = parked.get(partition, frozenset())
+        match = _match(clusters, tail, source_ends.get(partition, 0), stamp, aside)
+        recovered[partition] = _recovered(clusters, tail, start, match)
+        if recovered[partition].paused is None:
+            begin = min(tail.source_start, start.begin)
+            details[partition] = _detail(tail, recovered[partition], match, begin)
+    if details:
+        committer_of(clusters, maps, fencing).commit(details)
+    return {**starts, **anchored, **recovered}
 
 
 def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:
     """The remote partitions of all partitions that start."""
-    return {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in starts.positions}
+    return {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in flowing(starts)}
 
 
-def _verdict(clusters: Clusters, tail: _Tail, start: Position, match: TailMatch) -> Position | PausedPartition:
+def _anchored(start: Start) -> Start:
+    """From here on it is known where the next copy must lie."""
+    if start.position.target_end is not None:
+        return start
+    return replace(start, position=replace(start.position, target_end=start.target_end or 0))
+
+
+def _detail(tail: _Tail, start: Start, match: TailMatch, begin: int) -> ProgressDetail:
+    is_known, next_offset = tail.is_ours or match.foreign is None, start.position.next_offset
+    return ProgressDetail(
+        source=OffsetRange(begin if is_known else next_offset, next_offset),
+        target_end=start.position.target_end,
+        intervals=tuple(match.intervals) if is_known else (),
+        logs=start.logs,
+        lost=start.losses,
+    )
+
+
+def _recovered(clusters: Clusters, tail: _Tail, start: Start, match: TailMatch) -> Start:
+    """The start behind what was matched, which is recorded then; or a pause, where somebody else has written."""
     flow, found = clusters.settings.flow, sum(interval.count for interval in match.intervals)
     goes_on = tail.is_ours and not clusters.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
+    next_offset = max(match.next_offset, start.position.next_offset)
     if match.foreign is not None and goes_on:
         log.warning("flow=%s partition=%s foreign writer: %s: going on", flow, tail.partition, match.foreign)
     if match.foreign is None or goes_on:
-        next_offset = max(match.next_offset, start.next_offset)
         if found:  # others may have written all of it
             log.info(
                 "flow=%s partition=%s %s on %s unrecorded: going on at offset %s",
@@ -115,16 +120,14 @@ def _verdict(clusters: Clusters, tail: _Tail, start: Position, match: TailMatch)
                 tail.remote,
                 next_offset,
             )
-        return replace(start, next_offset=next_offset, target_end=tail.target.end)
+        return _moved(start, next_offset, tail.target.end)
     if tail.is_ours:
-        return PausedPartition(
-            max(match.next_offset, start.next_offset),
-            Failure(
-                FailureKind.FOREIGN_WRITER,
-                f"foreign writer: {match.foreign} ({tail.remote}): somebody else writes to the remote topic; stop "
-                "that writer, then reset this partition's progress in "
-                f"{clusters.settings.progress_topic} or delete the remote topic",
-            ),
+        return start.pause(
+            next_offset,
+            FailureKind.FOREIGN_WRITER,
+            f"foreign writer: {match.foreign} ({tail.remote}): somebody else writes to the remote topic; stop that "
+            f"writer, then reset this partition's progress in {clusters.settings.progress_topic} or delete the remote "
+            "topic",
         )
     log.warning(
         "flow=%s partition=%s %s could not be matched (%s): going on at offset %s, records may be there twice",
@@ -132,64 +135,58 @@ def _verdict(clusters: Clusters, tail: _Tail, start: Position, match: TailMatch)
         tail.partition,
         tail.remote,
         match.foreign,
-        start.next_offset,
+        start.position.next_offset,
     )
-    return replace(start, target_end=tail.target.end)
+    return _moved(start, start.position.next_offset, tail.target.end)
 
 
-def _tails(
-    clusters: Clusters,
-    starts: Starts,
-    remotes: Mapping[TopicPartition, TopicPartition],
-    target_ends: Mapping[TopicPartition, int],
-) -> list[_Tail]:
+def _moved(start: Start, next_offset: int, target_end: int) -> Start:
+    return replace(
+        start, position=replace(start.position, next_offset=next_offset, target_end=target_end), is_recorded=True
+    )
+
+
+def _tails(clusters: Clusters, starts: Starts, remotes: Remotes) -> list[_Tail]:
     tails: list[_Tail] = []
-    guesses: list[TopicPartition] = []
-    for partition, start in list(starts.positions.items()):
-        remote, end = remotes[partition], target_ends.get(remotes[partition], 0)
-        if partition in starts.recreated or partition in starts.renamed:
+    guesses: dict[TopicPartition, Start] = {}
+    for partition, start in starts.items():
+        end, known_end = start.target_end or 0, start.position.target_end
+        if start.origin.is_anew:
             continue
-        if start.target_end is None:
+        if known_end is None:
             if end > 0:
-                guesses.append(partition)
-        elif end > start.target_end:
-            deleted = starts.deleted(partition)
-            first = start.next_offset if deleted is None else deleted.start
-            tails.append(_Tail(partition, remote, first, OffsetRange(start.target_end, end), is_ours=True))
-    return tails + _guessed(clusters, starts, guesses, remotes, target_ends)
+                guesses[partition] = start
+        elif end > known_end:
+            first = start.position.next_offset if start.deleted is None else start.deleted.start
+            tails.append(_Tail(partition, remotes[partition], first, OffsetRange(known_end, end), is_ours=True))
+    return tails + _guessed(clusters, guesses, remotes)
 
 
-def _guessed(
-    clusters: Clusters,
-    starts: Starts,
-    partitions: list[TopicPartition],
-    remotes: Mapping[TopicPartition, TopicPartition],
-    target_ends: Mapping[TopicPartition, int],
-) -> list[_Tail]:
+def _guessed(clusters: Clusters, starts: Starts, remotes: Remotes) -> list[_Tail]:
     """Tails of partitions whose target end was never recorded.
 
     From the newest offset sync; without one from the last record that MirrorMaker 2 says it has replicated; where
     nothing is recorded, from both starts.
     """
-    if not partitions:
+    if not starts:
         return []
     syncs = newest_syncs(clusters)
-    source_first = clusters.source.first_offsets(partitions)
-    target_first = clusters.target.first_offsets([remotes[partition] for partition in partitions])
+    source_first = clusters.source.first_offsets(list(starts))
+    target_first = clusters.target.first_offsets([remotes[partition] for partition in starts])
     tails = []
-    for partition in partitions:
+    for partition, start in starts.items():
         remote = remotes[partition]
-        sync, end = syncs.get(partition), target_ends[remote]
+        sync, end = syncs.get(partition), start.target_end or 0
         first = source_first.get(partition, 0)
         if sync is not None and first <= sync.upstream and sync.downstream < end:
             tails.append(_Tail(partition, remote, sync.upstream, OffsetRange(sync.downstream, end), is_ours=False))
-        elif partition in starts.new and target_first.get(remote, 0) < end:
+        elif not start.is_recorded and target_first.get(remote, 0) < end:
             log.info(
                 "flow=%s partition=%s no progress is recorded: comparing %s", clusters.settings.flow, partition, remote
             )
             tails.append(_Tail(partition, remote, first, OffsetRange(target_first[remote], end), is_ours=False))
-        elif partition not in starts.new and starts.positions[partition].next_offset > 0:
-            pair = _same_time(clusters, partition, remote, starts.positions[partition].next_offset - 1)
+        elif start.is_recorded and start.position.next_offset > 0:
+            pair = _same_time(clusters, partition, remote, start.position.next_offset - 1)
             if pair is not None and pair[1] < end:
                 tails.append(_Tail(partition, remote, pair[0], OffsetRange(pair[1], end), is_ours=False))
     return tails
