@@ -6,10 +6,11 @@ import time
 from collections.abc import Collection, Sequence
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.cluster import ControlRecord, TopicSpec
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable, SrmError, TargetUnavailable
-from srm_spark.kafka.cluster import Cluster, TopicSpec
-from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.kafka.cluster import ClusterClient
+from srm_spark.kafka.control import ControlWriter
 
 ALIAS = "source"
 _POLL_SECONDS = 0.1
@@ -22,8 +23,8 @@ class Bed:
 
     def __init__(self, source: str, target: str) -> None:
         settings = ClusterSettings(ALIAS, source)
-        self._source = Cluster(settings, SourceUnavailable)
-        self._target = Cluster(ClusterSettings("target", target), TargetUnavailable)
+        self._source = ClusterClient(settings, SourceUnavailable)
+        self._target = ClusterClient(ClusterSettings("target", target), TargetUnavailable)
         self._writer = ControlWriter(settings, {}, "idle", SourceUnavailable, 60.0)
 
     def create(self, names: Sequence[str], partitions: int) -> None:

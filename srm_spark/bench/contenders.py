@@ -13,8 +13,9 @@ from pathlib import Path
 import javaproperties
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.cluster import TopicSpec
 from srm_spark.errors import SetupError, SourceUnavailable, SrmError, TargetUnavailable
-from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import JavaProcess
 
 _REPLICATED = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.")
@@ -130,8 +131,8 @@ def build_loop(folder: Path) -> Path:
 
 def create_remote_topic(job: Job) -> None:
     """For a contender that does not make it itself."""
-    count = Cluster(ClusterSettings("source", job.source), SourceUnavailable).topics()[job.topic]
-    target = Cluster(ClusterSettings("target", job.target), TargetUnavailable)
+    count = ClusterClient(ClusterSettings("source", job.source), SourceUnavailable).topics()[job.topic]
+    target = ClusterClient(ClusterSettings("target", job.target), TargetUnavailable)
     reason = target.create([TopicSpec(job.remote_topic, count, 1, {})])[job.remote_topic]
     if reason:
         raise SrmError(f"topic {job.remote_topic} cannot be created: {reason}")

@@ -6,8 +6,9 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from srm_spark.bench.workloads import Workload, payloads
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.cluster import TopicSpec
 from srm_spark.errors import SourceUnavailable, SrmError
-from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.cluster import ClusterClient
 
 _RUN = 250
 """So many records in a row go to one partition: batches are full, whatever the number of partitions."""
@@ -19,7 +20,7 @@ def fill(servers: str, workload: Workload, records: int) -> None:
 
     Raises SrmError when the topic or a record is refused, or a record is not written in time.
     """
-    source = Cluster(ClusterSettings("source", servers), SourceUnavailable)
+    source = ClusterClient(ClusterSettings("source", servers), SourceUnavailable)
     if reason := source.create([TopicSpec(workload.topic, workload.partitions, 1, {})])[workload.topic]:
         raise SrmError(f"topic {workload.topic} cannot be created: {reason}")
     refused: list[str] = []

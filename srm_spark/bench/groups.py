@@ -20,12 +20,12 @@ from srm_spark.bench.idle import COPIED
 from srm_spark.bench.processes import end_in_order
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Committed, Groups
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SrmError, TargetUnavailable
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.flow.topics.offset_map import OffsetMaps
-from srm_spark.kafka.groups import Committed, Groups
 from srm_spark.testing import LocalKafka
 
 
@@ -87,7 +87,7 @@ def _stands(names: list[str], partitions: int, groups: int) -> Iterator[Stand]:
 def _rounds(flow: FlowSettings, stands: list[Stand]) -> Rounds:
     clusters = connect(flow)
     maps = OffsetMaps(clusters.target, flow.map_topic, "bench", TargetUnavailable)
-    there, rounds = Groups(clusters.source, "READ"), ConsumerGroups(clusters, maps)
+    there, rounds = clusters.source.groups("READ"), ConsumerGroups(clusters, maps)
     there.active([group for group, _ in stands])  # waits until there are coordinators; a commit does not
     for group, offsets in stands:
         _commit(there, group, offsets)

@@ -11,7 +11,7 @@ from srm_spark.bench.processes import Usage, usage
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SrmError, TargetUnavailable
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
 
 _POLL_SECONDS = 0.1
 _STANDING = 10
@@ -53,7 +53,7 @@ def measure(contender: Contender, job: Job, records: int, *, has_markers: bool =
 
     Raises SrmError when it ends before, or takes too long, or copies more than there is.
     """
-    target = Cluster(ClusterSettings("target", job.target), TargetUnavailable)
+    target = ClusterClient(ClusterSettings("target", job.target), TargetUnavailable)
     started = time.monotonic()
     samples = [Sample(started, 0, 0.0, 0.0)]
     with contender(job) as pid:
@@ -96,7 +96,7 @@ def _stands(samples: Sequence[Sample]) -> bool:
     return len(samples) >= _STANDING and len({sample.records for sample in samples[-_STANDING:]}) == 1
 
 
-def _copied(target: Cluster, topic: str) -> int:
+def _copied(target: ClusterClient, topic: str) -> int:
     count = target.topics().get(topic, 0)
     return sum(target.end_offsets(TopicPartition(topic, number) for number in range(count)).values())
 

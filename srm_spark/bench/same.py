@@ -16,7 +16,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import SourceUnavailable, SrmError
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.fetch import Fetch, RangeReader, fetch_options
 
 _TIMEOUT_SECONDS = 60.0
@@ -24,7 +24,7 @@ _TIMEOUT_SECONDS = 60.0
 
 def check_same(source: str, target: str, topic: str, remote_topic: str) -> None:
     """Compare all committed records of a topic with its copy. Raises SrmError on the first difference."""
-    count = Cluster(ClusterSettings("source", source), SourceUnavailable).topics()[topic]
+    count = ClusterClient(ClusterSettings("source", source), SourceUnavailable).topics()[topic]
     for number in range(count):
         pair = _runs(source, TopicPartition(topic, number)), _runs(target, TopicPartition(remote_topic, number))
         if found := difference(*pair):
@@ -47,7 +47,7 @@ def difference(left: Iterator[Run], right: Iterator[Run]) -> str | None:
 
 
 def _runs(servers: str, partition: TopicPartition) -> Iterator[Run]:
-    end = Cluster(ClusterSettings("bench", servers), SourceUnavailable).end_offsets([partition])[partition]
+    end = ClusterClient(ClusterSettings("bench", servers), SourceUnavailable).end_offsets([partition])[partition]
     options = fetch_options({"bootstrap.servers": servers, "isolation.level": "read_committed"})
     return iter(RangeReader(Fetch(options, "bench", _TIMEOUT_SECONDS), {partition: OffsetRange(0, end)}))
 

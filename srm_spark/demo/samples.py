@@ -20,10 +20,11 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.cluster import TopicSpec
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.clients import QUIET, LastError, options, reader
-from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.tokens import with_tokens
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -79,7 +80,7 @@ class Samples:
 
     def __init__(self, cluster: ClusterSettings) -> None:
         self._settings = cluster
-        self._cluster = Cluster(cluster, SourceUnavailable, timeout=_TIMEOUT_SECONDS, role="samples-admin")
+        self._cluster = ClusterClient(cluster, SourceUnavailable, timeout=_TIMEOUT_SECONDS, role="samples-admin")
         self._last_error = LastError()
         self._producers = {codec: self._producer({"compression.type": codec}) for codec in CODECS}
         self._transactional: Producer | None = None

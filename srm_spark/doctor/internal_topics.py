@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster
 from srm_spark.doctor.report import Finding, Health, ok, unknown
 from srm_spark.errors import SrmError
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.topics.internal_topics import InternalTopic, fault_of, internal_topics
-from srm_spark.kafka.cluster import Cluster
 
 
 def check_internal_topics(flow: FlowSettings, seconds: float) -> Iterator[Finding]:
@@ -31,4 +31,4 @@ def _finding(flow: FlowSettings, cluster: Cluster, topic: InternalTopic) -> Find
         return None
     health = Health.FAILED if fault.is_fatal else Health.WARNED
     check = f"{flow.flow}: topic {topic.spec.name} on {cluster.alias}"
-    return Finding(check, health, fault.text, f"{fault.remedy} --bootstrap-server {cluster.settings.bootstrap_servers}")
+    return Finding(check, health, fault.text, f"{fault.remedy} --bootstrap-server {cluster.bootstrap_servers}")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster
 from srm_spark.core.filter_plugins import TOPICS, load_filter
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.policy import ReplicationPolicy, load_policy
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
+from srm_spark.kafka.lease import Lease
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Clusters:
     target: Cluster
     policy: ReplicationPolicy
     topics: NameFilter
+    make_lease: Callable[[], Lease]
+    """The right to write the flow, which is not held yet."""
     require_lease: Callable[[], None] = lambda: None
     """Raises LeaseLost where nothing of the flow may be written any more; to be called right before anything is."""
 
@@ -39,17 +44,11 @@ class Clusters:
 
 def connect(settings: FlowSettings) -> Clusters:
     """Clients of both clusters; nothing is asked of them yet."""
-    topics = settings.topics
-    flow, timeout = settings.flow, settings.admin_timeout_seconds
-    role = f"{flow}|admin"
+    topics, flow, target = settings.topics, settings.flow, target_of(settings, "admin")
     return Clusters(
         settings=settings,
-        source=Cluster(
-            settings.source, SourceUnavailable, properties=settings.source_admin, timeout=timeout, role=role
-        ),
-        target=Cluster(
-            settings.target, TargetUnavailable, properties=settings.target_admin, timeout=timeout, role=role
-        ),
+        source=source_of(settings, "admin"),
+        target=target,
         policy=load_policy(
             topics.policy_class,
             source_alias=flow.source,
@@ -57,4 +56,28 @@ def connect(settings: FlowSettings) -> Clusters:
             internal_separator=topics.internal_separator,
         ),
         topics=load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude),
+        make_lease=partial(Lease, flow, target, settings.progress_topic),
+    )
+
+
+def source_of(settings: FlowSettings, role: str) -> ClusterClient:
+    """A client of the source, which reads as the flow does."""
+    return ClusterClient(
+        settings.source,
+        SourceUnavailable,
+        properties=settings.source_admin,
+        reads=settings.consumer,
+        timeout=settings.admin_timeout_seconds,
+        role=f"{settings.flow}|{role}",
+    )
+
+
+def target_of(settings: FlowSettings, role: str) -> ClusterClient:
+    """A client of the target."""
+    return ClusterClient(
+        settings.target,
+        TargetUnavailable,
+        properties=settings.target_admin,
+        timeout=settings.admin_timeout_seconds,
+        role=f"{settings.flow}|{role}",
     )

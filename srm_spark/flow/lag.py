@@ -10,23 +10,16 @@ from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import TopicPartition
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import source_of, target_of
 from srm_spark.flow.topics.progress import ProgressTopic
-from srm_spark.kafka.cluster import Cluster
 
 
 class LagReader:
     """Follows the progress of one flow."""
 
     def __init__(self, settings: FlowSettings) -> None:
-        timeout, role = settings.admin_timeout_seconds, f"{settings.flow}|lag"
-        self._source = Cluster(
-            settings.source, SourceUnavailable, properties=settings.source_admin, timeout=timeout, role=role
-        )
-        target = Cluster(
-            settings.target, TargetUnavailable, properties=settings.target_admin, timeout=timeout, role=role
-        )
-        self._progress = ProgressTopic(settings, target)
+        self._source = source_of(settings, "lag")
+        self._progress = ProgressTopic(settings, target_of(settings, "lag"))
 
     def __enter__(self) -> LagReader:
         return self

@@ -15,7 +15,7 @@ from srm_spark.kafka.lease import Lease
 def owned(clusters: Clusters) -> Iterator[tuple[Clusters, Lease]]:
     """The flow is ours while the block lasts; needs its progress topic. Raises LeaseHeld while a driver runs it."""
     flow = clusters.settings.flow
-    lease = Lease(flow, clusters.target, clusters.settings.progress_topic)
+    lease = clusters.make_lease()
     try:
         owner = lease.other_owner()
         if owner is not None or not lease.acquire():

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from srm_spark.core.cluster import Cluster
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.vitals import SILENT_SECONDS, Silence, Vitals
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
-from srm_spark.kafka.cluster import Cluster
 
 _ANSWER_SECONDS = 2.0
 _COPIES = "copies"
@@ -134,4 +134,4 @@ class Pulse:
         if silence.who != _COPIES:
             return Stall(silence.why or f"cluster {silence.who} does not answer", since)
         why = "its brokers answer" if silence.why is None else silence.why
-        return Stall(f"nothing lands on {self._target.alias} ({self._target.settings.bootstrap_servers}): {why}", since)
+        return Stall(f"nothing lands on {self._target.alias} ({self._target.bootstrap_servers}): {why}", since)

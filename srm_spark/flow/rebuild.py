@@ -16,15 +16,14 @@ from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.tail import TailRecord, copies, match_logs, ours
 from srm_spark.core.translation import IntervalMap
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.owned import owned
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
 from srm_spark.flow.topics.offset_map import MapWriter, OffsetMaps
-from srm_spark.flow.topics.progress import ProgressTopic, state_writer
+from srm_spark.flow.topics.progress import ProgressTopic, state_writer_of
 from srm_spark.flow.topics.remote_topics import RemoteTopics
-from srm_spark.kafka.records import read_range
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def _rebuild(
     remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in partitions}
     here, there = clusters.source.first_offsets(partitions), clusters.target.first_offsets(remotes.values())
     parked = quarantine.offsets(ids)
-    writer = MapWriter(clusters.settings, maps, state_writer(clusters.settings, None))
+    writer = MapWriter(clusters.settings, maps, state_writer_of(clusters, None))
     for partition in partitions:
         meet = _meet(maps.get(partition), progress, partition)
         if meet is None:
@@ -111,9 +110,9 @@ def _fill(clusters: Clusters, writer: MapWriter, gap: _Gap, topic_id: str | None
     settings = clusters.settings
     if gap.source.start == gap.source.end:
         return Rebuilt(gap.partition, gap.source)
-    there = read_range(settings.source, settings.consumer, gap.partition, gap.source, SourceUnavailable)
+    there = clusters.source.records(gap.partition, gap.source)
     source: Iterator[TailRecord] = (record for record in there if record.offset not in gap.parked)
-    target: Iterator[TailRecord] = read_range(settings.target, {}, gap.remote, gap.target, TargetUnavailable)
+    target: Iterator[TailRecord] = clusters.target.records(gap.remote, gap.target)
     if settings.stamp is not None:
         source, target = copies(settings.stamp, gap.partition, source), ours(settings.stamp, gap.partition, target)
     match = match_logs(source, target, gap.source.end)

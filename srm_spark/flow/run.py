@@ -38,7 +38,7 @@ from srm_spark.flow.topics.retention import MapRetention
 from srm_spark.flow.topics.rights import not_readable
 from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fetch import prepared
-from srm_spark.kafka.lease import Lease, lost
+from srm_spark.kafka.lease import lost
 from srm_spark.spark import SparkSession
 from srm_spark.spark.write import prepare_workers
 
@@ -79,7 +79,7 @@ class FlowRun:
         self._waits = waits
         self._after_failure = after_failure
         clusters = connect(settings)
-        self._lease = Lease(settings.flow, clusters.target, settings.progress_topic)
+        self._lease = clusters.make_lease()
         self._clusters = replace(clusters, require_lease=self._lease.require)
         self._before = Before(self._clusters, partial(show, FlowState.STARTING))
         self._pulse = Pulse(self._clusters, self._stalled)

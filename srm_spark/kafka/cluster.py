@@ -7,11 +7,10 @@ which cluster, at which address, what was asked, and what the client's threads l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -22,10 +21,15 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.cluster import Groups, LogEnd, TopicConfig, TopicSpec
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, admin_client
+from srm_spark.kafka.control import ControlReader, ControlWriter
 from srm_spark.kafka.failures import remedy
+from srm_spark.kafka.groups import GroupsClient
+from srm_spark.kafka.records import first_records, read_range
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -49,39 +53,7 @@ _PARTITIONS_AT_ONCE = 2500
 """A KRaft controller refuses a request that changes more than 10 000 records, and a topic's configs count, too."""
 
 
-@dataclass(frozen=True)
-class TopicSpec:
-    """A topic to create."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class TopicConfig:
-    """One config of a topic as the broker reports it."""
-
-    value: str | None
-    is_default: bool
-    """Nobody set it, neither on the topic nor on the brokers."""
-    is_static: bool
-    """Comes from the broker's own file."""
-    is_read_only: bool
-    is_sensitive: bool
-
-
-class LogEnd(NamedTuple):
-    """Where a partition ends, and under which leader."""
-
-    offset: int
-    """Of the next record."""
-    epoch: int | None
-    """The leader's; None where the cluster does not say."""
-
-
-class Cluster:
+class ClusterClient:
     """Admin calls on one cluster."""
 
     def __init__(
@@ -90,11 +62,13 @@ class Cluster:
         error: type[FlowError],
         *,
         properties: Mapping[str, str] | None = None,
+        reads: Mapping[str, str] | None = None,
         timeout: float = 60.0,
         role: str = "srm-admin",
     ) -> None:
         self.settings = settings
         self.properties = properties or {}
+        self._reads = reads or {}
         self.timeout = timeout
         self.role = role
         self._error = error
@@ -108,13 +82,20 @@ class Cluster:
         return self.settings.alias
 
     @property
+    def bootstrap_servers(self) -> str:
+        """Its address."""
+        return self.settings.bootstrap_servers
+
+    @property
     def admin(self) -> AdminClient:
         """The client, for the other modules of this package."""
         return self._admin
 
-    def beside(self, role: str, timeout: float) -> Cluster:
+    def beside(self, role: str, timeout: float) -> ClusterClient:
         """The same cluster by a client of its own, whose calls take `timeout` seconds at most."""
-        return Cluster(self.settings, self._error, properties=self.properties, timeout=timeout, role=role)
+        return ClusterClient(
+            self.settings, self._error, properties=self.properties, reads=self._reads, timeout=timeout, role=role
+        )
 
     def ping(self) -> None:
         """Ask for a sign of life. Raises where no broker answers in time; one that refuses the call has answered."""
@@ -217,6 +198,42 @@ class Cluster:
         found = self._listed(partitions, OffsetSpec.max_timestamp(), waits=False)  # type: ignore[no-untyped-call]
         return {partition: info.timestamp for partition, info in found.items() if info.timestamp >= 0}
 
+    def records(
+        self, partition: TopicPartition, offsets: OffsetRange, *, committed: bool | None = None
+    ) -> Generator[TailRecord]:
+        """The records in `offsets`, with the settings of the flow's consumer; see `core.cluster`."""
+        return read_range(self.settings, self._reading(committed), partition, offsets, self._error)
+
+    def first_records(
+        self,
+        ranges: Mapping[TopicPartition, OffsetRange],
+        *,
+        committed: bool | None = None,
+        seconds: float | None = None,
+    ) -> dict[TopicPartition, TailRecord | None]:
+        """The first record in each range; see `core.cluster`."""
+        wait = self.timeout if seconds is None else seconds
+        return first_records(self.settings, self._reading(committed), ranges, self._error, wait)
+
+    def follow(self, topic: str, partitions: Sequence[int], role: str) -> ControlReader:
+        """Read a control topic from its beginning on."""
+        return ControlReader(self.settings, topic, partitions, role, self._error)
+
+    def writer(
+        self,
+        role: str,
+        error: type[FlowError],
+        *,
+        properties: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> ControlWriter:
+        """Writes control records; see `core.cluster`."""
+        return ControlWriter(self.settings, properties or {}, role, error, self.timeout if seconds is None else seconds)
+
+    def groups(self, right: str) -> Groups:
+        """Its consumer groups; see `core.cluster`."""
+        return GroupsClient(self, right)
+
     def failure(self, what: str, error: KafkaException, right: str = "") -> FlowError:
         """The error to raise for a failed call: cluster, address, call, reason, remedy; `right` is what it needs."""
         self._admin.poll(0)  # an admin client hands over what its threads met only when it is asked
@@ -234,6 +251,11 @@ class Cluster:
     def refused(self, what: str, reason: str) -> FlowError:
         """The error to raise where no client's error says why."""
         return self._error(f"cluster {self.alias} ({self.settings.bootstrap_servers}): cannot {what}: {reason}")
+
+    def _reading(self, committed: bool | None) -> dict[str, str]:
+        if committed is None:
+            return dict(self._reads)
+        return {**self._reads, "isolation.level": "read_committed" if committed else "read_uncommitted"}
 
     def _limits(self) -> dict[str, float]:
         return {"request_timeout": self.timeout}

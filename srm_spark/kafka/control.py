@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.cluster import ControlRecord, ReadRecord
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError
 from srm_spark.kafka.clients import LastError, control_producer, reader
@@ -20,41 +21,13 @@ _POLL_SECONDS = 0.5
 Acknowledge = Callable[[KafkaError | None, Message], None]
 
 
-class ControlRecord(NamedTuple):
-    """One record of a control topic; `partition` None lets the key decide."""
-
-    topic: str
-    key: bytes
-    value: bytes | None
-    """None deletes what the key stands for."""
-    headers: Mapping[str, bytes] = {}
-    partition: int | None = None
-    timestamp: int | None = None
-
-    def produce(self, producer: Producer, acknowledged: Acknowledge | None) -> None:
-        """Hand it to a producer. Raises BufferError where its queue is full, KafkaException where it is refused."""
-        extra: dict[str, Any] = {} if self.partition is None else {"partition": self.partition}
-        if self.timestamp is not None:
-            extra["timestamp"] = self.timestamp
-        headers: list[Any] | None = list(self.headers.items()) or None
-        producer.produce(self.topic, self.value, self.key, headers=headers, on_delivery=acknowledged, **extra)
-
-
-class ReadRecord(NamedTuple):
-    """One record as it was read."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: Mapping[str, bytes | None]
-
-
-class Writer(Protocol):
-    """Writes control records."""
-
-    def write(self, records: Iterable[ControlRecord]) -> None:
-        """Write records in order; returns when each one is on the cluster for good."""
+def produce(producer: Producer, record: ControlRecord, acknowledged: Acknowledge | None) -> None:
+    """Hand a record to a producer. Raises BufferError where its queue is full, KafkaException where it is refused."""
+    extra: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
+    if record.timestamp is not None:
+        extra["timestamp"] = record.timestamp
+    headers: list[Any] | None = list(record.headers.items()) or None
+    producer.produce(record.topic, record.value, record.key, headers=headers, on_delivery=acknowledged, **extra)
 
 
 class ControlWriter:
@@ -102,7 +75,7 @@ class ControlWriter:
     ) -> None:
         while True:
             try:
-                record.produce(producer, acknowledge)
+                produce(producer, record, acknowledge)
                 return
             except BufferError:
                 producer.poll(_POLL_SECONDS)

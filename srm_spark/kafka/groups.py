@@ -6,38 +6,25 @@ One group that cannot be asked never hides the others: its answer is the reason.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
+from srm_spark.core.cluster import Committed, GroupOffsets
 from srm_spark.core.model import TopicPartition
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.kafka.cluster import Cluster
 from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
 from srm_spark.kafka.group_server import Described, Row
 
-
-@dataclass(frozen=True)
-class Committed:
-    """What a group committed for one partition."""
-
-    offset: int
-    """The next record that it will read."""
-    metadata: str = ""
+if TYPE_CHECKING:
+    from srm_spark.kafka.cluster import ClusterClient
 
 
-@dataclass(frozen=True)
-class GroupOffsets:
-    """Where one group stands; `refusal` says why that is not known."""
-
-    committed: Mapping[TopicPartition, Committed]
-    refusal: Failure | None = None
-
-
-class Groups:
+class GroupsClient:
     """Group calls on one cluster."""
 
-    def __init__(self, cluster: Cluster, right: str) -> None:
+    def __init__(self, cluster: ClusterClient, right: str) -> None:
         """`right` is the operation on groups that the caller's work takes: DESCRIBE, or READ to commit."""
         self._cluster = cluster
         self._right = right

@@ -24,9 +24,9 @@ from srm_spark.core.lease_clock import LeaseClock
 from srm_spark.core.model import Flow
 from srm_spark.errors import LeaseLost, TargetUnavailable
 from srm_spark.kafka.clients import LastError, member
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.failures import is_denied
-from srm_spark.kafka.groups import Groups
+from srm_spark.kafka.groups import GroupsClient
 
 SESSION_MS = 10_000
 """A dead owner's lease is free after this; with the poll of the one that waits it stays below 15 s."""
@@ -53,7 +53,7 @@ def lease_group(flow: Flow) -> str:
 class Lease:
     """The right to write one flow."""
 
-    def __init__(self, flow: Flow, target: Cluster, topic: str, poll_ms: int = POLL_MS) -> None:
+    def __init__(self, flow: Flow, target: ClusterClient, topic: str, poll_ms: int = POLL_MS) -> None:
         self.group = lease_group(flow)
         self._flow = flow
         self._target = target
@@ -61,7 +61,7 @@ class Lease:
         self._poll_ms = poll_ms
         self._last_error = LastError()
         self._consumer: Consumer | None = None
-        self._groups = Groups(target, "READ")
+        self._groups = GroupsClient(target, "READ")
         self._clock = LeaseClock(SESSION_MS / 1000 - _MARGIN_SECONDS)
         self._note = ""
         self._lock = threading.Lock()
@@ -287,7 +287,7 @@ class _Others:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: dict[Flow, Groups] = {}
+        self._groups: dict[Flow, GroupsClient] = {}
         self._answers: dict[Flow, tuple[float, frozenset[str]]] = {}
 
     def ids(self, permit: Permit) -> frozenset[str]:
@@ -299,10 +299,10 @@ class _Others:
             groups = self._groups.get(permit.flow)
             if groups is None:
                 role = f"{permit.flow}|permit"
-                cluster = Cluster(
+                cluster = ClusterClient(
                     permit.cluster, TargetUnavailable, properties=permit.properties, timeout=permit.seconds, role=role
                 )
-                groups = self._groups[permit.flow] = Groups(cluster, "READ")
+                groups = self._groups[permit.flow] = GroupsClient(cluster, "READ")
             answer = frozenset(groups.describe(lease_group(permit.flow)).ids)
             self._answers[permit.flow] = asked_at, answer
             return answer

@@ -7,11 +7,11 @@ from contextlib import suppress
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.kafka.clients import ClientOptions, LastError
-from srm_spark.kafka.control import ControlRecord
 from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.fencing import DRIVER_SLOT, FencingToken, open_producer, persist

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.codec import progress_records
 from srm_spark.core.model import LogIdentity, OffsetRange, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.errors import FlowError
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.clients import ClientOptions, LastError
-from srm_spark.kafka.control import Acknowledge, ControlRecord
+from srm_spark.kafka.control import Acknowledge, produce
 from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.fencing import DRIVER_SLOT, FencingToken, open_producer, persist
 
@@ -58,7 +59,7 @@ def produce_control(producer: Producer, record: ControlRecord, acknowledged: Ack
     """Hand one control record to a producer, as soon as its queue has room."""
     while True:
         try:
-            record.produce(producer, acknowledged)
+            produce(producer, record, acknowledged)
             return
         except BufferError:
             producer.poll(0.1)

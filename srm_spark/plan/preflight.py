@@ -19,9 +19,7 @@ from srm_spark.flow.groups.sync import GroupSync
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic
-from srm_spark.kafka.groups import Groups
 from srm_spark.kafka.lease import lease_group
-from srm_spark.kafka.records import first_timestamps
 from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
 from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveKind, Range
@@ -44,7 +42,7 @@ class Preflight:
         self._checkpoints = Checkpoints(self._ends)
         self._progress = ProgressTopic(self._settings, target)
         self._quarantine = Quarantine(settings, target, f"{settings.flow}|move-quarantine")
-        self._here, self._there = Groups(self._ends.source, "DESCRIBE"), Groups(target, "READ")
+        self._here, self._there = self._ends.source.groups("DESCRIBE"), target.groups("READ")
         self._sync = GroupSync(self._ends)
         self._lost: dict[TopicPartition, tuple[OffsetRange, ...]] = {}
         self._source_down: str | None = None
@@ -162,14 +160,8 @@ class Preflight:
         asked = {partition: gap for partition, gap in missing.items() if gap.start < gap.end}
         if not asked:
             return 0.0
-        found = first_timestamps(
-            self._settings.source,
-            self._settings.consumer,
-            asked,
-            SourceUnavailable,
-            self._settings.admin_timeout_seconds,
-        )
-        times = [timestamp for timestamp in found.values() if timestamp is not None]
+        found = self._ends.source.first_records(asked)
+        times = [record.timestamp for record in found.values() if record is not None]
         if len(found) < len(asked) or -1 in times:
             return None
         return max(0.0, time.time() - min(times) / 1000) if times else 0.0

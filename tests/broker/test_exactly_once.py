@@ -17,6 +17,7 @@ from srm_spark.kafka.fencing import FencingToken, TokenMark, fence, newest_mark,
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.dying import BATCH_COMMITTER, DyingCommitter
 from tests.broker.map_reader import Part, assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.pair_io import await_committed
@@ -112,11 +113,8 @@ def test_the_map_gets_what_a_batch_committed_before_it_died(pair: Pair, monkeypa
     pair.source.create(pair.topic(), 2)
     pair.source.write(pair.topic(), numbered(10, 2))
 
-    def dies(*_: object) -> None:
-        raise RuntimeError("killed")
-
     with monkeypatch.context() as patch:
-        patch.setattr("srm_spark.flow.batch.replicate.MapWriter", dies)  # of the batches; starts are recorded as ever
+        patch.setattr(BATCH_COMMITTER, DyingCommitter)
         driver = replicate(pair)
         await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the batch has died")
         driver.stop()

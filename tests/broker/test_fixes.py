@@ -10,6 +10,7 @@ import pytest
 from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.dying import BATCH_COMMITTER, DyingCommitter
 from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, await_committed
@@ -86,11 +87,8 @@ def test_fixed_records_of_a_batch_that_died_are_not_copied_again(pair: Pair, mon
 
 
 def _die_before_recording(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(*_: object) -> None:
-        raise RuntimeError("killed")
-
     with monkeypatch.context() as patch:
-        patch.setattr("srm_spark.flow.batch.replicate.MapWriter", dies)
+        patch.setattr(BATCH_COMMITTER, DyingCommitter)
         driver = pair.replicate({**FIX, **BY_SPARK})
         await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the batch has died")
         driver.stop()

@@ -10,6 +10,7 @@ from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.translation import IntervalMap
+from srm_spark.flow.clusters import connect
 from srm_spark.flow.recovery.agreement import differing_copies, first_difference
 from tests.broker.conftest import Pair
 from tests.kafka_io import numbered
@@ -40,10 +41,10 @@ def test_a_transaction_that_turned_out_to_be_aborted(
     settings, partition = pair.settings(tmp_path), TopicPartition(pair.topic(), 0)
     known, routes = PartitionMap(), {pair.topic(): Route(pair.remote(), Limits())}
     known.put(IntervalMap(OffsetRange(0, COUNT), COUNT, (Interval(0, 0, COUNT),)))
-    differing = differing_copies(settings, routes, {partition: known}, {partition: COUNT})
+    differing = differing_copies(connect(settings), routes, {partition: known}, {partition: COUNT})
     assert differing == (set() if first is None else {partition})
     ends = {"source": OffsetRange(0, COUNT), "target": OffsetRange(0, COUNT + 1)}
-    assert first_difference(settings, routes[pair.topic()], known, partition, COUNT, **ends) == first
+    assert first_difference(connect(settings), routes[pair.topic()], known, partition, COUNT, **ends) == first
 
 
 def test_a_marker_in_the_place_of_a_copy(pair: Pair, tmp_path: Path) -> None:
@@ -66,4 +67,4 @@ def test_a_marker_in_the_place_of_a_copy(pair: Pair, tmp_path: Path) -> None:
     known.put(IntervalMap(OffsetRange(0, 2 * kept), marker + kept, intervals))
     ends = {"source": OffsetRange(0, 2 * kept), "target": OffsetRange(0, marker + 1)}
     route = Route(pair.remote(), Limits())
-    assert first_difference(settings, route, known, partition, 2 * kept, **ends) == kept
+    assert first_difference(connect(settings), route, known, partition, 2 * kept, **ends) == kept

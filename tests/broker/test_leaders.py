@@ -7,7 +7,7 @@ from collections.abc import Callable
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import LocalKafka
 from tests.kafka_io import Kafka, numbered
 
@@ -19,7 +19,7 @@ def test_offsets_and_epochs_are_listed_after_a_change_of_leader(local_kafka: Cal
     kafka.create("t")
     kafka.write("t", numbered(3))
     place = TopicPartition("t", 0)
-    cluster = Cluster(ClusterSettings("a", broker.bootstrap_servers), SourceUnavailable, timeout=30)
+    cluster = ClusterClient(ClusterSettings("a", broker.bootstrap_servers), SourceUnavailable, timeout=30)
     assert cluster.end_offsets([place]) == {place: 3}
     before = cluster.log_ends([place])[place]
     broker.kill()

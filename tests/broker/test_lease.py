@@ -18,8 +18,8 @@ from srm_spark.core.model import Flow
 from srm_spark.errors import LeaseHeld, LeaseLost, TargetUnavailable
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.owned import owned
-from srm_spark.kafka.cluster import Cluster
-from srm_spark.kafka.groups import Groups
+from srm_spark.kafka.cluster import ClusterClient
+from srm_spark.kafka.groups import GroupsClient
 from srm_spark.kafka.lease import SESSION_MS, Lease, Permit
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
@@ -30,7 +30,7 @@ from tests.kafka_io import Kafka
 @contextmanager
 def lease_of(target: KafkaCluster, unique: str) -> Iterator[Lease]:
     """An acquired lease, dropped by the coordinator where nobody polls for as long as a session lasts."""
-    cluster = Cluster(ClusterSettings("b", target.bootstrap_servers), TargetUnavailable, timeout=30)
+    cluster = ClusterClient(ClusterSettings("b", target.bootstrap_servers), TargetUnavailable, timeout=30)
     lease = Lease(Flow(f"a{unique}", "b"), cluster, f"progress-{unique}", poll_ms=SESSION_MS)
     assert lease.other_owner() is None
     assert lease.acquire()
@@ -63,8 +63,8 @@ def test_a_lease_is_kept_while_its_owner_has_other_things_to_do(target: KafkaClu
             time.sleep(0.5)  # a start that takes long; no condition, time itself is what is tried
         lease.require()
         assert lease.is_held()
-        cluster = Cluster(ClusterSettings("b", target.bootstrap_servers), TargetUnavailable, timeout=30)
-        with closing(Groups(cluster, "READ")) as groups:
+        cluster = ClusterClient(ClusterSettings("b", target.bootstrap_servers), TargetUnavailable, timeout=30)
+        with closing(GroupsClient(cluster, "READ")) as groups:
             assert groups.describe(lease.group).ids == (lease.permit.member,)
 
 
@@ -114,7 +114,7 @@ def test_a_lease_of_before_that_the_coordinator_still_knows_is_named_as_one_s_ow
     broker = local_kafka("leases")
     Kafka(broker).create(f"progress-{unique}")
     with lease_of(broker, unique) as lease:
-        cluster = Cluster(ClusterSettings("b", broker.bootstrap_servers), TargetUnavailable, timeout=30)
+        cluster = ClusterClient(ClusterSettings("b", broker.bootstrap_servers), TargetUnavailable, timeout=30)
         second = Lease(Flow(f"a{unique}", "b"), cluster, f"progress-{unique}")
         assert "at /127.0.0.1" in str(second.other_owner())
         assert lease.is_held()

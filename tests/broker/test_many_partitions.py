@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.cluster import TopicSpec
 from srm_spark.errors import TargetUnavailable
-from srm_spark.kafka.cluster import Cluster, TopicSpec
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 
 
 def test_topics_of_many_partitions_are_made_in_several_requests() -> None:
     with LocalKafka("many", heap="1g") as broker:
-        cluster = Cluster(ClusterSettings("b", broker.bootstrap_servers), TargetUnavailable)
+        cluster = ClusterClient(ClusterSettings("b", broker.bootstrap_servers), TargetUnavailable)
         names = [f"t{number}" for number in range(12)]
         assert set(cluster.create(TopicSpec(name, 900, 1, {}) for name in names).values()) == {None}
         await_until(lambda: cluster.topics().keys() >= set(names), 60, "11 topics of 900 partitions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from srm_spark.kafka.control import ControlRecord
+from srm_spark.core.cluster import ControlRecord
 
 
 @dataclass

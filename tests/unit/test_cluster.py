@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -41,12 +41,12 @@ class Client:
         """Nothing is waiting."""
 
 
-def cluster(answered: list[int], monkeypatch: pytest.MonkeyPatch, timeout: float) -> tuple[Cluster, list[Any]]:
+def cluster(answered: list[int], monkeypatch: pytest.MonkeyPatch, timeout: float) -> tuple[ClusterClient, list[Any]]:
     """One whose clients answer for so many partitions, one client after the other, and the tries so far."""
     tries: list[tuple[int, float]] = []
     left = iter(answered)
     monkeypatch.setattr("srm_spark.kafka.cluster.admin_client", lambda *_: Client(next(left), tries))
-    return Cluster(ClusterSettings("A", "h:1", {}), SourceUnavailable, timeout=timeout), tries
+    return ClusterClient(ClusterSettings("A", "h:1", {}), SourceUnavailable, timeout=timeout), tries
 
 
 def test_who_keeps_silent_is_asked_again_by_a_new_client_with_more_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from srm_spark.config.settings import CheckpointSettings
 from srm_spark.flow.groups.choice import NO_CONSUMER_GROUP, GroupChoice
-from srm_spark.kafka.groups import Groups
+from srm_spark.kafka.groups import GroupsClient
 
 
-class Shown(Groups):
+class Shown(GroupsClient):
     """What a cluster shows."""
 
     def __init__(self, names: list[str], others: list[str]) -> None:

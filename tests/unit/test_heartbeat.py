@@ -13,7 +13,7 @@ from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
 from srm_spark.core.model import Flow
 from srm_spark.errors import ClientRefused, TargetUnavailable
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, due, telling
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
 
 
 @pytest.mark.parametrize(("enabled", "told"), [(True, ["away", "gone", "away"]), (False, [])])
@@ -85,4 +85,4 @@ def test_a_cluster_whose_client_cannot_be_made_is_told_and_stops_nobody_else(cap
 
 def test_who_asks_such_a_cluster_gets_a_sentence() -> None:
     with pytest.raises(ClientRefused, match="srm-control config validate names the line"):
-        Cluster(ClusterSettings("B", "h:1", {"client.dns.lookup": "sometimes"}), TargetUnavailable)
+        ClusterClient(ClusterSettings("B", "h:1", {"client.dns.lookup": "sometimes"}), TargetUnavailable)

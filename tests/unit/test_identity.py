@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config.settings import LossPolicies
+from srm_spark.core.cluster import LogEnd
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import Flow, Interval, LogIdentity, Loss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
@@ -18,7 +19,6 @@ from srm_spark.flow.recovery import identity
 from srm_spark.flow.recovery.identity import check_copies
 from srm_spark.flow.recovery.starts import Start
 from srm_spark.flow.topics.progress import Position
-from srm_spark.kafka.cluster import LogEnd
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)
 WAS = LogIdentity("source", 1, "remote", 1)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from srm_spark.core.cluster import Cluster, TopicConfig, TopicSpec
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
-from srm_spark.kafka.cluster import Cluster, TopicConfig, TopicSpec
 
 COMPACTED = {"cleanup.policy": "compact"}
 TRUTH = InternalTopic(TopicSpec("state", 2, 1, COMPACTED), "what counts", is_truth=True, needs_partitions=2)
@@ -22,7 +21,7 @@ BEATS = InternalTopic(TopicSpec("state", 1, 1, COMPACTED))
 class Played:
     """A cluster that has the topic, or lets it be examined by nobody."""
 
-    alias, settings = "B", SimpleNamespace(bootstrap_servers="b:9092")
+    alias, bootstrap_servers = "B", "b:9092"
 
     def __init__(self, policy: str | None, partitions: int = 2) -> None:
         self.policy, self.partitions = policy, partitions

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.cluster import TopicConfig
 from srm_spark.core.codec import ORIGINAL_TIMESTAMP_HEADER
 from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, of_all, refusal, will_fit
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.tail import TailRecord
 from srm_spark.flow.topics.remote_topics import limits_of
-from srm_spark.kafka.cluster import TopicConfig
 from srm_spark.kafka.producers import record_options, suited
 from tests.unit.arrow_rows import Headers, run_of
 

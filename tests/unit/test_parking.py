@@ -11,6 +11,7 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.limits import Limits, Route, first_refused
 from srm_spark.core.model import Flow, OffsetRange, RefusedPolicy, TopicPartition
 from srm_spark.core.quarantine import ENTRIES, PART_BYTES, PARTS, decode_content, decode_entry, decode_key
@@ -19,7 +20,6 @@ from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.refused import parking, unreadable
 from srm_spark.flow.refused.parking import Parking
-from srm_spark.kafka.control import ControlRecord
 
 TOLD = Failure(FailureKind.NO_KEY, "no key, says the executor")
 

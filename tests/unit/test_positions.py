@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 from pathlib import Path
 
 from srm_spark.config import load_settings
@@ -17,7 +18,8 @@ from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import TargetPositions, Translator
 from srm_spark.flow.topics.offset_map import OffsetMaps
-from srm_spark.kafka.cluster import Cluster
+from srm_spark.kafka.cluster import ClusterClient
+from srm_spark.kafka.lease import Lease
 
 T0 = TopicPartition("t", 0)
 FILE = """clusters = A, B
@@ -31,7 +33,7 @@ dialect = mm2
 """
 
 
-class Silent(Cluster):
+class Silent(ClusterClient):
     """A cluster that says where partitions end, and else nothing or that it is down."""
 
     def __init__(self, settings: ClusterSettings, error: type[FlowError], *, is_down: bool) -> None:
@@ -63,7 +65,8 @@ def places(tmp_path: Path, *, is_down: bool) -> TargetPositions:
     settings = load_settings([path]).flows[0]
     source = Silent(settings.source, SourceUnavailable, is_down=is_down)
     target = Silent(settings.target, TargetUnavailable, is_down=False)
-    ends = Clusters(settings, source, target, IdentityReplicationPolicy(source_alias="A"), NameFilter((".*",)))
+    policy, topics = IdentityReplicationPolicy(source_alias="A"), NameFilter((".*",))
+    ends = Clusters(settings, source, target, policy, topics, partial(Lease, settings.flow, target, "progress"))
     return Translator(ends, Known(target, "map", "test", TargetUnavailable)).places({(T0, 1)})
 
 

@@ -27,7 +27,7 @@ class Away:
     failure: str | None = None
     is_growing: bool = False
     looks: int = 0
-    settings: Any = field(default_factory=lambda: SimpleNamespace(bootstrap_servers="h:1"))
+    bootstrap_servers: str = "h:1"
 
     def beside(self, role: str, timeout: float) -> Away:
         return self

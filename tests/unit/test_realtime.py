@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import LogEnd
 from srm_spark.core.model import Flow, Interval, LogIdentity, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport, Sent
 from srm_spark.errors import SourceChanged, TargetWriteFailed
@@ -16,7 +17,6 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow import lanes
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.recovery.guard import SourceGuard
-from srm_spark.kafka.cluster import LogEnd
 from srm_spark.kafka.lane_reports import Chains, LaneReport
 from srm_spark.kafka.lane_task import Acknowledged, await_answer
 from srm_spark.spark.realtime import Slots

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from srm_spark.config import load_settings
+from srm_spark.core.cluster import TopicSpec
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.topics.remote_topics import RemoteTopics
-from srm_spark.kafka.cluster import TopicSpec
 
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from srm_spark.config.settings import LossPolicies
+from srm_spark.core.cluster import LogEnd
 from srm_spark.core.model import Flow, Interval, LogIdentity, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.translation import IntervalMap
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.starts import Origin, Start, find_starts
 from srm_spark.flow.topics.progress import Position, ProgressTopic
-from srm_spark.kafka.cluster import LogEnd
 
 HERE = TopicPartition("t", 0)
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config import load_settings
+from srm_spark.core.cluster import LogEnd
 from srm_spark.core.model import LogIdentity, TopicPartition
 from srm_spark.errors import TargetChanged
 from srm_spark.flow.recovery.target_leaders import TargetLeaders
-from srm_spark.kafka.cluster import LogEnd
 
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)

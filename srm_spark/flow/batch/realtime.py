@@ -22,18 +22,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from srm_spark.core.cluster import TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.reports import PartitionReport
-from srm_spark.errors import FlowError, SourceUnavailable
+from srm_spark.errors import FlowError
 from srm_spark.failure import Failure, failure_of
 from srm_spark.flow.batch.reading import fetch_of
 from srm_spark.flow.batch.replicate import Replication
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
-from srm_spark.kafka.cluster import TopicSpec
 from srm_spark.kafka.lane_reports import Chains, LaneReport, ReportReader, ReportsPlace, end_tasks
 from srm_spark.kafka.lane_task import LaneTask
-from srm_spark.kafka.records import first_records
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import LastingJob
 
@@ -158,7 +157,6 @@ class RealtimeLane:
         ranges = {p: OffsetRange(waiting[p], end) for p, end in ends.items() if end > waiting[p]}
         if not ranges:
             return
-        level = {"isolation.level": settings.consumer.get("isolation.level", "read_uncommitted")}
-        records = first_records(settings.source, level, ranges, SourceUnavailable, _EMPTY_SECONDS)
+        records = source.first_records(ranges, committed=settings.reads_committed, seconds=_EMPTY_SECONDS)
         empty = [p for p, record in records.items() if record is None]
         self._replication.take_in(PartitionReport(p, next_offset=ranges[p].end) for p in empty)

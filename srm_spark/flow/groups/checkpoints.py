@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from srm_spark.core.checkpoints import Translation, TranslationStatus, by_checkpoint, is_news
+from srm_spark.core.cluster import Committed, ControlRecord
 from srm_spark.core.codec import decode_checkpoint, encode_checkpoint
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Checkpoint, TopicPartition
@@ -17,8 +18,6 @@ from srm_spark.errors import CheckpointFailed, CodecError, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
 from srm_spark.flow.topics.followed import FollowedTopic
-from srm_spark.kafka.control import ControlRecord, ControlWriter
-from srm_spark.kafka.groups import Committed
 
 Stand = tuple[str, TopicPartition]
 """Group and partition of the target."""
@@ -37,7 +36,7 @@ class Checkpoints:
         self._followed = FollowedTopic(
             clusters.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
         )
-        self._writer = ControlWriter(settings.target, {}, role, CheckpointFailed, timeout)
+        self._writer = clusters.target.writer(role, CheckpointFailed)
 
     def refresh(self) -> None:
         """Take in what the topic says; records that are no checkpoints are passed over."""

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import CheckpointSettings
+from srm_spark.core.cluster import Groups
 from srm_spark.core.filter_plugins import GROUPS, is_kafkas_own, load_filter
-from srm_spark.kafka.groups import Groups
 
 NO_CONSUMER_GROUP = "share or streams group (KIP-932, KIP-1071): its state is more than offsets"
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from srm_spark.core.checkpoints import OUTSIDE_THE_MAP, Translation
+from srm_spark.core.cluster import Committed, GroupOffsets
 from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.core.offset_files import KeptPosition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
@@ -22,7 +23,6 @@ from srm_spark.flow.groups.choice import GroupChoice
 from srm_spark.flow.groups.ways import Ways
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.sync_history import SyncHistory, SyncReader
-from srm_spark.kafka.groups import Committed, GroupOffsets, Groups
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Translator:
         settings = clusters.settings
         self._ways = Ways(clusters, maps)
         self._syncs = SyncHistory(SyncReader(clusters))
-        self._groups = Groups(clusters.source, "DESCRIBE")
+        self._groups = clusters.source.groups("DESCRIBE")
         self.choice = GroupChoice(settings.checkpoints, settings.flow.source, self._groups)
 
     def groups(self) -> list[str]:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from srm_spark.core.cluster import Committed
 from srm_spark.core.model import TopicPartition
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
-from srm_spark.kafka.groups import Committed, Groups
 
 
 class SyncState(Enum):
@@ -48,7 +48,7 @@ class GroupSync:
     """Commits on the target of one flow."""
 
     def __init__(self, clusters: Clusters) -> None:
-        self._groups = Groups(clusters.target, "READ")
+        self._groups = clusters.target.groups("READ")
         self._require_lease = clusters.require_lease
         self._follows_rewinds = clusters.settings.checkpoints.rewinds_enabled
         self._ours: dict[tuple[str, TopicPartition], int] = {}

@@ -15,17 +15,15 @@ from srm_spark.core.limits import Route
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.tail import TailRecord, is_copy_either_way
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import Maps
-from srm_spark.kafka.records import first_records, read_range
 
-_ALL, _COMMITTED = {"isolation.level": "read_uncommitted"}, {"isolation.level": "read_committed"}
 _FIRST_STRETCH, _GROWTH, _LONGEST_STRETCH = 1000, 4, 1_000_000
 """Records of the first stretch that is compared, how much longer each further one is, and where that ends."""
 
 
 def differing_copies(
-    settings: FlowSettings, routes: Mapping[str, Route], maps: Maps, positions: Mapping[TopicPartition, int]
+    clusters: Clusters, routes: Mapping[str, Route], maps: Maps, positions: Mapping[TopicPartition, int]
 ) -> set[TopicPartition]:
     """Partitions of which the last record in front of a position is not what its copy says, or one of both is gone.
 
@@ -41,22 +39,20 @@ def differing_copies(
         )
         for p in here
     }
-    seconds = settings.admin_timeout_seconds
-    source = first_records(settings.source, settings.consumer, here, SourceUnavailable, seconds)
-    target = first_records(settings.target, {}, there, TargetUnavailable, seconds)
+    source, target = clusters.source.first_records(here), clusters.target.first_records(there)
     differing = set()
     for (partition, at), remote in zip(here.items(), there, strict=True):
         record, copy = source.get(partition), target.get(remote)
         if record is None or copy is None or (record.offset, copy.offset) != (at.start, there[remote].start):
             differing.add(partition)
             continue
-        if not is_copy_either_way(settings.own_stamp, partition, record, copy):
+        if not is_copy_either_way(clusters.settings.own_stamp, partition, record, copy):
             differing.add(partition)
     return differing
 
 
 def first_difference(
-    settings: FlowSettings,
+    clusters: Clusters,
     route: Route,
     found: PartitionMap,
     partition: TopicPartition,
@@ -80,9 +76,9 @@ def first_difference(
         made: Iterable[TailRecord] = ()
         visible: Set[int] = frozenset()
         if here.start < here.end and there.start < there.end:
-            records = read_range(settings.source, settings.consumer, partition, here, SourceUnavailable)
-            made = read_range(settings.target, _ALL, remote, there, TargetUnavailable)
-            visible = {one.offset for one in read_range(settings.target, _COMMITTED, remote, there, TargetUnavailable)}
+            records = clusters.source.records(partition, here)
+            made = clusters.target.records(remote, there, committed=False)
+            visible = {one.offset for one in clusters.target.records(remote, there, committed=True)}
         compared = compare_copies(
             stretch,
             records,
@@ -90,7 +86,7 @@ def first_difference(
             source_end=source.end,
             target_end=target.end,
             may_be_compacted=route.limits.needs_key,
-            is_copy=partial(_is_visible_copy, settings, partition, visible),
+            is_copy=partial(_is_visible_copy, clusters.settings, partition, visible),
         )
         difference = difference if compared.difference is None else compared.difference
         if compared.agrees or not _may_say_more(stretch[0], source, target):

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster
 from srm_spark.core.limits import Route
 from srm_spark.core.model import Flow, LogIdentity, Loss, LossCause, OffsetRange, PausedPartition, TopicPartition
-from srm_spark.errors import SourceChanged, SourceUnavailable
+from srm_spark.errors import SourceChanged
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.clusters import connect, source_of
 from srm_spark.flow.recovery.agreement import differing_copies
 from srm_spark.flow.topics.offset_map import Maps
-from srm_spark.kafka.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -111,12 +112,7 @@ class SourceGuard:
     @property
     def _cluster(self) -> Cluster:
         if self._source is None:  # late: it travels by pickle before
-            settings = self._settings
-            role = f"{settings.flow}|guard"
-            timeout = settings.admin_timeout_seconds
-            self._source = Cluster(
-                settings.source, SourceUnavailable, properties=settings.source_admin, timeout=timeout, role=role
-            )
+            self._source = source_of(self._settings, "guard")
         return self._source
 
     def _compare_ids(self, topics: Iterable[str]) -> None:
@@ -139,8 +135,7 @@ class SourceGuard:
                 )
         new = {p: end.epoch for p, end in ends.items() if p in self.logs and end.epoch != self.logs[p].epoch}
         positions = {partition: ranges[partition].start for partition in new}
-        differing = differing_copies(self._settings, self._routes, maps, positions)
-        if differing:
+        if positions and (differing := differing_copies(connect(self._settings), self._routes, maps, positions)):
             first = min(differing)
             raise SourceChanged(
                 f"flow {self._settings.flow}: {first} has a new leader on the source, and the record in front of "

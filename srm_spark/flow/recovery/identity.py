@@ -84,7 +84,7 @@ class _Check:
             and (source := self._maps.get(p, _NO_MAP).source) is not None
             and source.end < start.position.next_offset
         }
-        return differing_copies(self._clusters.settings, self._routes, self._maps, positions)
+        return differing_copies(self._clusters, self._routes, self._maps, positions)
 
     def _suspects(self, starts: Starts) -> set[TopicPartition]:
         """Those of which something gives cause to look closely."""
@@ -95,15 +95,15 @@ class _Check:
                 short.add(partition)
             elif (was.epoch, was.remote_epoch) != (now.epoch, now.remote_epoch):
                 moved[partition] = position.next_offset
-        return short | differing_copies(self._clusters.settings, self._routes, self._maps, moved)
+        return short | differing_copies(self._clusters, self._routes, self._maps, moved)
 
     def _searched(self, partition: TopicPartition, start: Start, first: int) -> Start:
         """Find out from where on both sides differ, and which of them has changed; `first` is the target's."""
         route, source, position = self._routes[partition.topic], start.source_log, start.position
         target = OffsetRange(first, start.target_end or 0)
         found = self._maps.get(partition, _NO_MAP)
-        settings, offset = self._clusters.settings, position.next_offset
-        difference = first_difference(settings, route, found, partition, offset, source=source, target=target)
+        offset = position.next_offset
+        difference = first_difference(self._clusters, route, found, partition, offset, source=source, target=target)
         if difference is None:
             end = min(position.target_end or 0, target.end)
             return self._cut_to_the_end(partition, replace(start, position=replace(position, target_end=end)))

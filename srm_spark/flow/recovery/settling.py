@@ -19,7 +19,6 @@ from srm_spark.core.wording import count
 from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.protocol import Protocol
-from srm_spark.kafka.records import read_range
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +140,7 @@ def _has_moved(
     for partition, remote in remotes.items():
         new = OffsetRange(before.get(remote, 0), now.get(remote, 0))
         if new.start < new.end:
-            found = read_range(clusters.settings.target, {}, remote, new, TargetUnavailable)
+            found = clusters.target.records(remote, new)
             if any(ours(stamp, partition, found)):
                 return True
     return False

@@ -139,11 +139,14 @@ def _mapped(clusters: Clusters, partition: TopicPartition, logs: LogIdentity, ma
 
 def _recorded(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
     """Go on at the recorded position where the topic is the one of which it speaks."""
-    recorded = start.position
-    topic_id = start.logs.topic_id or recorded.topic_id
-    if recorded.topic_id is not None and recorded.topic_id != topic_id:
+    if is_recreated(start.position.logs, start.logs):
         return _anew(clusters, partition, start)
     return _going_on(clusters, partition, start)
+
+
+def is_recreated(was: LogIdentity, now: LogIdentity) -> bool:
+    """Whether a source topic is another one than the recorded one of its name; unknown ids say nothing."""
+    return None not in (was.topic_id, now.topic_id) and was.topic_id != now.topic_id
 
 
 def _anew(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:

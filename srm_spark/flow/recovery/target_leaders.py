@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster
 from srm_spark.core.model import LogIdentity, TopicPartition
 from srm_spark.errors import TargetChanged
 from srm_spark.flow.clusters import connect
-from srm_spark.kafka.cluster import Cluster
 
 
 class TargetLeaders:

@@ -15,7 +15,6 @@ from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.tail import TailMatch, TailRecord, copies, match_tail, ours
 from srm_spark.core.wording import count
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes, Settle
@@ -24,7 +23,6 @@ from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.sync_history import newest_syncs
 from srm_spark.kafka.fencing import FencingToken
-from srm_spark.kafka.records import first_timestamps, read_range
 
 log = logging.getLogger(__name__)
 
@@ -199,24 +197,21 @@ def _same_time(
 
     The first record that is not older is the same one on both sides, in whichever order timestamps are.
     """
-    settings = clusters.settings
-    ranges = {partition: OffsetRange(offset, offset + 1)}
-    asked = (settings.source, settings.consumer, ranges, SourceUnavailable, settings.admin_timeout_seconds)
-    timestamp = first_timestamps(*asked).get(partition)
-    if timestamp is None:
+    record = clusters.source.first_records({partition: OffsetRange(offset, offset + 1)}).get(partition)
+    if record is None:
         return None
-    here = clusters.source.offsets_since([partition], timestamp).get(partition)
-    there = clusters.target.offsets_since([remote], timestamp).get(remote)
+    here = clusters.source.offsets_since([partition], record.timestamp).get(partition)
+    there = clusters.target.offsets_since([remote], record.timestamp).get(remote)
     return None if here is None or there is None else (here, there)
 
 
 def _match(clusters: Clusters, tail: _Tail, source_end: int, stamp: Stamp | None, parked: Set[int]) -> TailMatch:
     settings = clusters.settings
     source_range = OffsetRange(tail.source_start, source_end)
-    found = read_range(settings.source, settings.consumer, tail.partition, source_range, SourceUnavailable)
+    found = clusters.source.records(tail.partition, source_range)
     # Behind our own progress nothing is parked: progress stands before the record while that is done.
     source: Iterator[TailRecord] = (r for r in found if tail.is_ours or r.offset not in parked)
-    target: Iterator[TailRecord] = read_range(settings.target, {}, tail.remote, tail.target, TargetUnavailable)
+    target: Iterator[TailRecord] = clusters.target.records(tail.remote, tail.target)
     if stamp is not None:
         source, target = copies(stamp, tail.partition, source), ours(stamp, tail.partition, target)
     return match_tail(

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Writer
 from srm_spark.core.limits import Route, refusal, unsized
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.quarantine import Parked, SourcePlace, encode_content
@@ -23,7 +24,6 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.refused.quarantine import QuarantineWriter
 from srm_spark.flow.refused.unreadable import is_unreadable
 from srm_spark.kafka.compiled import is_used
-from srm_spark.kafka.control import Writer
 from srm_spark.kafka.producers import codec_of
 from srm_spark.kafka.records import read_range
 

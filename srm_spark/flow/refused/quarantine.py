@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster, ControlRecord, Writer
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.quarantine import (
     ENTRIES,
@@ -27,9 +28,6 @@ from srm_spark.core.tail import TailRecord
 from srm_spark.errors import TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.topics.followed import FollowedTopic
-from srm_spark.kafka.cluster import Cluster
-from srm_spark.kafka.control import ControlRecord, Writer
-from srm_spark.kafka.records import read_range
 
 
 class Quarantine:
@@ -80,7 +78,7 @@ class Quarantine:
         end = self._target.end_offsets([topic], committed=True).get(topic, 0)
         wanted = {place: self.entries[place] for place in places}
         parts: dict[SourcePlace, dict[int, bytes]] = {}
-        for record in read_range(self._target.settings, {}, topic, OffsetRange(0, end), TargetUnavailable):
+        for record in self._target.records(topic, OffsetRange(0, end)):
             place, part = decode_key(record.key) or (None, None)
             if place not in wanted or part is None or record.value is None:
                 continue

@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.codec import progress_records
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, unsized, will_fit
@@ -31,11 +32,9 @@ from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic, state_writer
 from srm_spark.flow.topics.remote_topics import limits_of
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.control import ControlRecord
 from srm_spark.kafka.fencing import FencingToken, fence
 from srm_spark.kafka.lease import Lease
 from srm_spark.kafka.producers import codec_of, record_options
-from srm_spark.kafka.records import read_range
 from srm_spark.kafka.replay import AppendingWriter
 
 _RECORD_SECONDS = 20.0
@@ -157,7 +156,7 @@ class _Replay:
         if position is None or position.target_end is None:
             return f"it is not recorded how much of {remote} is the flow's own; start the flow once, and stop it"
         tail = OffsetRange(position.target_end, end)
-        records: Iterator[TailRecord] = read_range(self._settings.target, {}, remote, tail, TargetUnavailable)
+        records: Iterator[TailRecord] = self._clusters.target.records(remote, tail)
         if self._settings.stamp is not None:
             records = ours(self._settings.stamp, partition, records)
         if any(True for _ in records):

@@ -54,8 +54,7 @@ def unreadable(
 
 
 def _unreadable_in(clusters: Clusters, partition: TopicPartition, window: OffsetRange) -> dict[TopicPartition, int]:
-    settings = clusters.settings
-    with closing(read_range(settings.source, settings.consumer, partition, window, SourceUnavailable)) as records:
+    with closing(clusters.source.records(partition, window)) as records:
         found = next((record.offset for record in records if is_unreadable(record)), None)
     return {} if found is None else {partition: found}
 

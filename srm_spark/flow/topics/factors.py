@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from srm_spark.core.cluster import Cluster
 from srm_spark.flow.clusters import Clusters
-from srm_spark.kafka.cluster import Cluster
 
 
 def factors_too_large(clusters: Clusters) -> list[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from srm_spark.core.cluster import Cluster, Reader, ReadRecord
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import FlowError
-from srm_spark.kafka.cluster import Cluster
-from srm_spark.kafka.control import ControlReader, ReadRecord
 
 
 class FollowedTopic:
@@ -36,7 +35,7 @@ class FollowedTopic:
         self._error = error
         self._timeout = timeout
         self._partitions: list[TopicPartition] = []
-        self._reader: ControlReader | None = None
+        self._reader: Reader | None = None
         self._topic_id: str | None = None
 
     def new_records(self) -> Iterator[ReadRecord]:
@@ -71,7 +70,7 @@ class FollowedTopic:
     def _id(self) -> str | None:
         return self._cluster.topic_ids([self.topic]).get(self.topic)
 
-    def _open(self) -> ControlReader:
+    def _open(self) -> Reader:
         count = self._cluster.topics().get(self.topic, 0)
         if not count:
             raise self._error(
@@ -81,5 +80,5 @@ class FollowedTopic:
         chosen = range(count) if self._chosen is None else self._chosen
         self._topic_id = self._id()
         self._partitions = [TopicPartition(self.topic, number) for number in chosen]
-        self._reader = ControlReader(self._cluster.settings, self.topic, chosen, self._role, self._error)
+        self._reader = self._cluster.follow(self.topic, chosen, self._role)
         return self._reader

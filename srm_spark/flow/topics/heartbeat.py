@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
+from srm_spark.core.cluster import ControlRecord, TopicSpec
 from srm_spark.core.codec import encode_heartbeat
 from srm_spark.core.model import Flow, Heartbeat
 from srm_spark.errors import FlowError, TargetUnavailable
 from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
-from srm_spark.kafka.cluster import Cluster, TopicSpec
-from srm_spark.kafka.control import ControlRecord, ControlWriter
+from srm_spark.kafka.cluster import ClusterClient
+from srm_spark.kafka.control import ControlWriter
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Heartbeats:
         self._group = group
         # A beat that is late is worth nothing: the next one comes soon.
         self._timeout, self._role = max(5.0, group.interval_seconds), f"{group.target.alias}|heartbeats"
-        self._cluster: Cluster | None = None
+        self._cluster: ClusterClient | None = None
         self._writer = ControlWriter(group.target, {}, self._role, TargetUnavailable, self._timeout)
         self._is_ready = False
         self._beaten: dict[Flow, float] = {}
@@ -76,7 +77,7 @@ class Heartbeats:
         if not self._is_ready:
             if self._cluster is None:
                 role = f"{self._role}-admin"
-                self._cluster = Cluster(self._group.target, TargetUnavailable, timeout=self._timeout, role=role)
+                self._cluster = ClusterClient(self._group.target, TargetUnavailable, timeout=self._timeout, role=role)
             for topic in {pair.topic for pair in self._group.pairs}:
                 copies = max(pair.replication_factor for pair in self._group.pairs if pair.topic == topic)
                 spec = TopicSpec(topic, 1, copies, {"cleanup.policy": "compact"})

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster, TopicSpec
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
-from srm_spark.kafka.cluster import Cluster, TopicSpec
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ def _examine(cluster: Cluster, topic: InternalTopic, partitions: int) -> None:
     fault = fault_of(cluster, topic, partitions)
     if fault is None:
         return
-    name, server = topic.spec.name, cluster.settings.bootstrap_servers
+    name, server = topic.spec.name, cluster.bootstrap_servers
     if fault.is_fatal:
         reason = f"it {fault.text}; {fault.remedy} --bootstrap-server {server}"
         raise cluster.refused(f"keep state in topic {name}", reason)

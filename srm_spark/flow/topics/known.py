@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from srm_spark.core.cluster import Cluster
 from srm_spark.flow.clusters import Clusters
-from srm_spark.kafka.cluster import Cluster
 
 _IDS_PER_LOOK = 500
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster, ControlRecord, Writer
 from srm_spark.core.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.core.losses import decode_loss, loss_key, loss_value
 from srm_spark.core.model import KeptLoss, LogIdentity, ProgressDetail, TopicPartition
@@ -19,8 +20,6 @@ from srm_spark.core.offset_map import PartitionMap, split
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError
 from srm_spark.flow.topics.followed import FollowedTopic
-from srm_spark.kafka.cluster import Cluster
-from srm_spark.kafka.control import ControlRecord, Writer
 
 Maps = Mapping[TopicPartition, PartitionMap]
 """Source partition → its map."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster, ControlRecord, ReadRecord, Writer
 from srm_spark.core.codec import (
     INTERVALS_PER_RECORD,
     PROGRESS_HEADER,
@@ -26,8 +27,7 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.followed import FollowedTopic
 from srm_spark.flow.topics.internal_topics import ensure_topic, progress_topic
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
-from srm_spark.kafka.cluster import Cluster
-from srm_spark.kafka.control import ControlRecord, ControlWriter, ReadRecord, Writer
+from srm_spark.kafka.control import ControlWriter
 from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.transactions import TransactionalWriter
 
@@ -167,6 +167,13 @@ class ProgressWriter:
         )
 
 
+def state_writer_of(clusters: Clusters, fencing: FencingToken | None) -> Writer:
+    """The same, by the clients that are there."""
+    if fencing is not None:
+        return state_writer(clusters.settings, fencing)
+    return clusters.target.writer(f"{clusters.settings.flow}|progress", ProgressFailed)
+
+
 def state_writer(settings: FlowSettings, fencing: FencingToken | None) -> Writer:
     """Writes the flow's own state; in the exactly-once mode for as long as `fencing` lasts."""
     role = f"{settings.flow}|progress"
@@ -180,7 +187,7 @@ def note_run(clusters: Clusters, *, is_clean: bool) -> None:
     settings = clusters.settings
     clusters.require_lease()
     note = LastRun(is_clean, settings.is_exactly_once, settings.provenance_enabled)
-    state_writer(settings, None).write(
+    state_writer_of(clusters, None).write(
         [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
     )
 
@@ -191,4 +198,4 @@ def forget_maps(clusters: Clusters, maps: Maps, partitions: Set[TopicPartition],
         text = "flow=%s partition=%s the offset map begins anew: the copies of which it speaks are not there"
         log.warning(text, clusters.settings.flow, partition)
     clusters.require_lease()
-    MapWriter(clusters.settings, maps, state_writer(clusters.settings, fencing)).forget(partitions)
+    MapWriter(clusters.settings, maps, state_writer_of(clusters, fencing)).forget(partitions)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from srm_spark.config.rights import acl_name
+from srm_spark.core.cluster import TopicConfig, TopicSpec
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, load_filter
 from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.limits import Limits, Route
@@ -20,7 +21,6 @@ from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.chosen import ChosenTopics
 from srm_spark.kafka.access import Access
-from srm_spark.kafka.cluster import TopicConfig, TopicSpec
 
 log = logging.getLogger(__name__)
 

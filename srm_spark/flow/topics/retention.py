@@ -14,7 +14,7 @@ from srm_spark.core.limits import Route
 from srm_spark.core.model import TopicPartition
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import MapWriter, OffsetMaps
-from srm_spark.flow.topics.progress import state_writer
+from srm_spark.flow.topics.progress import state_writer_of
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class MapRetention:
         with self._maps.lock:
             maps = {partition: self._maps.maps[partition] for partition in first if partition in self._maps.maps}
             # Outside of any transaction: what is gone stays gone, so even one that comes late does no harm.
-            writer = MapWriter(self._clusters.settings, maps, state_writer(self._clusters.settings, None))
+            writer = MapWriter(self._clusters.settings, maps, state_writer_of(self._clusters, None))
         self._clusters.require_lease()
         if dropped := writer.retire(first):
             log.info("flow=%s %s parts of the offset map are gone on both sides", self._clusters.settings.flow, dropped)

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import ControlRecord, Writer
 from srm_spark.core.codec import encode_offset_sync
 from srm_spark.core.model import Interval, OffsetSync, TopicPartition
 from srm_spark.core.translation import SyncRule
 from srm_spark.errors import OffsetSyncFailed
-from srm_spark.kafka.control import ControlRecord, ControlWriter, Writer
+from srm_spark.kafka.control import ControlWriter
 
 log = logging.getLogger(__name__)
 

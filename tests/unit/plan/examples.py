@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from srm_spark.core.checkpoints import Translation, TranslationStatus
+from srm_spark.core.cluster import Committed
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.flow.groups.positions import GroupPosition
-from srm_spark.kafka.groups import Committed
 from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveOutcome, Range
 
 FLOW = Flow("A", "B")
