@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun
 from srm_spark.core.provenance import Stamp
@@ -18,10 +19,11 @@ log = logging.getLogger(__name__)
 class Before:
     """The last writer, as one run of the flow knows him: first that of the run before, then its own generations."""
 
-    def __init__(self, clusters: Clusters, tell: Tell) -> None:
+    def __init__(self, clusters: Clusters, tell: Tell, wait: Callable[..., TargetEnds] = settled) -> None:
         """`tell` takes what is waited for."""
         self._clusters = clusters
         self._tell = tell
+        self._settled = wait
         self._run = UNKNOWN_RUN
 
     @property
@@ -72,4 +74,6 @@ class Before:
 
     def wait(self, remotes: Remotes) -> TargetEnds:
         """Wait until nothing of his is under way any more. Raises TargetUnavailable where that takes too long."""
-        return settled(self._clusters, remotes, is_fenced=self.was_exactly_once, stamp=self.stamp, tell=self._tell)
+        return self._settled(
+            self._clusters, remotes, is_fenced=self.was_exactly_once, stamp=self.stamp, tell=self._tell
+        )

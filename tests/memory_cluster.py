@@ -1,0 +1,347 @@
+"""A Kafka cluster in memory, behind the port that flows use (`srm_spark.core.cluster.Cluster`).
+
+What it does as a broker does is shown by the same tests that run against real ones: `tests/cluster_contract.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from srm_spark.core.cluster import (
+    Committed,
+    ControlRecord,
+    GroupOffsets,
+    Groups,
+    LogEnd,
+    ReadRecord,
+    TopicConfig,
+    TopicSpec,
+)
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.tail import TailRecord
+from srm_spark.errors import FlowError
+from srm_spark.failure import Failure, FailureKind
+
+T = TypeVar("T")
+
+
+@dataclass
+class MemoryLog:
+    """One partition."""
+
+    start: int = 0
+    end: int = 0
+    epoch: int = 0
+    records: dict[int, TailRecord] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)
+    """Offsets of records of aborted transactions."""
+    ever: dict[int, TailRecord] = field(default_factory=dict)
+    """Records that were deleted since, too."""
+    open_since: int | None = None
+    """Offset of the first record of a transaction that is not ended."""
+
+    def append(self, record: TailRecord) -> int:
+        """Offset of the new record; the one that it says itself counts for nothing."""
+        self.records[self.end] = self.ever[self.end] = record._replace(offset=self.end)
+        self.end += 1
+        return self.end - 1
+
+    def mark(self) -> None:
+        """An offset without a record, as the end of a transaction takes one."""
+        self.end += 1
+
+    def delete_before(self, offset: int) -> None:
+        """As kafka-delete-records, or retention."""
+        self.start = max(self.start, offset)
+        for gone in [at for at in self.records if at < offset]:
+            del self.records[gone]
+
+    def cut(self, end: int) -> None:
+        """As an unclean election: a new leader whose log ends there."""
+        for gone in [at for at in self.records if at >= end]:
+            del self.records[gone], self.ever[gone]
+        self.end, self.epoch = end, self.epoch + 1
+
+    @property
+    def stable_end(self) -> int:
+        """Up to where readers of committed records get."""
+        return self.end if self.open_since is None else self.open_since
+
+    def read(self, offsets: OffsetRange, *, committed: bool) -> Iterator[TailRecord]:
+        """In order."""
+        end = min(offsets.end, self.stable_end if committed else self.end)
+        for offset in sorted(at for at in self.records if offsets.start <= at < end):
+            if not (committed and offset in self.hidden):
+                yield self.records[offset]
+
+
+@dataclass
+class MemoryTopic:
+    """One topic."""
+
+    partitions: list[MemoryLog]
+    configs: dict[str, str]
+    topic_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+class MemoryGroups(Groups):
+    """Consumer groups; who is `active`, and whose calls are `refused`, the test says."""
+
+    def __init__(self) -> None:
+        self.committed: dict[str, dict[TopicPartition, Committed]] = {}
+        self.live: dict[str, tuple[str, ...]] = {}
+        self.refused: dict[str, Failure] = {}
+
+    def names(self) -> list[str]:
+        """Those that have committed or have members."""
+        return sorted(self.committed.keys() | self.live.keys())
+
+    def others(self) -> list[str]:
+        """None."""
+        return []
+
+    def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
+        """Copies of what is committed."""
+        return {group: GroupOffsets(dict(self.committed.get(group, {})), self.refused.get(group)) for group in groups}
+
+    def active(self, groups: Collection[str]) -> dict[str, bool | Failure]:
+        """Whether there are members."""
+        return {group: self.refused.get(group, bool(self.live.get(group))) for group in groups}
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """As the test says."""
+        return self.live.get(group, ())
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
+        """Refused where a group has members, as by a coordinator."""
+        why = self.refused.get(group)
+        if why is None and self.live.get(group):
+            why = Failure(FailureKind.GROUP_HAS_MEMBERS, "the group has members")
+        if why is None:
+            self.committed.setdefault(group, {}).update(offsets)
+        return dict.fromkeys(offsets, why)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class MemoryCluster:
+    """One cluster; `down` makes every call fail with it, `forbidden` those that write to a topic."""
+
+    def __init__(
+        self, alias: str, error: type[FlowError], *, reads_committed: bool = False, timeout: float = 5.0
+    ) -> None:
+        self.alias = alias
+        self.bootstrap_servers = f"memory:{alias}"
+        self.timeout = timeout
+        self.down: str | None = None
+        self.forbidden: dict[str, str] = {}
+        self.held: dict[str, MemoryTopic] = {}
+        self.group_calls = MemoryGroups()
+        self._error = error
+        self._reads_committed = reads_committed
+
+    # What a test does to it
+
+    def log(self, partition: TopicPartition) -> MemoryLog:
+        """One partition."""
+        return self.held[partition.topic].partitions[partition.partition]
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic."""
+        del self.held[topic]
+
+    # The port
+
+    def beside(self, _: str, __: float) -> MemoryCluster:
+        """The same."""
+        return self
+
+    def ping(self) -> None:
+        """Fails where it is down."""
+        self._answer("reach it")
+
+    def refused(self, what: str, reason: str) -> FlowError:
+        """The error of the cluster's side."""
+        return self._error(f"cluster {self.alias} ({self.bootstrap_servers}): cannot {what}: {reason}")
+
+    def topics(self) -> dict[str, int]:
+        """Topic → partitions."""
+        self._answer("list topics")
+        return {name: len(topic.partitions) for name, topic in self.held.items()}
+
+    def broker_count(self) -> int:
+        """One."""
+        self._answer("list the brokers")
+        return 1
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        """Of those that exist."""
+        self._answer("describe topics")
+        return {name: self.held[name].topic_id for name in names if name in self.held}
+
+    def configs(self, names: Collection[str]) -> dict[str, dict[str, TopicConfig]]:
+        """Of those that exist; defaults are not listed."""
+        self._answer("read configs")
+        return {name: _configs(self.held[name]) for name in names if name in self.held}
+
+    def create(self, specs: Iterable[TopicSpec]) -> dict[str, str | None]:
+        """Refused where the test says so, or for more copies than the one broker can have."""
+        self._answer("create topics")
+        found: dict[str, str | None] = {}
+        for spec in specs:
+            found[spec.name] = self.forbidden.get(spec.name)
+            if spec.replication_factor > 1:
+                found[spec.name] = "replication factor is larger than available brokers"
+            if found[spec.name] is None and spec.name not in self.held:
+                logs = [MemoryLog() for _ in range(spec.partitions)]
+                self.held[spec.name] = MemoryTopic(logs, dict(spec.configs))
+        return found
+
+    def grow(self, partitions: Mapping[str, int]) -> dict[str, str | None]:
+        """To so many partitions."""
+        self._answer("add partitions")
+        for name, count in partitions.items():
+            logs = self.held[name].partitions
+            logs += [MemoryLog() for _ in range(count - len(logs))]
+        return dict.fromkeys(partitions)
+
+    def first_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of those that exist."""
+        return self._each(partitions, lambda log: log.start)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, waits: bool = True, committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """Of those that exist."""
+        assert waits in (True, False)
+        return self._each(partitions, lambda log: log.stable_end if committed else log.end)
+
+    def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
+        """Of those that exist."""
+        return self._each(partitions, lambda log: LogEnd(log.end, log.epoch))
+
+    def offsets_since(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """The first record that is not older."""
+        found = self._each(
+            partitions,
+            lambda log: next((at for at in sorted(log.records) if log.records[at].timestamp >= timestamp), -1),
+        )
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
+
+    def newest_timestamps(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of those with records."""
+        found = self._each(partitions, lambda log: max((one.timestamp for one in log.records.values()), default=-1))
+        return {partition: timestamp for partition, timestamp in found.items() if timestamp >= 0}
+
+    def records(
+        self, partition: TopicPartition, offsets: OffsetRange, *, committed: bool | None = None
+    ) -> Generator[TailRecord]:
+        """In order, as they are when they are asked for."""
+        self._answer(f"read {partition}")
+        level = self._reads_committed if committed is None else committed
+        yield from self.log(partition).read(offsets, committed=level)
+
+    def first_records(
+        self,
+        ranges: Mapping[TopicPartition, OffsetRange],
+        *,
+        committed: bool | None = None,
+        seconds: float | None = None,
+    ) -> dict[TopicPartition, TailRecord | None]:
+        """At once."""
+        assert seconds is None or seconds > 0
+        return {
+            partition: next(self.records(partition, offsets, committed=committed), None)
+            for partition, offsets in ranges.items()
+        }
+
+    def follow(self, topic: str, partitions: Sequence[int], _: str) -> MemoryReader:
+        """From the beginning of each partition."""
+        return MemoryReader(self, topic, partitions)
+
+    def writer(
+        self,
+        role: str,
+        error: type[FlowError],
+        *,
+        properties: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> MemoryWriter:
+        """Writes into this cluster's logs."""
+        assert properties is None or seconds is None or seconds > 0
+        return MemoryWriter(self, role, error)
+
+    def groups(self, _: str) -> MemoryGroups:
+        """The one set of groups that it has."""
+        return self.group_calls
+
+    def _answer(self, what: str) -> None:
+        if self.down is not None:
+            raise self.refused(what, self.down)
+
+    def _each(self, partitions: Iterable[TopicPartition], ask: Callable[[MemoryLog], T]) -> dict[TopicPartition, T]:
+        self._answer("list offsets")
+        counts = {name: len(topic.partitions) for name, topic in self.held.items()}
+        return {p: ask(self.log(p)) for p in partitions if p.partition < counts.get(p.topic, 0)}
+
+
+class MemoryWriter:
+    """Writes one record after the other; those in front of a refused one stay."""
+
+    def __init__(self, cluster: MemoryCluster, role: str, error: type[FlowError]) -> None:
+        self._cluster = cluster
+        self._role = role
+        self._error = error
+
+    def write(self, records: Iterable[ControlRecord]) -> None:
+        """In order."""
+        for record in records:
+            why = self._cluster.down or self._cluster.forbidden.get(record.topic)
+            if why is None and record.topic not in self._cluster.held:
+                why = "unknown topic"
+            if why is not None:
+                raise self._error(f"cluster {self._cluster.alias}: {self._role} cannot write: {record.topic}: {why}")
+            count = len(self._cluster.held[record.topic].partitions)
+            number = zlib.crc32(record.key) % count if record.partition is None else record.partition
+            timestamp = 0 if record.timestamp is None else record.timestamp
+            headers = tuple(record.headers.items())
+            log = self._cluster.log(TopicPartition(record.topic, number))
+            log.append(TailRecord(0, timestamp, record.key, record.value, headers))
+
+
+class MemoryReader:
+    """Reads on where it was."""
+
+    def __init__(self, cluster: MemoryCluster, topic: str, partitions: Sequence[int]) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._next = dict.fromkeys(partitions, 0)
+
+    @property
+    def next_offsets(self) -> Mapping[int, int]:
+        """Where each partition is read on."""
+        return self._next
+
+    def read(self, ends: Mapping[int, int], _: float) -> Iterator[ReadRecord]:
+        """Committed records up to `ends`."""
+        for number, end in ends.items():
+            partition = TopicPartition(self._topic, number)
+            for found in self._cluster.records(partition, OffsetRange(self._next[number], end), committed=True):
+                self._next[number] = found.offset + 1
+                yield ReadRecord(number, found.offset, found.key, found.value, dict(found.headers))
+            self._next[number] = max(self._next[number], end)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _configs(topic: MemoryTopic) -> dict[str, TopicConfig]:
+    return {
+        key: TopicConfig(value, is_default=False, is_static=False, is_read_only=False, is_sensitive=False)
+        for key, value in topic.configs.items()
+    }

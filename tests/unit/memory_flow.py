@@ -1,0 +1,158 @@
+"""A flow `A->B` between two clusters in memory: its starts are the product's own, its batches are copied by hand."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from srm_spark.config.load import load_settings
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.filter_plugins import TOPICS, load_filter
+from srm_spark.core.last_run import UNKNOWN_RUN
+from srm_spark.core.model import Interval, Loss, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
+from srm_spark.core.policy import load_policy
+from srm_spark.core.tail import TailRecord
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.flow.assigning import Assigned, Assigner
+from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.recorded import Recorded
+from srm_spark.flow.recovery.before import Before
+from srm_spark.flow.recovery.settling import Remotes, TargetEnds
+from srm_spark.flow.refused.paused import PausedPartitions
+from srm_spark.flow.topics.committer import committer_of
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
+from srm_spark.flow.topics.progress import Position
+from tests.memory_cluster import MemoryCluster, MemoryLog, MemoryTopic
+
+HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)
+FILE = """
+clusters = A, B
+A.bootstrap.servers = nowhere:1
+B.bootstrap.servers = nowhere:2
+replication.factor = 1
+offset.storage.replication.factor = 1
+A->B.enabled = true
+A->B.topics = t
+emit.offset-syncs.enabled = false
+emit.checkpoints.enabled = false
+sync.group.offsets.enabled = false
+"""
+
+
+def flow_settings(keys: Mapping[str, str] | None = None) -> FlowSettings:
+    """Settings of the flow, with further keys."""
+    lines = [f"{key} = {value}" for key, value in (keys or {}).items()]
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "srm.properties"
+        file.write_text("\n".join([FILE, *lines]))
+        return load_settings([file]).flows[0]
+
+
+class MemoryFlow:
+    """One topic of one partition; every record has a value of its own."""
+
+    def __init__(self, settings: FlowSettings) -> None:
+        self.settings = settings
+        self.paused: PausedPartitions | None = None
+        self.source, self.target = MemoryCluster("A", SourceUnavailable), MemoryCluster("B", TargetUnavailable)
+        self.source.held["t"] = MemoryTopic([MemoryLog()], {})
+        self._lease: Any = SimpleNamespace(permit=None)
+        self.assigned: Assigned | None = None
+        self.change(settings)
+
+    def change(self, settings: FlowSettings) -> None:
+        """Other settings from the next start on."""
+        self.settings = settings
+        topics, flow = settings.topics, settings.flow
+        self.clusters = Clusters(
+            settings,
+            self.source,
+            self.target,
+            load_policy(topics.policy_class, source_alias=flow.source, separator=topics.separator),
+            load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude),
+            lambda: self._lease,
+        )
+
+    @property
+    def log(self) -> MemoryLog:
+        """The source's."""
+        return self.source.log(HERE)
+
+    @property
+    def remote(self) -> MemoryLog:
+        """The copies'."""
+        return self.target.log(THERE)
+
+    def write(self, *values: bytes) -> None:
+        """Let applications write records, all in one millisecond."""
+        for value in values:
+            self.log.append(TailRecord(0, 1_000, b"k", value))
+
+    def start(self) -> Assigned:
+        """What a driver does before its first batch."""
+        self.recorded = Recorded(self.clusters)
+        self.recorded.progress.ensure()
+        ensure_topic(self.target, map_topic(self.settings))
+        before = Before(self.clusters, lambda _: None, self._ends)
+        self.recorded.progress.refresh()
+        before.follow(UNKNOWN_RUN, after_failure=False)
+        assigner = Assigner(self.clusters, self.recorded, self._lease, before)
+        self.assigned = assigner.assign(1)
+        self.paused = assigner.paused
+        return self.assigned
+
+    def _ends(self, _: Clusters, remotes: Remotes, **__: object) -> TargetEnds:
+        return self.target.end_offsets(remotes.values())
+
+    def position(self) -> Position:
+        """Where the next start goes on."""
+        return self.start().assignment.starts[HERE]
+
+    def pause(self) -> PausedPartition:
+        """Why the next start leaves the partition out."""
+        assert HERE not in self.start().assignment.starts
+        assert self.paused is not None
+        return self.paused.partitions[HERE]
+
+    def losses(self) -> list[Loss]:
+        """What is recorded as lost."""
+        recorded = Recorded(self.clusters)
+        recorded.refresh()
+        return [loss for found in recorded.progress.take_totals().losses.values() for loss in found]
+
+    def copy(self, count: int | None = None, start: int | None = None) -> tuple[OffsetRange, Sequence[Interval]]:
+        """Copy what comes next: the source offsets, and where their copies lie. Nothing is recorded."""
+        assert self.assigned is not None
+        assert not self.assigned.blocked
+        start = self.assigned.assignment.starts[HERE].next_offset if start is None else start
+        end = self.log.end if count is None else min(self.log.end, start + count)
+        intervals = []
+        for record in self.log.read(OffsetRange(start, end), committed=False):
+            intervals.append(Interval(record.offset, self.remote.append(record), 1))
+        return OffsetRange(start, end), intervals
+
+    def record(self, source: OffsetRange, intervals: Sequence[Interval]) -> None:
+        """Record what was copied, and go on behind it."""
+        assert self.assigned is not None
+        logs = self.assigned.assignment.logs[HERE]
+        detail = ProgressDetail(source, self.remote.end, tuple(intervals), logs=logs)
+        maps = {partition: found.copy() for partition, found in self.recorded.maps.maps.items()}
+        committer_of(self.clusters, maps, None).commit({HERE: detail})
+
+    def run(self) -> None:
+        """A run of the driver that copies everything and ends."""
+        self.start()
+        self.record(*self.copy())
+
+    def assert_once(self) -> None:
+        """Every record that there ever was is copied once, in order, and the map says where."""
+        recorded = Recorded(self.clusters)
+        recorded.refresh()
+        written, copies = self.log.ever, self.remote.ever
+        assert [one.value for one in copies.values()] == [one.value for one in written.values()]
+        for offset, place in zip(written, copies, strict=True):
+            if offset >= self.log.start and place >= self.remote.start:
+                assert recorded.maps.maps[HERE].copy_of(offset) == place

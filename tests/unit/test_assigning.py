@@ -1,0 +1,240 @@
+"""Starts of a flow whose clusters are in memory: whatever died in between, every record is copied once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from srm_spark.core.model import LossCause, OffsetRange
+from srm_spark.core.tail import TailRecord
+from srm_spark.errors import SourceUnavailable
+from srm_spark.failure import FailureKind
+from tests.memory_cluster import MemoryLog, MemoryTopic
+from tests.unit.memory_flow import HERE, MemoryFlow, flow_settings
+
+FOREIGN = TailRecord(0, 1, b"who", b"am I")
+VALUES = st.lists(st.sampled_from([b"same", b"same", b"a", b"b", b"c"]), min_size=1, max_size=12)
+"""Equal records in a row are the hard ones: which of them has a copy?"""
+
+
+SETTINGS = flow_settings()
+
+
+def flow_of(copied: int = 10, **policies: str) -> MemoryFlow:
+    """A flow that has copied and recorded so many records."""
+    flow = MemoryFlow(flow_settings({f"{key.replace('_', '.')}.policy": policy for key, policy in policies.items()}))
+    flow.write(*(b"%d" % number for number in range(copied)))
+    flow.run()
+    return flow
+
+
+class Deaths(RuleBasedStateMachine):
+    """A driver that is killed between any two of its steps, on clusters that lose what they may lose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flow = MemoryFlow(SETTINGS)
+        self.has_run = False
+        self.recorded = 0
+
+    @rule(values=VALUES)
+    def write(self, values: list[bytes]) -> None:
+        self.flow.write(*values)
+
+    @rule()
+    def end_a_transaction(self) -> None:
+        self.flow.log.mark()
+
+    @rule()
+    def run_to_the_end(self) -> None:
+        self.flow.run()
+        self.has_run, self.recorded = True, self.flow.log.end
+
+    @rule(recorded=st.integers(0, 9), unrecorded=st.integers(0, 9))
+    def die_with_copies_that_are_not_recorded(self, recorded: int, unrecorded: int) -> None:
+        self.flow.start()
+        offsets, intervals = self.flow.copy(recorded)
+        self.flow.record(offsets, intervals)
+        self.flow.copy(unrecorded, offsets.end)
+        self.has_run, self.recorded = True, offsets.end
+
+    @rule(copied=st.integers(1, 9))
+    def die_with_the_map_written_and_no_progress(self, copied: int) -> None:
+        self.flow.start()
+        self.flow.target.forbidden[self.flow.settings.progress_topic] = "killed"
+        with pytest.raises(Exception, match="killed"):
+            self.flow.record(*self.flow.copy(copied))
+        del self.flow.target.forbidden[self.flow.settings.progress_topic]
+        self.has_run = True
+
+    @precondition(lambda self: self.has_run)
+    @rule()
+    def lose_progress(self) -> None:
+        self.flow.target.delete(self.flow.settings.progress_topic)
+        self.flow.run()  # later losses shall not come together
+        self.recorded = self.flow.log.end
+
+    @precondition(lambda self: self.has_run)
+    @rule(offset=st.integers(0, 40))
+    def trim_the_source(self, offset: int) -> None:
+        self.flow.log.delete_before(min(offset, self.recorded))
+
+    @precondition(lambda self: self.has_run)
+    @rule(offset=st.integers(0, 40))
+    def trim_the_target(self, offset: int) -> None:
+        flow = self.flow
+        known = flow.recorded.progress.positions[HERE].target_end or 0
+        flow.remote.delete_before(min(offset, known))
+
+    @rule()
+    def elect_a_leader_that_has_everything(self) -> None:
+        self.flow.log.cut(self.flow.log.end)
+        if self.has_run:
+            self.flow.remote.cut(self.flow.remote.end)
+
+    def teardown(self) -> None:
+        self.flow.run()
+        self.flow.assert_once()
+
+
+TestDeaths = Deaths.TestCase
+TestDeaths.settings = settings(max_examples=100, stateful_step_count=12, deadline=None)
+
+
+def test_a_foreign_record_pauses_its_partition() -> None:
+    flow = flow_of()
+    flow.write(b"later")
+    flow.remote.append(FOREIGN)
+    pause = flow.pause()
+    assert (pause.offset, pause.why.kind) == (10, FailureKind.FOREIGN_WRITER)
+    assert "delete the remote topic" in pause.why.sentence
+
+
+def test_a_foreign_record_amid_copies_is_passed_over_where_the_policy_says_so() -> None:
+    flow = flow_of(foreign_writer="resume")
+    flow.write(b"a", b"b", b"c")
+    flow.start()
+    flow.copy(1)
+    flow.remote.append(FOREIGN)
+    flow.copy(1, 11)
+    position = flow.position()
+    assert (position.next_offset, position.target_end) == (12, 13)
+    flow.run()
+    assert [one.value for one in flow.remote.records.values()][10:] == [b"a", b"am I", b"b", b"c"]
+
+
+@pytest.mark.parametrize("policy", ["resume", "stop"])
+def test_a_source_topic_made_anew(policy: str) -> None:
+    flow = flow_of(source_recreated=policy)
+    flow.source.held["t"] = MemoryTopic([MemoryLog()], {})
+    flow.write(*(b"new %d" % number for number in range(12)))  # longer than it was: the offset is there again
+    if policy == "stop":
+        assert flow.pause().why.kind is FailureKind.SOURCE_RECREATED
+        return
+    flow.run()
+    assert [one.value for one in flow.remote.records.values()][10:] == [one.value for one in flow.log.records.values()]
+
+
+@pytest.mark.parametrize("policy", ["resume", "stop"])
+def test_records_deleted_before_they_were_copied(policy: str) -> None:
+    flow = flow_of(source_truncated=policy)
+    flow.write(b"a", b"b", b"c")
+    flow.log.delete_before(12)
+    if policy == "stop":
+        pause = flow.pause()
+        assert (pause.offset, pause.why.kind) == (10, FailureKind.SOURCE_TRUNCATED)
+        return
+    flow.run()
+    assert flow.remote.records[10].value == b"c"
+    assert [loss.offsets for loss in flow.losses()] == [OffsetRange(10, 12)]
+
+
+@pytest.mark.parametrize("policy", ["resume", "stop"])
+def test_a_source_that_went_back_in_an_election(policy: str) -> None:
+    flow = flow_of(source_diverged=policy)
+    flow.log.cut(7)
+    flow.write(b"other")
+    if policy == "stop":
+        assert flow.pause().why.kind is FailureKind.SOURCE_DIVERGED
+        return
+    flow.run()
+    assert [one.value for one in flow.remote.records.values()][7:] == [b"7", b"8", b"9", b"other"]
+    (loss,) = flow.losses()
+    assert (loss.offsets, loss.cause, loss.target) == (OffsetRange(7, 10), LossCause.DIVERGED, OffsetRange(7, 10))
+
+
+@pytest.mark.parametrize("policy", ["resume", "stop"])
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_target_that_lost_its_copies(policy: str, is_deleted: bool) -> None:
+    flow = flow_of(target_changed=policy)
+    flow.write(b"later")
+    kept = 0 if is_deleted else 6
+    if is_deleted:
+        flow.target.held["A.t"] = MemoryTopic([MemoryLog()], {})
+    else:
+        flow.remote.cut(kept)
+    if policy == "stop":
+        assert flow.pause().why.kind is FailureKind.COPIES_GONE
+        return
+    flow.run()
+    assert flow.remote.records[kept].value == b"later"
+    assert [(loss.offsets, loss.cause) for loss in flow.losses()] == [(OffsetRange(kept, 10), LossCause.TARGET)]
+
+
+def test_a_remote_topic_that_is_gone_waits_where_the_policy_says_so() -> None:
+    flow = flow_of(target_changed="stop")
+    flow.target.delete("A.t")
+    assert HERE not in flow.start().assignment.starts
+    assert flow.paused is not None
+    assert "is gone on B" in flow.paused.topics["t"]
+
+
+def test_without_progress_and_without_a_map_both_logs_are_compared() -> None:
+    flow = flow_of()
+    flow.write(b"a", b"b")
+    for topic in (flow.settings.progress_topic, flow.settings.map_topic):
+        flow.target.delete(topic)
+    flow.run()
+    flow.assert_once()
+
+
+def test_copies_of_somebody_else_that_cannot_be_matched_are_left_and_all_is_copied_behind_them() -> None:
+    flow = MemoryFlow(SETTINGS)
+    flow.write(b"a", b"b")
+    flow.target.held["A.t"] = MemoryTopic([MemoryLog()], {})
+    flow.remote.append(FOREIGN)
+    flow.run()
+    assert [one.value for one in flow.remote.records.values()] == [b"am I", b"a", b"b"]
+
+
+def test_latest_begins_at_the_end_and_stays_there() -> None:
+    flow = MemoryFlow(flow_settings({"A->B.consumer.auto.offset.reset": "latest"}))
+    flow.write(b"before")
+    assert flow.position().next_offset == 1
+    flow.write(b"between")
+    assert flow.position().next_offset == 1, "the first start has recorded it"
+
+
+def test_a_policy_with_another_name_copies_anew_or_goes_on() -> None:
+    for rename, offset in (("resume", 10), ("recopy", 0)):
+        flow = flow_of()
+        now = flow_settings({"replication.policy.separator": "-", "target.renamed.policy": rename})
+        flow.change(now)
+        position = flow.position()
+        assert (position.next_offset, position.target_end) == (offset, 0)
+
+
+def test_a_cluster_that_is_down_fails_the_start_and_nothing_is_recorded() -> None:
+    flow = flow_of()
+    flow.write(b"later")
+    before = {name: topic.partitions[0].end for name, topic in flow.target.held.items() if "internal" in name}
+    flow.source.down = "no route"
+    with pytest.raises(SourceUnavailable, match="no route"):
+        flow.start()
+    flow.source.down = None
+    now = {name: topic.partitions[0].end for name, topic in flow.target.held.items() if "internal" in name}
+    assert now == {**before, flow.settings.progress_topic: now[flow.settings.progress_topic]}
+    flow.run()
+    flow.assert_once()
