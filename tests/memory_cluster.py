@@ -106,7 +106,12 @@ class MemoryGroups(Groups):
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
         """Copies of what is committed."""
-        return {group: GroupOffsets(dict(self.committed.get(group, {})), self.refused.get(group)) for group in groups}
+        return {
+            group: GroupOffsets({}, self.refused[group])
+            if group in self.refused
+            else GroupOffsets(dict(self.committed.get(group, {})))
+            for group in groups
+        }
 
     def active(self, groups: Collection[str]) -> dict[str, bool | Failure]:
         """Whether there are members."""

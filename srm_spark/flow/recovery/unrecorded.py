@@ -71,7 +71,8 @@ def recover_unrecorded(
         match = _match(clusters, tail, source_ends.get(partition, 0), stamp, aside)
         recovered[partition] = _recovered(clusters, tail, start, match)
         if recovered[partition].paused is None:
-            begin = min(tail.source_start, start.begin)
+            # In front of a guess copies may lie: the map must not say that there are none.
+            begin = min(tail.source_start, start.begin) if tail.is_ours else tail.source_start
             details[partition] = _detail(tail, recovered[partition], match, begin)
     if details:
         committer_of(clusters, maps, fencing).commit(details)

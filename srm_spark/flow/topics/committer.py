@@ -15,7 +15,7 @@ from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import Maps, MapWriter
 from srm_spark.flow.topics.progress import ProgressWriter, state_writer, state_writer_of
-from srm_spark.flow.topics.syncs import SyncWriter
+from srm_spark.flow.topics.syncs import SyncWriter, sync_writer_of
 from srm_spark.kafka.fencing import FencingToken
 
 
@@ -85,5 +85,5 @@ def uncommitted(
 
 def committer_of(clusters: Clusters, maps: Maps, fencing: FencingToken | None) -> Committer:
     """Records what is found outside of a batch; `maps` is the state of the map."""
-    state = state_writer_of(clusters, fencing)
-    return Committer(clusters.settings, maps, clusters.syncs_topic, fencing, clusters.require_lease, state)
+    state, syncs = state_writer_of(clusters, fencing), sync_writer_of(clusters)
+    return Committer(clusters.settings, maps, clusters.syncs_topic, fencing, clusters.require_lease, state, syncs)

@@ -15,6 +15,7 @@ from srm_spark.core.codec import encode_offset_sync
 from srm_spark.core.model import Interval, OffsetSync, TopicPartition
 from srm_spark.core.translation import SyncRule
 from srm_spark.errors import OffsetSyncFailed
+from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.control import ControlWriter
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,18 @@ class SyncWriter:
             yield ControlRecord(self._topic, key, value, partition=0)
 
 
+def sync_writer_of(clusters: Clusters) -> SyncWriter:
+    """By the clients that are there."""
+    settings = clusters.settings
+    writer = clusters.syncs_cluster.writer(_role(settings), OffsetSyncFailed, properties=settings.syncs_producer)
+    return SyncWriter(settings, clusters.syncs_topic, writer)
+
+
 def _client(settings: FlowSettings) -> ControlWriter:
     cluster = settings.target if settings.syncs.on_target else settings.source
-    role, seconds = f"{settings.flow}|offset-syncs", settings.admin_timeout_seconds
-    return ControlWriter(cluster, settings.syncs_producer, role, OffsetSyncFailed, seconds)
+    seconds = settings.admin_timeout_seconds
+    return ControlWriter(cluster, settings.syncs_producer, _role(settings), OffsetSyncFailed, seconds)
+
+
+def _role(settings: FlowSettings) -> str:
+    return f"{settings.flow}|offset-syncs"
