@@ -20,10 +20,10 @@ demo: setup ## replicate between two real clusters and compare every record; KEE
 	@$(BIN)/python -m srm_spark.demo.run $(if $(filter-out 0,$(KEEP)),--keep) $(ARGS)
 
 test: setup ## what every change must pass
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' $(ARGS)
 
 test-all: setup ## all tests: faults, platforms, hand-over and notebooks, too
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 test-unit: setup ## the tests that start neither a JVM nor a broker
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
