@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from tests.broker.conftest import Pair
 from tests.broker.mirror import await_count, await_lag_zero
 from tests.broker.progress_reader import read_progress
 from tests.kafka_io import Record
+
+pytestmark = pytest.mark.slow
 
 RECORDS = 600
 MEGABYTE = 1_000_000

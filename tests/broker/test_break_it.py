@@ -25,6 +25,8 @@ from tests.broker.mirror import SOON, await_count, await_lag_zero
 from tests.kafka_io import Log, Record, produce, records
 from tests.soak.load import compare
 
+pytestmark = pytest.mark.slow
+
 ONCE = pytest.mark.parametrize("is_broken", [False, True], ids=["as it is", "broken"])
 
 

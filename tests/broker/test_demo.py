@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DEMO = [sys.executable, "-m", "srm_spark.demo.run"]
 SECONDS = 480
 """Long, for a loaded machine: with ten processes per core the brokers alone took two minutes to start."""

@@ -19,6 +19,8 @@ from tests.broker.map_reader import read_map
 from tests.broker.mirror import await_count, await_held, await_lag_zero, await_losses
 from tests.kafka_io import Kafka, Record, numbered, records
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def broker(local_kafka: Callable[..., LocalKafka]) -> LocalKafka:

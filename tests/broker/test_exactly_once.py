@@ -131,6 +131,7 @@ def test_the_map_gets_what_a_batch_committed_before_it_died(pair: Pair, monkeypa
         assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)
 
 
+@pytest.mark.slow
 def test_a_target_too_slow_for_one_large_transaction_gets_smaller_ones(
     pair: Pair, local_kafka: Callable[..., LocalKafka]
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_target_too_slow_for_one_large_transaction_gets_smaller_ones(
     assert records(to_slow.target.read(to_slow.remote(), committed=True)) == records(pair.source.read(pair.topic()))
 
 
+@pytest.mark.slow
 def test_a_transaction_that_nobody_ends_holds_its_partition_and_no_other(pair: Pair) -> None:
     """As one whose marker is lost in an unclean election; here it is somebody else's."""
     pair.source.create(pair.topic(), 2)

@@ -16,6 +16,8 @@ from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, await_committed
 from tests.kafka_io import Record, numbered
 
+pytestmark = pytest.mark.slow
+
 FIX = {"refused.record.policy": "fix"}
 LIMITS = {"message.timestamp.after.max.ms": str(HOUR), "message.timestamp.before.max.ms": str(24 * HOUR)}
 

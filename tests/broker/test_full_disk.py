@@ -15,6 +15,8 @@ from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, assert_copied, await_count
 from tests.kafka_io import Kafka, Record
 
+pytestmark = pytest.mark.slow
+
 _DISK = "64m"
 
 

@@ -18,6 +18,8 @@ from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_held, await_lag_zero
 from tests.kafka_io import Kafka, Record, numbered, records
 
+pytestmark = pytest.mark.slow
+
 RULES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import random
 
+import pytest
+
 from srm_spark.driver import Driver
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -16,6 +18,8 @@ from tests.broker.pair_io import FAST
 from tests.broker.random_world import Copies, Place, World, wrong
 from tests.group_io import Checkpoint, commit, read_checkpoints
 from tests.kafka_io import Kafka
+
+pytestmark = pytest.mark.slow
 
 ROUNDS = 2
 GROUPS = 10

@@ -19,6 +19,8 @@ from tests.broker.mirror_maker import connect_cluster, mirror_maker
 from tests.kafka_io import Kafka
 from tests.soak.load import Load, compare, true_pairs
 
+pytestmark = pytest.mark.slow
+
 PARTITIONS = 3
 FLUSH = "10000"
 """Milliseconds between two flushes of its offsets: what it writes in between is recorded nowhere."""

@@ -21,6 +21,8 @@ from tests.broker.pair_io import settle
 from tests.group_io import commit, committed, member, next_record, read_checkpoints
 from tests.kafka_io import Kafka, Log, Record, numbered
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "replication.policy.class": "IdentityReplicationPolicy",
     "provenance.header.enabled": "true",

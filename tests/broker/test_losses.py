@@ -20,6 +20,8 @@ from tests.broker.progress_reader import read_progress
 from tests.door import behind_door
 from tests.kafka_io import Kafka, Record, numbered, records
 
+pytestmark = pytest.mark.slow
+
 
 def _replicated_then_truncated(pair: Pair) -> None:
     """Ten records flow, ten more come while nobody runs, and the first five of these are deleted."""

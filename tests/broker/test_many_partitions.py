@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.cluster import TopicSpec
 from srm_spark.errors import TargetUnavailable
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
+
+pytestmark = pytest.mark.slow
 
 
 def test_topics_of_many_partitions_are_made_in_several_requests() -> None:

@@ -24,6 +24,8 @@ from tests.broker.mirror import SOON, await_lag_zero, write_config
 from tests.group_io import commit, committed, member, read_checkpoints, take
 from tests.kafka_io import Kafka, Record, numbered, produce
 
+pytestmark = pytest.mark.slow
+
 SRM_CONTROL = Path(sys.executable).parent / "srm-control"
 FAST = {
     "emit.checkpoints.interval.seconds": "1",

@@ -17,6 +17,8 @@ from tests.broker.conftest import Pair, Start
 from tests.broker.mirror import await_count, await_lag_zero, write_config
 from tests.kafka_io import Kafka, numbered, produce
 
+pytestmark = pytest.mark.slow
+
 _VERSION = "spark.sql.streaming.offsetLog.formatVersion"
 
 

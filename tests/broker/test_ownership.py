@@ -45,6 +45,7 @@ def test_a_second_driver_waits_says_for_whom_and_takes_over(pair: Pair) -> None:
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
 
 
+@pytest.mark.slow
 def test_the_lease_of_a_killed_driver_is_free_within_15_seconds(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), 2)
     producer = pair.source.producer()
@@ -83,6 +84,7 @@ def test_sigterm_ends_the_batch_records_progress_and_exits_with_0(pair: Pair, tm
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sign", "asked"),
     [

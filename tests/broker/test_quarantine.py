@@ -116,6 +116,7 @@ def test_a_refused_record_is_parked_whole_and_its_neighbours_are_copied(pair: Pa
     _assert_copied_without(pair, "late", {(0, 0), (0, 3), (0, 4), (0, 7)})
 
 
+@pytest.mark.slow
 def test_what_spark_cannot_read_is_parked(pair: Pair) -> None:
     pair.source.create(pair.topic(), 2, ANY_TIME)
     unreadable = Record(b"k", b"!", 0, NANOSECONDS, HEADERS)
@@ -150,6 +151,7 @@ def test_a_batch_that_dies_after_parking_parks_once(pair: Pair, monkeypatch: pyt
     assert driver.status()[0].parked[pair.topic()].startswith("1 parked: the record takes ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [{}, EXACTLY_ONCE], ids=["default", "exactly-once"])
 def test_a_replay_brings_each_record_once(pair: Pair, tmp_path: Path, mode: Mapping[str, str]) -> None:
     mode = {f"{pair.target_alias}.{key}": value for key, value in mode.items()}

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from srm_spark.kafka.lane_reports import LaneReport
 from tests.awaiting import await_until
@@ -58,6 +59,7 @@ def _owners(pair: Pair) -> list[object]:
     return pair.target.admin.describe_consumer_groups([group])[group].result(30).members or []
 
 
+@pytest.mark.slow
 def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), PARTITIONS)
     with srm_driver(tmp_path, pair.clusters, [pair.flow], {**pair.keys, "mode": "realtime"}) as driver:
@@ -75,6 +77,7 @@ def test_a_killed_lane_has_lost_and_doubled_nothing(pair: Pair, tmp_path: Path) 
     _assert_exact(pair)
 
 
+@pytest.mark.slow
 def test_tasks_write_nothing_more_when_their_driver_has_lost_the_lease(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), PARTITIONS)
     with srm_driver(tmp_path, pair.clusters, [pair.flow], {**pair.keys, "mode": "realtime"}) as driver:
@@ -93,6 +96,7 @@ def test_tasks_write_nothing_more_when_their_driver_has_lost_the_lease(pair: Pai
     _assert_exact(pair)
 
 
+@pytest.mark.slow
 def test_some_topics_in_real_time_beside_others_in_micro_batches(pair: Pair, tmp_path: Path) -> None:
     names = ("quick", "slow")
     for name in names:

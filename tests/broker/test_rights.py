@@ -26,6 +26,8 @@ from tests.broker.secured import Acl, SecuredKafka, make_stores, secured_kafka
 from tests.group_io import commit
 from tests.kafka_io import Kafka, Record, numbered
 
+pytestmark = pytest.mark.slow
+
 USERS = {f"u{number}": f"pass-{number}" for number in range(26)}
 ALL = "u0"
 """Who lacks nothing."""

@@ -26,6 +26,8 @@ from tests.broker.process import srm_driver
 from tests.broker.secured import PASSWORD, Acl, SecuredKafka, Stores, make_stores, secured_kafka
 from tests.kafka_io import Kafka, numbered
 
+pytestmark = pytest.mark.slow
+
 USER, USER_PASSWORD, WRONG_PASSWORD = "ann", "ann-Hush-1", "wrong-Hush-2"
 START_SECONDS = 240.0
 LOG4J = """\

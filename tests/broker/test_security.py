@@ -25,6 +25,8 @@ from tests.broker.secured import PASSWORD, Acl, SecuredKafka, Stores, make_store
 from tests.identity_provider import IdentityProvider, identity_provider
 from tests.kafka_io import Kafka, numbered
 
+pytestmark = pytest.mark.slow
+
 USERS = {"ann": "ann-Secret-1", "bob": 'bob "quoted" \\ =;1', "cid": "cid-Secret-3"}
 CLIENTS = {"svc": "svc-Secret-5"}
 LOGIN = "org.apache.kafka.common.security"

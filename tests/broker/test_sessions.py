@@ -30,6 +30,8 @@ from srm_spark.config import load_settings
 from srm_spark.driver import Driver
 from srm_spark.jars import fetch
 
+pytestmark = pytest.mark.slow
+
 logging.basicConfig(level="INFO")
 jars = ",".join(str(jar) for jar in fetch("driver"))
 session = SparkSession.builder.remote(sys.argv[2]).config("spark.jars", jars).getOrCreate()

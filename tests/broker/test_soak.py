@@ -11,6 +11,8 @@ import pytest
 from tests.soak.faults import kinds
 from tests.soak.run import soak
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("mode", "names"),

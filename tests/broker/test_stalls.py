@@ -21,6 +21,8 @@ from tests.broker.process import END_SECONDS, srm_driver
 from tests.kafka_io import Kafka, numbered
 from tests.soak.load import Load
 
+pytestmark = pytest.mark.slow
+
 TOLD_SECONDS = 5.0
 _SLACK = 3.0
 """What a machine that also runs the brokers may be late."""

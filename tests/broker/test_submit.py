@@ -21,6 +21,8 @@ from tests.broker import spark_cluster
 from tests.broker.mirror import assert_copied, write_config
 from tests.kafka_io import Kafka, numbered, records
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SLOW = 300.0
 """Seconds for a cluster of Spark's own to start, unpack the environment and run its first batch on a loaded machine."""

@@ -44,6 +44,7 @@ def lost(pair: Pair) -> dict[str, str]:
     return {f"{pair.topic()}-0": "0 to 4", f"{pair.topic()}-1": "0 to 4"}
 
 
+@pytest.mark.slow
 def test_a_deleted_remote_topic_is_made_as_it_was_and_the_flow_goes_on(pair: Pair) -> None:
     driver = replicated(pair, {})
     pair.target.delete(pair.remote())
@@ -58,6 +59,7 @@ def test_a_deleted_remote_topic_is_made_as_it_was_and_the_flow_goes_on(pair: Pai
     assert records(pair.target.read(pair.remote())) == left
 
 
+@pytest.mark.slow
 def test_with_the_policy_to_stop_it_is_not_made_again(pair: Pair) -> None:
     driver = replicated(pair, {"target.changed.policy": "stop"})
     pair.target.delete(pair.remote())
@@ -82,6 +84,7 @@ def test_a_topic_made_anew_between_two_looks_is_found_by_the_next_copy(pair: Pai
     assert records(pair.target.read(pair.remote())) == left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["default", "exactly-once"])
 def test_a_log_of_the_target_that_went_back_is_found_at_the_next_start(
     pair: Pair, broker: LocalKafka, mode: str
@@ -102,6 +105,7 @@ def test_a_log_of_the_target_that_went_back_is_found_at_the_next_start(
     assert records(pair.target.read(pair.remote(), committed=True))[0] == here[:10] + here[15:]
 
 
+@pytest.mark.slow
 def test_a_log_that_went_back_and_is_filled_by_others_who_may_write_is_told(pair: Pair, broker: LocalKafka) -> None:
     """Others may write there, so that something lies in front of new copies is no cause by itself.
 

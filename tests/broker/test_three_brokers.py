@@ -14,6 +14,8 @@ from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, await_count, await_lag_zero, await_losses
 from tests.kafka_io import Kafka, numbered, produce, records
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "replication.factor": "3",
     "offset-syncs.topic.replication.factor": "3",

@@ -17,6 +17,8 @@ from tests.broker.conftest import Start
 from tests.broker.mirror import assert_copied, await_count, await_lag_zero
 from tests.kafka_io import Kafka, numbered
 
+pytestmark = pytest.mark.slow
+
 _JAVA = "org.apache.kafka.common.security.oauthbearer"
 _LIFE_SECONDS = 8
 calls: list[Mapping[str, str]] = []

@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
+
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
@@ -13,6 +15,8 @@ from tests.broker.mirror import assert_copied
 from tests.broker.mirror_maker import formatted
 from tests.broker.pair_io import settle
 from tests.kafka_io import Kafka, numbered
+
+pytestmark = pytest.mark.slow
 
 JUDGE = Path(__file__).parents[1] / "java" / "MirrorClientJudge.java"
 

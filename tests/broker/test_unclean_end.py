@@ -26,6 +26,8 @@ from tests.broker.process import SRM_DRIVER
 from tests.kafka_io import Kafka, Record, numbered, records
 from tests.soak.load import Load, await_all, compare
 
+pytestmark = pytest.mark.slow
+
 PARTITIONS, REPLICAS = 4, [1, 2, 3]
 OWN = {
     "__consumer_offsets": 3,

@@ -15,6 +15,8 @@ from srm_spark.errors import StateFailed
 from srm_spark.spark.session import configure, own_session
 from srm_spark.state import SETTINGS, OffsetMapTable, TableRow, own_folder
 
+pytestmark = pytest.mark.slow
+
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ntopics = t\n"
 CLEAN = TableRow("orders", 0, "id", 0, 60, 0, 60)
 RECORDS, GAP = TableRow("orders", 1, "id", 0, 5, 0, 5), TableRow("orders", 1, "id", 5, 6, 5, 0)
