@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from srm_spark.core.bandwidth import CREDIT_SECONDS
 from srm_spark.driver import Driver
 from tests.awaiting import await_until
@@ -56,6 +58,7 @@ def test_a_limit_is_not_exceeded_by_more_than_a_tenth(pair: Pair) -> None:
     assert RATE / 4 * seconds < written < 1.1 * RATE * (seconds + CREDIT_SECONDS), passes
 
 
+@pytest.mark.slow
 def test_topics_go_first_none_starves_and_a_stop_does_not_wait_for_the_backlog(pair: Pair) -> None:
     for name, count in (("low", LOW), ("high", 1000)):
         pair.source.create(pair.topic(name))

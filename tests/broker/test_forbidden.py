@@ -24,6 +24,7 @@ OPEN = {
 }
 
 
+@pytest.mark.slow
 def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
     pair: Pair, local_kafka: Callable[..., LocalKafka], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from srm_spark.bench.idle import cores
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -19,6 +21,7 @@ SETTLE_SECONDS = 120.0
 """Until the JVM has compiled what it ran."""
 
 
+@pytest.mark.slow
 def test_500_idle_partitions(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), PARTITIONS)
     pair.source.write(pair.topic(), [Record(b"k", b"v", number) for number in range(PARTITIONS)])

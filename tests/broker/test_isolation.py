@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from srm_spark.flow.status import FlowState
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
@@ -12,6 +14,7 @@ from tests.broker.mirror import SOON, assert_copied, await_count, await_state, s
 from tests.kafka_io import Kafka, numbered
 
 
+@pytest.mark.slow
 def test_a_cluster_that_goes_away_stops_its_own_flow_only(pair: Pair, local_kafka: Callable[..., LocalKafka]) -> None:
     """Two flows: the usual one, and one from a cluster that goes and comes."""
     lost = local_kafka("lost")

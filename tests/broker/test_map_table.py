@@ -136,6 +136,7 @@ def test_records_flow_on_while_the_table_cannot_be_written(
     assert f"if this stays, delete {tmp_path}/state/offset-map/{pair.alias}/{pair.target_alias}" in warnings[0]
 
 
+@pytest.mark.slow
 def test_parts_of_the_map_that_are_gone_on_both_sides_are_dropped(
     pair: Pair, reader: SparkSession, tmp_path: Path
 ) -> None:

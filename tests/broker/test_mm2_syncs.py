@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.offset_sync_store import OffsetSyncStore
@@ -93,6 +95,7 @@ def by_checkpoint(driver: Driver) -> dict[tuple[str, TopicPartition], int | None
     }
 
 
+@pytest.mark.slow
 def test_positions_in_what_mirror_maker_copied_are_translated_by_its_offset_syncs(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), 2)
     with mirror_maker(tmp_path, pair.clusters, pair.flow, {**LAG_MAX, "topics": pair.topic()}):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from srm_spark.config import load_settings
@@ -22,6 +23,8 @@ from tests.broker.spark_cluster import spark_home, submit_environment
 from tests.kafka_io import numbered
 from tests.soak.load import Load, compare
 
+pytestmark = pytest.mark.slow
+
 CONNECT = """
 import logging, sys
 from pathlib import Path
@@ -30,7 +33,6 @@ from srm_spark.config import load_settings
 from srm_spark.driver import Driver
 from srm_spark.jars import fetch
 
-pytestmark = pytest.mark.slow
 
 logging.basicConfig(level="INFO")
 jars = ",".join(str(jar) for jar in fetch("driver"))
