@@ -49,6 +49,7 @@ class ControlWriter:
         producer = self._producer or control_producer(self._cluster, self._properties, self._role, self._last_error)
         self._producer = producer
         failed: list[tuple[str, KafkaError]] = []
+        topics: set[str] = set()
 
         def acknowledge(error: KafkaError | None, message: Message) -> None:
             if error is not None:
@@ -56,6 +57,7 @@ class ControlWriter:
 
         deadline = time.monotonic() + self._timeout
         for record in records:
+            topics.add(record.topic)
             self._produce(producer, record, acknowledge, deadline)
         left = producer.flush(max(0.1, deadline - time.monotonic()))
         if left or failed:
@@ -64,7 +66,8 @@ class ControlWriter:
             self._producer = None
             if failed:
                 raise self._refused(*failed[0])
-            raise self._failure(f"{count(left, 'record')} not acknowledged in {self._timeout:g} s")
+            what = f"{count(left, 'record')} for {', '.join(sorted(topics))}"
+            raise self._failure(f"{what} not acknowledged in {self._timeout:g} s")
 
     def _produce(
         self,

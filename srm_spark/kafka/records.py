@@ -86,10 +86,12 @@ def first_records(
 
     Partitions that did not answer within `seconds` are left out.
     """
-    asked = [KafkaTopicPartition(p.topic, p.partition, ranges[p].start) for p in ranges]
+    found: dict[TopicPartition, TailRecord | None] = {p: None for p, (start, end) in ranges.items() if start >= end}
+    asked = [KafkaTopicPartition(p.topic, p.partition, ranges[p].start) for p in ranges if p not in found]
+    if not asked:
+        return found
     consumer = reader(cluster, {**properties, "max.partition.fetch.bytes": _ONE_RECORD}, "first-records", LastError())
     consumer.assign(asked)
-    found: dict[TopicPartition, TailRecord | None] = {}
     deadline = time.monotonic() + seconds
     try:
         while found.keys() != ranges.keys() and time.monotonic() < deadline:

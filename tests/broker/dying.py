@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+
+from srm_spark.core.model import ProgressDetail, TopicPartition
 from srm_spark.flow.topics.committer import Committer
 
 BATCH_COMMITTER = "srm_spark.flow.batch.replicate.Committer"
@@ -11,6 +14,9 @@ BATCH_COMMITTER = "srm_spark.flow.batch.replicate.Committer"
 class DyingCommitter(Committer):
     """Records nothing."""
 
-    def commit(self, *_: object) -> None:
+    def commit(
+        self, details: Mapping[TopicPartition, ProgressDetail], committed: Set[TopicPartition] = frozenset()
+    ) -> None:
         """Die instead."""
-        raise RuntimeError("killed")
+        if details:
+            raise RuntimeError(f"killed before {len(details)} partitions are recorded, {len(committed)} committed")

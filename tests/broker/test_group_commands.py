@@ -89,6 +89,8 @@ def test_mistakes_are_told(pair: Pair, tmp_path: Path) -> None:
     answer = run(path, "offsets", "--source", pair.target_alias, "--target", pair.alias, "--export")
     assert answer.exit_code == 2
     assert f"enabled: {pair.flow}" in answer.output
+    pair.source.create(pair.topic())
+    commit(pair.source, f"group-{pair.unique}", {(pair.topic(), 0): 0})
     flow = ("--source", pair.alias, "--target", pair.target_alias)
     answer = run(path, "offsets", *flow, "--export")
     assert answer.exit_code == 1
