@@ -85,12 +85,17 @@ def test_a_topic_created_anew_starts_the_query_anew(pair: Pair, garbled: set[Fai
     pair.source.write(pair.topic(), numbered(3))
     driver = pair.replicate({"refresh.topics.interval.seconds": "600"})
     await_count(pair.target, pair.remote(), 3)
-    pair.source.delete(pair.topic())
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(20, prefix="new "))
-    await_count(pair.target, pair.remote(), 23)
-    copied, anew = records(pair.target.read(pair.remote()))[0], records(pair.source.read(pair.topic()))[0]
-    assert copied[3:] == anew
+    before = 3
+    for again in range(5):
+        pair.source.delete(pair.topic())
+        pair.source.create(pair.topic())
+        pair.source.write(pair.topic(), numbered(20, prefix=f"new {again} "))
+        await_count(pair.target, pair.remote(), before + 20)
+        copied, anew = records(pair.target.read(pair.remote()))[0], records(pair.source.read(pair.topic()))[0]
+        assert copied[before:] == anew
+        before += 20
+        if FailureKind.SOURCE_CHANGED in garbled:
+            break  # else the flow asked for the lag while there was no topic, and began again before the query saw it
     assert driver.status()[0].state.value == "running"
     assert FailureKind.SOURCE_CHANGED in garbled
 
