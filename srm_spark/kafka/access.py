@@ -87,8 +87,10 @@ class Access:
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
     def on_cluster(self) -> Operations | None:
-        """What is allowed on the cluster as a whole."""
+        """What is allowed on the cluster as a whole; unknown also where it knows no broker (see ClusterClient.ping)."""
         try:
+            if not self._admin.list_topics(timeout=self._call()).brokers:
+                return None
             future: Any = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=self._call())
             return _names(future.result().authorized_operations)
         except KafkaException:

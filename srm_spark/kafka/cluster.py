@@ -45,6 +45,8 @@ _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaE
 _STALE = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """An admin client that listed offsets before a partition's leader changed goes on with the old epoch for minutes."""
 _AWAY = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
+_ANY_TOPIC = TopicCollection(["__consumer_offsets"])
+"""Whether it exists does not matter."""
 _RETRY_SECONDS = 0.2
 _FIRST_TRY_SECONDS = 5.0
 _CHUNK = 500
@@ -98,9 +100,14 @@ class ClusterClient:
         )
 
     def ping(self) -> None:
-        """Ask for a sign of life. Raises where no broker answers in time; one that refuses the call has answered."""
+        """Ask for a sign of life. Raises where no broker answers in time; one that refuses the call has answered.
+
+        Asks for a topic: librdkafka ends the process by an assertion (2.16, `rd_kafka_admin_response_parse`) where the
+        answer to "describe the cluster" names no broker, as that of a broker does which the controller has fenced.
+        """
         try:
-            self._admin.describe_cluster(request_timeout=self.timeout).result()
+            for answer in self._admin.describe_topics(_ANY_TOPIC, request_timeout=self.timeout).values():
+                answer.result()
         except KafkaException as error:
             if error.args[0].code() in _AWAY:
                 raise self.failure("reach it", error) from error

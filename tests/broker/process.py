@@ -14,6 +14,8 @@ from tests.broker.mirror import write_config
 
 SRM_DRIVER = Path(sys.executable).parent / "srm-driver"
 END_SECONDS = 60
+_TOLD = 20_000
+"""Characters of the log that a failed test shows."""
 
 
 @contextmanager
@@ -38,6 +40,9 @@ def srm_driver(
         )
         try:
             yield process
+        except BaseException:
+            print((folder / "driver.log").read_text(errors="replace")[-_TOLD:])
+            raise
         finally:
             process.kill()
             process.wait(END_SECONDS)
