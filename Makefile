@@ -37,12 +37,13 @@ lint: setup ## check style, types and the direction of imports; changes nothing
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.lint.wordings
+	@$(BIN)/python -m tests.lint.seams
 
 format: setup ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: setup ## our flow against MirrorMaker 2 on the same brokers; ARGS="--only latency --page docs/benchmarks.md", --quick
+bench: setup ## our flow against MirrorMaker 2 on the same brokers; ARGS="--only lz4,1kb,latency --page docs/benchmarks.md", --quick
 	@$(BIN)/python -m srm_spark.bench $(ARGS)
 
 clean: ## remove .venv and what was built; the jars stay in .cache

@@ -1,4 +1,4 @@
-"""One driver process: a Spark session, a runner per flow, a timer per target for heartbeats, a clean stop."""
+"""One driver process: a Spark session, a runner per flow, one clock for all that is periodic, a clean stop."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.job import Job
-from apscheduler.schedulers.background import BackgroundScheduler
 
 from srm_spark.config.reload import Changes, compare
 from srm_spark.config.settings import FlowSettings, Settings
 from srm_spark.core.model import Flow
-from srm_spark.errors import SessionEnded
+from srm_spark.errors import SessionEnded, SetupError
+from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus, Statuses
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
 from srm_spark.kafka.compiled import is_used
 from srm_spark.spark import SparkSession
+from srm_spark.spark.opening import Spark, start_spark
 from srm_spark.spark.realtime import WIDE_SESSION
 from srm_spark.spark.session import (
     LIGHT_SESSION,
     check_connector,
     check_session,
+    end,
     is_alive,
     listen_for_batches,
     open_session,
@@ -39,8 +38,10 @@ JOIN_SECONDS = 150.0
 """How long a clean stop waits for batches, and for what flows do beside them."""
 _DEAD_JOIN_SECONDS = 15.0
 """Where Spark has died there is no batch to wait for, and a call to it may never return; the leases must get free."""
-_BEAT_THREADS = 1000
-"""At most, and no more than clusters are there: one that hangs holds up a thread, and nobody else's heartbeats."""
+_LAST_SECONDS = 1.0
+"""How long it waits for what is still at it then; all of it is a daemon, and nobody depends on it."""
+_SLOW_BEAT_SECONDS = 60.0
+"""A beat that is late is told by itself (`no heartbeat`)."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)
 
 
@@ -80,28 +81,36 @@ class Driver:
         jars: Iterable[Path] | None = None,
         spark_settings: Mapping[str, str] | None = None,
         waits: bool = True,
+        spark_later: bool = False,
     ) -> None:
         """`session` is used and left alone; without one, the existing session or an embedded one is taken.
 
-        `jars` (None: those of our list, downloaded when missing) and `spark_settings` are for the embedded one.
+        `jars` (None: those of our list, downloaded when missing) and `spark_settings` are for the embedded one. With
+        `spark_later` nothing waits until that is there: flows copy without it, and `wait` raises where it does not
+        start. Raises SetupError where a session cannot be used.
         """
         self.settings = settings
         self._owns_session = False
-        if session is None:
-            session, self._owns_session = open_session(jars, {**_session_for(settings), **(spark_settings or {})})
-        else:
+
+        def opened() -> SparkSession:
+            mine, self._owns_session = open_session(jars, {**_session_for(settings), **(spark_settings or {})})
+            if not self._owns_session:
+                check_connector(mine)
+            return mine
+
+        if session is not None:
             check_session(session)
-        if not self._owns_session:
             check_connector(session)
-        self._session = session
-        listen_for_batches(session)
+        if session is None and spark_later:
+            self._spark = start_spark(opened)
+        else:
+            session = session or opened()
+            listen_for_batches(session)
+            self._spark = Spark.given(session)
         self._waits = waits
+        self._tasks = Periodic()
         self._runners = [self._runner(flow) for flow in settings.flows]
-        self._beats: dict[str, tuple[BeatGroup, Job]] = {}
-        self._scheduler = BackgroundScheduler(
-            executors={"default": ThreadPoolExecutor(_BEAT_THREADS)},
-            job_defaults={"max_instances": 1, "coalesce": True},
-        )
+        self._beats: dict[str, tuple[BeatGroup, Task]] = {}
         self._stopping = threading.Event()
 
     def __enter__(self) -> Driver:
@@ -115,7 +124,7 @@ class Driver:
         """Start every flow and the heartbeats; says what a flow is to do and cannot do yet."""
         _tell(self.settings.flows)
         self._schedule_heartbeats()
-        self._scheduler.start()
+        self._tasks.start()
         for runner in self._runners:
             runner.start()
 
@@ -146,15 +155,16 @@ class Driver:
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until `request_stop`, until no flow is left, or for `seconds`; False when the time was up.
 
-        Raises SessionEnded when Spark is gone: a flow that goes on trying would keep others from taking over.
+        Raises SessionEnded when Spark is gone, and SetupError where it does not start: a flow that goes on trying would
+        keep others from taking over.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         while not self._stopping.wait(0.2):
-            if all(runner.status.state in _ENDED for runner in self._runners) and not self._scheduler.get_jobs():
+            if all(runner.status.state in _ENDED for runner in self._runners) and not self._beats:
                 return True
             if self._runners and all(runner.status.state is FlowState.FAILED for runner in self._runners):
                 return True
-            if not is_alive(self._session):
+            if self._spark.is_up and not is_alive(self._spark.session()):
                 raise SessionEnded("Spark ended under the driver; start it again, it goes on where the flows stand")
             if deadline is not None and time.monotonic() > deadline:
                 return False
@@ -167,21 +177,31 @@ class Driver:
     def stop(self) -> bool:
         """Let every flow end its batch and record its progress; False when one did not end in time."""
         self._stopping.set()
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
+        for _, beats in self._beats.values():
+            beats.stop()
         late = self._end(self._runners)
-        if self._owns_session and is_alive(self._session):
-            self._session.stop()
+        self._tasks.stop(_LAST_SECONDS)
+        with suppress(SetupError):  # `wait` has told it
+            session = self._spark.session()
+            if self._owns_session and is_alive(session):
+                end(session)
         return not late
 
+    def _has_spark(self) -> bool:
+        """Whether there are batches to wait for, now or soon."""
+        try:
+            return not self._spark.is_up or is_alive(self._spark.session())
+        except SetupError:
+            return False
+
     def _runner(self, settings: FlowSettings, before: FlowStatus | None = None) -> FlowRunner:
-        return FlowRunner(settings, self._session, waits=self._waits, before=before)
+        return FlowRunner(settings, self._spark, self._tasks, waits=self._waits, before=before)
 
     def _end(self, runners: Sequence[FlowRunner]) -> set[Flow]:
         """Stop these flows with their batches; those that did not end in time."""
         for runner in runners:
             runner.stop()
-        seconds = JOIN_SECONDS if is_alive(self._session) else _DEAD_JOIN_SECONDS
+        seconds = JOIN_SECONDS if self._has_spark() else _DEAD_JOIN_SECONDS
         deadline = time.monotonic() + seconds
         late = {r.settings.flow for r in runners if not r.join(max(0.0, deadline - time.monotonic()))}
         for flow in late:
@@ -189,16 +209,12 @@ class Driver:
         return late
 
     def _schedule_heartbeats(self) -> None:
-        """One job per target; those whose pairs are as before go on undisturbed."""
+        """One task per target; those whose pairs are as before go on undisturbed."""
         wanted = beat_groups(self.settings.heartbeats, self.settings.clusters)
         for key in [key for key, (group, _) in self._beats.items() if wanted.get(key) != group]:
-            self._beats.pop(key)[1].remove()
+            self._beats.pop(key)[1].stop()
         for key, group in wanted.items():
             if key not in self._beats:
-                job = self._scheduler.add_job(
-                    telling(group, Heartbeats(group).beat),
-                    "interval",
-                    seconds=group.interval_seconds,
-                    next_run_time=datetime.now(timezone.utc),
-                )
-                self._beats[key] = group, job
+                beat, seconds = telling(group, Heartbeats(group).beat), group.interval_seconds
+                task = self._tasks.every(seconds, f"heartbeats {key}", beat, slow=_SLOW_BEAT_SECONDS)
+                self._beats[key] = group, task

@@ -9,6 +9,7 @@ SrmError
 ├── PluginError                 a class that the configuration names cannot be loaded or cannot work
 ├── StateFailed                 a table for SQL and notebooks cannot be written or read; flows run on without it
 ├── ProtocolUnavailable         a request that only tells more was not answered; what it would tell stays unknown
+│   └── FenceUnavailable        the target gives a flow no producer id of its own: older writers can only be waited for
 ├── OffsetFileError             a file of offsets that is none of the known formats
 ├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
@@ -18,6 +19,7 @@ SrmError
     ├── SourceChanged           a source topic is gone, created anew, or went back: the flow looks at its topics again
     ├── TargetChanged           a remote topic is gone, or went back: the flow looks at both sides again
     ├── TargetUnavailable       the target cluster does not answer or refuses us
+    ├── HeaderNameUnfit         the client library cannot read the name of a record's header
     ├── TargetWriteFailed       records were not acknowledged by the target
     ├── OffsetSyncFailed        the offset-syncs topic refused a record
     ├── CheckpointFailed        the checkpoints topic refused a record
@@ -112,6 +114,10 @@ class ProtocolUnavailable(SrmError):
     """A request of `kafka.protocol` was not answered, or this login cannot be made there."""
 
 
+class FenceUnavailable(ProtocolUnavailable):
+    """The target gives a flow no producer id under a transactional id; what it would refuse must be waited for."""
+
+
 class OffsetFileError(SrmError):
     """A file of offsets that were kept outside of Kafka is none of the known formats."""
 
@@ -168,6 +174,12 @@ class TargetUnavailable(FlowError):
     """The target cluster does not answer or refuses the credentials."""
 
     kind = FailureKind.TARGET_AWAY
+
+
+class HeaderNameUnfit(FlowError):
+    """A record has a header whose name this version of the client library cannot read."""
+
+    kind = FailureKind.HEADER_NAME
 
 
 class TargetWriteFailed(FlowError):

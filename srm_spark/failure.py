@@ -76,6 +76,12 @@ class FailureKind(Enum):
         "librdkafka cannot read the headers of a record",
         "delete the record on the source, or let retention pass it",
     )
+    BROKEN_BATCH = (
+        "broken-batch",
+        Effect.PAUSES,
+        "a batch of the source's log is damaged",
+        "delete its records on the source, or let retention pass them",
+    )
     TIMESTAMP_OVERFLOW = (
         "timestamp-overflow",
         Effect.SEARCHES,
@@ -139,6 +145,12 @@ class FailureKind(Enum):
         Effect.RETRIES,
         "the target did not acknowledge a record in time",
         "look after the target's brokers",
+    )
+    OVERTAKEN = (
+        "overtaken",
+        Effect.RETRIES,
+        "a newer writer of the flow has fenced this one: nothing that it sends is taken any more",
+        "nothing: this one gives up",
     )
     WRITE_REFUSED = ("write-refused", Effect.RETRIES, "the target refused a record", "see the broker's error")
     NOT_COMMITTED = (
@@ -237,8 +249,8 @@ def crossed(text: str) -> Failure | None:
     at = -1
     while (at := text.find(_MARK, at + 1)) >= 0:
         try:
-            found, _ = json.JSONDecoder().raw_decode(text, at + len(_MARK))
-            return Failure(FailureKind.of(found["kind"]), str(found["sentence"]), tuple(found["topics"]))
+            document, _ = json.JSONDecoder().raw_decode(text, at + len(_MARK))
+            return Failure(FailureKind.of(document["kind"]), str(document["sentence"]), tuple(document["topics"]))
         except (ValueError, TypeError, KeyError):  # cut off
             continue
     return None

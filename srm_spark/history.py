@@ -37,7 +37,10 @@ class _Sample:
 
 
 class History:
-    """Looks at the status every `seconds` while it is open; `sample` looks once."""
+    """Looks at the status every `seconds` while it is open; `sample` looks once.
+
+    In a thread of its own and not by the driver's clock: it is a notebook's, and shows a driver that hangs as well.
+    """
 
     def __init__(self, driver: HasStatus, seconds: float = 1.0) -> None:
         self._driver = driver
@@ -77,11 +80,11 @@ class History:
         `records` since the driver started, `rate` in records/s since the flow's sample before, `lag` in records,
         `latency` in ms, `held` how many partitions stand still.
         """
-        found = _pandas().DataFrame([_row(sample) for sample in list(self._samples)], columns=list(COLUMNS))
-        flows = found.groupby("flow", sort=False)
-        seconds = flows["time"].diff().dt.total_seconds() if len(found) else found["rate"]
-        found["rate"] = flows["records"].diff() / seconds.where(seconds > 0)
-        return found.astype({"lag": "float64", "latency": "float64", "rate": "float64"})
+        table = _pandas().DataFrame([_row(sample) for sample in list(self._samples)], columns=list(COLUMNS))
+        flows = table.groupby("flow", sort=False)
+        seconds = flows["time"].diff().dt.total_seconds() if len(table) else table["rate"]
+        table["rate"] = flows["records"].diff() / seconds.where(seconds > 0)
+        return table.astype({"lag": "float64", "latency": "float64", "rate": "float64"})
 
     def table(self) -> pd.DataFrame:
         """How each flow stands by its newest sample; its index is the flow."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -132,6 +134,29 @@ class ClusterContract(ABC):
             self._write(cluster, TopicPartition(topic, 0), 1)
             assert [(one.offset, dict(one.headers)) for one in reader.read({0: 3, 1: 2}, SOON)] == [(2, {"h": b"x"})]
             assert dict(reader.next_offsets) == {0: 3, 1: 2}
+
+    def test_a_partition_that_ends_with_a_marker_is_read_while_another_one_is_written(
+        self, cluster: Cluster, topic: str
+    ) -> None:
+        self._make(cluster, topic, 2)
+        marked, busy, is_over = TopicPartition(topic, 0), TopicPartition(topic, 1), threading.Event()
+
+        def write() -> None:
+            writer = cluster.writer("contract", TargetUnavailable)
+            while not is_over.wait(0.05):
+                writer.write([ControlRecord(topic, b"k", b"v", {}, 1)])
+
+        self.transaction(cluster, marked, [b"a"], "abort")
+        await_until(lambda: cluster.end_offsets([marked]) == {marked: 2}, SOON, "marker")
+        with ThreadPoolExecutor(1) as pool, closing(cluster.follow(topic, [0, 1], "contract")) as reader:
+            writing = pool.submit(write)
+            try:
+                await_until(lambda: cluster.end_offsets([busy])[busy], SOON, "it is written")
+                assert all(one.partition == 1 for one in reader.read({0: 2}, 10.0))
+            finally:
+                is_over.set()
+            writing.result()
+            assert reader.next_offsets[0] == 2
 
     def test_the_same_key_goes_to_the_same_partition(self, cluster: Cluster, topic: str) -> None:
         self._make(cluster, topic, 3)

@@ -35,7 +35,7 @@ def commit(cluster: Kafka, group: str, offsets: Mapping[Place, int], metadata: s
     await_until(is_done, TIMEOUT, f"offsets of group {group}")
 
 
-def commit_mark(cluster: Kafka, group: str, topic: str, metadata: str) -> None:
+def commit_note(cluster: Kafka, group: str, topic: str, metadata: str) -> None:
     """Leave metadata at offset 0 of a topic's first partition."""
     commit(cluster, group, {(topic, 0): 0}, metadata)
 

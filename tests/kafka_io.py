@@ -20,10 +20,11 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from srm_spark.testing import KafkaCluster
 
 TIMEOUT = 30.0
+_TRY = 5.0
 _QUIET = logging.getLogger("tests.librdkafka")
 _QUIET.propagate = False
 _QUIET.addHandler(logging.NullHandler())
-Headers = tuple[tuple[str, bytes | None], ...]
+HeaderPairs = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(NamedTuple):
@@ -33,7 +34,7 @@ class Record(NamedTuple):
     value: bytes | None
     partition: int = 0
     timestamp: int | None = None
-    headers: Headers = ()
+    headers: HeaderPairs = ()
 
 
 class Stored(NamedTuple):
@@ -141,7 +142,8 @@ class Kafka:
         return Producer({**self._base, "linger.ms": 5, **_dotted(options)}, logger=_QUIET)
 
     def read(self, topic: str, committed: bool = False) -> Log:
-        """Every record of a topic, up to the end of each partition."""
+        """Every record of a topic, up to the end of each partition; more where it is written to meanwhile."""
+        ends = self.ends(topic)
         log: Log = {partition: [] for partition in range(self.topics()[topic])}
         level = "read_committed" if committed else "read_uncommitted"
         consumer = Consumer(
@@ -158,32 +160,41 @@ class Kafka:
         )
         try:
             consumer.assign([TopicPartition(topic, partition, 0) for partition in log])
-            _read_to_the_end(consumer, log)
+            _read_to_the_end(consumer, topic, log, ends)
         finally:
             consumer.close()
         return log
 
     def ends(self, topic: str) -> dict[int, int]:
         """Offset behind the last record or marker of each partition; nothing for a topic that is not there."""
-        consumer = Consumer({**self._base, "group.id": "ends-of-the-tests"}, logger=_QUIET)
+        return self._watermarks(topic, 1)
+
+    def _watermarks(self, topic: str, side: int) -> dict[int, int]:
         deadline = time.monotonic() + TIMEOUT
-        try:
-            while True:
-                try:
-                    return {
-                        partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT)[1]
-                        for partition in range(self.topics().get(topic, 0))
-                    }
-                except KafkaException:
-                    # A topic that was just made or deleted has no leader, or none that everybody knows.
-                    assert time.monotonic() < deadline, f"no offsets of {topic}"
-                    time.sleep(0.1)
-        finally:
-            consumer.close()
+        while True:
+            # By another consumer each time: one that has met a partition without a leader may wait for it in vain.
+            consumer = Consumer({**self._base, "group.id": "ends-of-the-tests"}, logger=_QUIET)
+            try:
+                return {
+                    partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), _TRY)[side]
+                    for partition in range(self.topics().get(topic, 0))
+                }
+            except KafkaException as error:
+                # A topic that was just made or deleted has no leader, or none that everybody knows.
+                if time.monotonic() > deadline:
+                    raise AssertionError(f"no offsets of {topic}") from error
+                time.sleep(0.1)
+            finally:
+                consumer.close()
 
     def count(self, topic: str) -> int:
         """Offsets given so far: for a topic without markers and deletions, the number of records."""
         return sum(self.ends(topic).values())
+
+    def given(self, topic: str) -> int:
+        """Records given so far: those that are there, and the offsets that were deleted in front of them."""
+        starts = self._watermarks(topic, 0)
+        return sum(starts.values()) + sum(map(len, self.read(topic).values())) if starts else 0
 
     def _await_partitions(self, topic: str, count: int) -> None:
         deadline = time.monotonic() + TIMEOUT
@@ -212,10 +223,15 @@ def _acknowledged(error: KafkaError | None, _: Any) -> None:
     assert error is None, error
 
 
-def _read_to_the_end(consumer: Consumer, log: Log) -> None:
+def _read_to_the_end(consumer: Consumer, topic: str, log: Log, ends: Mapping[int, int]) -> None:
+    """An end is told where nothing comes at that moment: of a busy partition it is never told, but passed."""
     waiting = set(log)
     deadline = time.monotonic() + TIMEOUT
     while waiting:
+        positions = consumer.position([TopicPartition(topic, partition) for partition in waiting])
+        waiting -= {
+            position.partition for position in positions if position.offset >= ends.get(position.partition, 0) > 0
+        }
         assert time.monotonic() < deadline, f"partitions {sorted(waiting)} were not read to their end"
         for message in consumer.consume(500, 0.2):
             partition, offset = message.partition(), message.offset()

@@ -22,6 +22,7 @@ from srm_spark.core.cluster import (
     TopicSpec,
 )
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
 from srm_spark.failure import Failure, FailureKind
@@ -89,12 +90,14 @@ class MemoryTopic:
 
 
 class MemoryGroups(Groups):
-    """Consumer groups; who is `active`, and whose calls are `refused`, the test says."""
+    """Consumer groups; who is `live` or `joining`, and whose calls are `refused`, the test says."""
 
     def __init__(self) -> None:
         self.committed: dict[str, dict[TopicPartition, Committed]] = {}
         self.live: dict[str, tuple[str, ...]] = {}
         self.refused: dict[str, Failure] = {}
+        self.joining: dict[str, tuple[str, ...]] = {}
+        """Group → who joins it right before the next commit."""
 
     def names(self) -> list[str]:
         """Those that have committed or have members."""
@@ -123,6 +126,8 @@ class MemoryGroups(Groups):
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
         """Refused where a group has members, as by a coordinator."""
+        if group in self.joining:
+            self.live[group] = self.joining.pop(group)
         why = self.refused.get(group)
         if why is None and self.live.get(group):
             why = Failure(FailureKind.GROUP_HAS_MEMBERS, "the group has members")
@@ -135,7 +140,10 @@ class MemoryGroups(Groups):
 
 
 class MemoryCluster:
-    """One cluster; `down` makes every call fail with it, `forbidden` those that write to a topic."""
+    """One cluster; `down` makes every call fail with it, `forbidden` those that write to a topic.
+
+    `happens` is called before each answer with what is asked: whatever comes to pass amid a call.
+    """
 
     def __init__(
         self, alias: str, error: type[FlowError], *, reads_committed: bool = False, timeout: float = 5.0
@@ -145,6 +153,7 @@ class MemoryCluster:
         self.timeout = timeout
         self.down: str | None = None
         self.forbidden: dict[str, str] = {}
+        self.happens: Callable[[str], object] = lambda _: None
         self.held: dict[str, MemoryTopic] = {}
         self.group_calls = MemoryGroups()
         self._error = error
@@ -159,6 +168,12 @@ class MemoryCluster:
     def delete(self, topic: str) -> None:
         """Delete a topic."""
         del self.held[topic]
+
+    def place(self, record: ControlRecord) -> TopicPartition:
+        """Where a control record goes."""
+        count = len(self.held[record.topic].partitions)
+        number = zlib.crc32(record.key) % count if record.partition is None else record.partition
+        return TopicPartition(record.topic, number)
 
     # The port
 
@@ -215,8 +230,9 @@ class MemoryCluster:
             logs += [MemoryLog() for _ in range(count - len(logs))]
         return dict.fromkeys(partitions)
 
-    def first_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Of those that exist."""
+        assert waits in (True, False)
         return self._each(partitions, lambda log: log.start)
 
     def end_offsets(
@@ -286,6 +302,7 @@ class MemoryCluster:
         return self.group_calls
 
     def _answer(self, what: str) -> None:
+        self.happens(what)
         if self.down is not None:
             raise self.refused(what, self.down)
 
@@ -311,12 +328,57 @@ class MemoryWriter:
                 why = "unknown topic"
             if why is not None:
                 raise self._error(f"cluster {self._cluster.alias}: {self._role} cannot write: {record.topic}: {why}")
-            count = len(self._cluster.held[record.topic].partitions)
-            number = zlib.crc32(record.key) % count if record.partition is None else record.partition
-            timestamp = 0 if record.timestamp is None else record.timestamp
-            headers = tuple(record.headers.items())
-            log = self._cluster.log(TopicPartition(record.topic, number))
-            log.append(TailRecord(0, timestamp, record.key, record.value, headers))
+            self._cluster.log(self._cluster.place(record)).append(control_record(record))
+
+
+class MemoryProducer:
+    """Writes in one transaction at a time, as `kafka/transactions.py` and `kafka/replay.py` do."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self._written: dict[TopicPartition, list[int]] = {}
+
+    def write(self, partition: TopicPartition, record: TailRecord) -> int:
+        """Offset of a record that nobody who reads committed ones sees yet. Raises where the topic is `forbidden`."""
+        why = self._cluster.down or self._cluster.forbidden.get(partition.topic)
+        if why is not None:
+            raise self._cluster.refused(f"write to {partition.topic}", why)
+        log = self._cluster.log(partition)
+        if log.open_since is None:
+            log.open_since = log.end
+        offset = log.append(record)
+        self._written.setdefault(partition, []).append(offset)
+        return offset
+
+    def commit(self) -> None:
+        """All of it is there."""
+        self._end(is_aborted=False)
+
+    def abort(self) -> None:
+        """Nothing of it is."""
+        self._end(is_aborted=True)
+
+    def append(self, remote: TopicPartition, run: Run, follow: Callable[[int], Iterable[ControlRecord]]) -> int:
+        """One record and what follows from it, in one transaction (`srm_spark.flow.refused.replay.Appender`)."""
+        ((key, value, timestamp, headers),) = run.records()
+        try:
+            offset = self.write(remote, TailRecord(0, timestamp, key, value, tuple(headers or ())))
+            for record in follow(offset):
+                self.write(self._cluster.place(record), control_record(record))
+        except BaseException:
+            self.abort()
+            raise
+        self.commit()
+        return offset
+
+    def _end(self, *, is_aborted: bool) -> None:
+        for partition, offsets in self._written.items():
+            log = self._cluster.log(partition)
+            log.open_since = None
+            log.mark()
+            if is_aborted:
+                log.hidden.update(offsets)
+        self._written = {}
 
 
 class MemoryReader:
@@ -343,6 +405,12 @@ class MemoryReader:
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+def control_record(record: ControlRecord) -> TailRecord:
+    """As it lies in a log."""
+    timestamp = 0 if record.timestamp is None else record.timestamp
+    return TailRecord(0, timestamp, record.key, record.value, tuple(record.headers.items()))
 
 
 def _configs(topic: MemoryTopic) -> dict[str, TopicConfig]:

@@ -15,6 +15,7 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
+from srm_spark.core.record_batch import batches_in
 from srm_spark.testing import KafkaCluster
 
 _WAIT_MS, _MOST_BYTES = 500, 50_000_000
@@ -69,9 +70,28 @@ def write_raw(cluster: KafkaCluster, topic: str, found: Sequence[RawRecord], par
 
 def read_raw(cluster: KafkaCluster, topic: str, partition: int = 0) -> list[RawRecord]:
     """The records of a partition of a cluster of one broker, from offset 0 on, as far as one answer goes."""
+    with _connected(cluster) as send:
+        return list(_records(MemoryRecords(_fetched(send, topic, partition, 0))))
+
+
+def read_batches(cluster: KafkaCluster, topic: str, partition: int, end: int) -> bytes:
+    """The log of a partition of a cluster of one broker, from offset 0 up to `end`, as it lies there."""
+    found, at = bytearray(), 0
+    with _connected(cluster) as send:
+        while at < end:
+            answer = _fetched(send, topic, partition, at)
+            batches = list(batches_in(memoryview(answer)))
+            if not batches:
+                break  # compaction has taken what was last
+            found += answer[: batches[-1].at + batches[-1].size]
+            at = batches[-1].end
+    return bytes(found)
+
+
+def _fetched(send: Any, topic: str, partition: int, offset: int) -> bytes:
     places = FetchRequest.FetchTopic
     place = places.FetchPartition(
-        partition=partition, current_leader_epoch=-1, fetch_offset=0, partition_max_bytes=_MOST_BYTES
+        partition=partition, current_leader_epoch=-1, fetch_offset=offset, partition_max_bytes=_MOST_BYTES
     )
     request = FetchRequest(
         replica_id=-1,
@@ -82,10 +102,9 @@ def read_raw(cluster: KafkaCluster, topic: str, partition: int = 0) -> list[RawR
         topics=[places(topic=topic, partitions=[place])],
         max_version=11,
     )
-    with _connected(cluster) as send:
-        answer = send(request).responses[0].partitions[0]
+    answer = send(request).responses[0].partitions[0]
     assert answer.error_code == 0, answer
-    return list(_records(MemoryRecords(bytes(answer.records or b""))))
+    return bytes(answer.records or b"")
 
 
 def _records(found: MemoryRecords) -> Iterator[RawRecord]:

@@ -20,7 +20,7 @@ from srm_spark.bench.processes import end_in_order
 from srm_spark.bench.records import measure_workloads
 from srm_spark.bench.regression import ratios, regressions
 from srm_spark.bench.store import PAGE, keep, kept, machine
-from srm_spark.bench.workloads import BY_NAME
+from srm_spark.bench.workloads import BY_NAME, short
 
 PARTS = ("records", "latency", "idle", "groups")
 QUICK = ("100 B", "1 KB")
@@ -28,9 +28,28 @@ QUICK_SCALE = 0.25
 _QUICK_ROUNDS = 1
 
 
+def chosen_in(text: str) -> list[str]:
+    """Names of parts, and of workloads as they stand on the page or in short, with commas between them.
+
+    Raises click.BadParameter for a name that there is not.
+    """
+    known = {**{part: part for part in PARTS}, **{short(name): name for name in BY_NAME}}
+    names = [short(one) for one in text.split(",") if one.strip()]
+    if unknown := [one for one in names if one not in known]:
+        raise click.BadParameter(f"there is no {', no '.join(unknown)}; there are {', '.join(known)}")
+    return [known[one] for one in names]
+
+
 @click.command()
-@click.option("--only", "parts", type=click.Choice(PARTS), multiple=True, help="This part alone. [default: all]")
-@click.option("--workload", "names", type=click.Choice(list(BY_NAME)), multiple=True, help="[default: all]")
+@click.option(
+    "--only",
+    "chosen",
+    callback=lambda _context, _option, value: chosen_in(value),
+    default=",".join(PARTS),
+    show_default=True,
+    help="These parts and workloads alone, with commas between them. Workloads are those of records: "
+    f"{', '.join(map(short, BY_NAME))}.",
+)
 @click.option("--rate", "rates", type=int, multiple=True, help=f"Of latency. [default: {RATES}, half of the maximum]")
 @click.option("--rounds", default=3, show_default=True, help="Runs of each contender.")
 @click.option("--scale", default=1.0, show_default=True, help="Share of records, groups and seconds: a quick look.")
@@ -38,8 +57,7 @@ _QUICK_ROUNDS = 1
 @click.option("--quick", is_flag=True, help=f"Few records; fails where the ratios are worse than those beside {PAGE}.")
 def bench(
     *,
-    parts: tuple[str, ...],
-    names: tuple[str, ...],
+    chosen: Collection[str],
     rates: tuple[int, ...],
     rounds: int,
     scale: float,
@@ -51,19 +69,20 @@ def bench(
     if quick:
         _quick(page)
         return
-    found: dict[str, Any] = {"machine": machine()}
+    figures: dict[str, Any] = {"machine": machine()}
+    failed: list[str] = []
 
     def note(**part: Any) -> None:
-        found.update(merged(found, part))
+        figures.update(merged(figures, part))
         if page is not None:
-            keep(page, {"machine": found["machine"], **part})
+            keep(page, {"machine": figures["machine"], **part})
 
-    chosen: Collection[str] = parts or PARTS
-    if "records" in chosen:
-        for name, workload in measure_workloads([BY_NAME[n] for n in names or BY_NAME], FROM_A_BACKLOG, rounds, scale):
+    workloads = [one for name, one in BY_NAME.items() if name in chosen or "records" in chosen]
+    if workloads:
+        for name, workload in measure_workloads(workloads, FROM_A_BACKLOG, rounds, scale, failed):
             note(workloads={name: workload})
     if "latency" in chosen:
-        known = merged(kept(PAGE), found).get("workloads", {})
+        known = merged(kept(PAGE), figures).get("workloads", {})
         for rate in rates or with_half_of_maximum(known):
             note(latency={f"{rate}": latencies(rate, rounds, SECONDS * scale)})
     if "idle" in chosen:
@@ -71,20 +90,22 @@ def bench(
     if "groups" in chosen:
         many = Size(topics=max(1, int(100 * scale)), partitions=100, groups=max(1, int(1000 * scale)))
         note(groups={**asdict(many), **asdict(measure_groups(many))})
-    click.echo(render(found))
+    click.echo(render(figures))
+    if failed:
+        raise click.ClickException(f"not measured: {', '.join(failed)}; see above")
 
 
 def _quick(page: Path | None) -> None:
     workloads = [BY_NAME[name] for name in QUICK]
-    found = ratios(dict(measure_workloads(workloads, (THEIRS, OURS), _QUICK_ROUNDS, QUICK_SCALE)))
-    click.echo(json.dumps(found, indent=2))
+    measured = ratios(dict(measure_workloads(workloads, (THEIRS, OURS), _QUICK_ROUNDS, QUICK_SCALE)))
+    click.echo(json.dumps(measured, indent=2))
     if page is not None:
-        keep(page, {"quick": found})
+        keep(page, {"quick": measured})
         return
     known = kept(PAGE).get("quick")
     if known is None:
         raise click.ClickException(f"{PAGE.with_suffix('.json')} has no quick run; --quick --page {PAGE} keeps one")
-    if worse := list(regressions(found, known)):
+    if worse := list(regressions(measured, known)):
         raise click.ClickException("\n".join(worse))
 
 

@@ -27,7 +27,7 @@ class Flows:
     """Resident, while there is nothing to copy."""
 
 
-def measure_flows(flows: int, settle: float, seconds: float) -> Flows:
+def measure_flows(flows: int, warm_up: float, seconds: float) -> Flows:
     """One driver with so many flows into one target. Raises SrmError when one of them stands."""
     aliases = [ALIAS, *(f"{ALIAS}{number}" for number in range(1, flows))]
     with laid_out(_LOAD) as (bed, job, names):
@@ -39,5 +39,5 @@ def measure_flows(flows: int, settle: float, seconds: float) -> Flows:
             first = bed.await_copied(names, _LOAD.partitions, aliases=aliases)
             bed.write(names, _LOAD.partitions)
             again = bed.await_copied(names, _LOAD.partitions, records=2, aliases=aliases)
-            time.sleep(settle)
+            time.sleep(warm_up)
             return Flows(first, again, cores(pid, seconds), usage(pid).memory_mib)

@@ -72,34 +72,34 @@ def measure_groups(size: Size) -> Rounds:
         with srm_spark(job, keys):
             bed.await_copied(names, partitions)
         (flow,) = load_settings([job.config({**keys, "emit.checkpoints.enabled": "true"})]).flows
-        return _rounds(flow, list(_stands(names, partitions, size.groups)))
+        return _rounds(flow, list(_positions(names, partitions, size.groups)))
 
 
-Stand = tuple[str, dict[TopicPartition, Committed]]
+CommittedGroup = tuple[str, dict[TopicPartition, Committed]]
 
 
-def _stands(names: list[str], partitions: int, groups: int) -> Iterator[Stand]:
+def _positions(names: list[str], partitions: int, groups: int) -> Iterator[CommittedGroup]:
     for number in range(groups):
         topic = names[number % len(names)]
         yield f"group-{number}", {TopicPartition(topic, p): Committed(0) for p in range(partitions)}
 
 
-def _rounds(flow: FlowSettings, stands: list[Stand]) -> Rounds:
+def _rounds(flow: FlowSettings, positions: list[CommittedGroup]) -> Rounds:
     clusters = connect(flow)
     maps = OffsetMaps(clusters.target, flow.map_topic, "bench", TargetUnavailable)
     there, rounds = clusters.source.groups("READ"), ConsumerGroups(clusters, maps)
-    there.active([group for group, _ in stands])  # waits until there are coordinators; a commit does not
-    for group, offsets in stands:
+    there.active([group for group, _ in positions])  # waits until there are coordinators; a commit does not
+    for group, offsets in positions:
         _commit(there, group, offsets)
     first, quiet = _timed(rounds), _timed(rounds)
-    for group, offsets in stands[::10]:
+    for group, offsets in positions[::10]:
         _commit(there, group, dict.fromkeys(offsets, Committed(1)))
     moved = _timed(rounds)
     assert rounds.report is not None
-    found = sum(position.checkpoint is not None for position in rounds.report.positions.found)
-    wanted = sum(len(offsets) for _, offsets in stands)
-    if found != wanted:
-        raise SrmError(f"{found} of {wanted} positions were translated")
+    translated = sum(position.checkpoint is not None for position in rounds.report.positions.known)
+    wanted = sum(len(offsets) for _, offsets in positions)
+    if translated != wanted:
+        raise SrmError(f"{translated} of {wanted} positions were translated")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rounds.close()
     maps.close()
@@ -125,12 +125,12 @@ def _timed(rounds: ConsumerGroups) -> float:
 def main(*, topics: int, partitions: int, groups: int) -> None:
     """Measure rounds over consumer groups."""
     end_in_order()
-    found = measure_groups(Size(topics, partitions, groups))
-    click.echo(f"{topics * partitions} partitions, {groups} groups, {found.positions} positions")
-    click.echo(f"{found.first:8.1f} s for the first round, which writes a checkpoint of each position")
-    click.echo(f"{found.quiet:8.1f} s for a round in which nothing has moved")
-    click.echo(f"{found.moved:8.1f} s for a round in which every tenth group has moved")
-    click.echo(f"{found.memory_mib:8.0f} MiB of memory")
+    measured = measure_groups(Size(topics, partitions, groups))
+    click.echo(f"{topics * partitions} partitions, {groups} groups, {measured.positions} positions")
+    click.echo(f"{measured.first:8.1f} s for the first round, which writes a checkpoint of each position")
+    click.echo(f"{measured.quiet:8.1f} s for a round in which nothing has moved")
+    click.echo(f"{measured.moved:8.1f} s for a round in which every tenth group has moved")
+    click.echo(f"{measured.memory_mib:8.0f} MiB of memory")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Load:
     """Of each of them."""
     others: int = 0
     """More topics of the source, which the filter leaves out."""
-    settle: float = 90.0
+    warm_up: float = 90.0
     """Seconds for the JVM to compile what it has just run."""
     seconds: float = 30.0
     """How long CPU is measured."""
@@ -73,7 +73,7 @@ def watch(pid: int, bed: Bed, names: list[str], load: Load) -> Idle:
     first = bed.await_copied(names, load.partitions)
     bed.write(names, load.partitions)
     again = bed.await_copied(names, load.partitions, records=2)
-    time.sleep(load.settle)
+    time.sleep(load.warm_up)
     return Idle(first, again, cores(pid, load.seconds), usage(pid).memory_mib)
 
 
@@ -97,13 +97,13 @@ def cores(pid: int, seconds: float) -> float:
 
 def measure_idle(load: Load) -> dict[str, object]:
     """Both programs without anything to copy, and a new topic of ours. MirrorMaker 2 looks for one every 600 s."""
-    found: dict[str, object] = {"partitions": load.topics * load.partitions}
+    figures: dict[str, object] = {"partitions": load.topics * load.partitions}
     for name in (THEIRS, OURS):
         with laid_out(load) as (bed, job, names), CONTENDERS[name](job) as pid:
-            found[name] = asdict(watch(pid, bed, names, load))
+            figures[name] = asdict(watch(pid, bed, names, load))
             if name == OURS:
-                found["new_topic"] = spread([new_topic(bed) for _ in range(_NEW_TOPICS)])
-    return found
+                figures["new_topic"] = spread([new_topic(bed) for _ in range(_NEW_TOPICS)])
+    return figures
 
 
 @click.command()
@@ -111,7 +111,7 @@ def measure_idle(load: Load) -> dict[str, object]:
 @click.option("--partitions", default=500, show_default=True, help="Partitions of each of them.")
 @click.option("--others", default=0, show_default=True, help="More topics of the source, which the filter leaves out.")
 @click.option("--heartbeats", is_flag=True, help="With heartbeats, as by default: a record every second is copied.")
-@click.option("--settle", default=90.0, show_default=True, help="Seconds before it: the first tables are written.")
+@click.option("--warm-up", default=90.0, show_default=True, help="Seconds before it: the first tables are written.")
 @click.option("--seconds", default=30.0, show_default=True, help="How long is measured.")
 def idle(*, heartbeats: bool, **numbers: Any) -> None:
     """Copy one record of each partition, then measure a driver that has nothing left to do."""
@@ -119,11 +119,11 @@ def idle(*, heartbeats: bool, **numbers: Any) -> None:
     load = Load(**numbers)
     keys = {"emit.heartbeats.enabled": str(heartbeats).lower()}
     with laid_out(load) as (bed, job, names), srm_spark(job, keys) as pid:
-        found = watch(pid, bed, names, load)
-        click.echo(f"{found.first_seconds:8.1f} s until every partition was copied")
-        click.echo(f"{found.again_seconds:8.1f} s until one more record of each was copied")
-        click.echo(f"{found.cores:8.3f} cores of the driver and everything below it")
-        click.echo(f"{found.memory_mib:8.0f} MiB of memory")
+        watched = watch(pid, bed, names, load)
+        click.echo(f"{watched.first_seconds:8.1f} s until every partition was copied")
+        click.echo(f"{watched.again_seconds:8.1f} s until one more record of each was copied")
+        click.echo(f"{watched.cores:8.3f} cores of the driver and everything below it")
+        click.echo(f"{watched.memory_mib:8.0f} MiB of memory")
         for _ in range(_NEW_TOPICS):
             click.echo(f"{new_topic(bed):8.1f} s until a new topic was copied")
 

@@ -65,9 +65,9 @@ class Latency:
 
 def latencies(rate: int, rounds: int, seconds: float) -> dict[str, dict[str, Spread]]:
     """Contender → percentile → median, min and max of the rounds, each under `rate` records per second."""
-    found: dict[str, list[Latency]] = {name: [] for name in IN_TIME}
+    by_contender: dict[str, list[Latency]] = {name: [] for name in IN_TIME}
     for number in range(rounds):
-        for name, several in found.items():
+        for name, several in by_contender.items():
             with (
                 tempfile.TemporaryDirectory(prefix="srm-latency-") as folder,
                 LocalKafka("source", jvm_options=()) as source,
@@ -81,15 +81,15 @@ def latencies(rate: int, rounds: int, seconds: float) -> dict[str, dict[str, Spr
                 f"p99 {one.p99:7.1f} ms, p99.9 {one.p999:7.1f} ms",
                 err=True,
             )
-    return {name: spreads(several) for name, several in found.items()}
+    return {name: spreads(several) for name, several in by_contender.items()}
 
 
 def with_half_of_maximum(workloads: Mapping[str, Any]) -> tuple[int, ...]:
     """The rates, and half of what the slower program copies of records of 100 B from a backlog, if that is known."""
-    found = workloads.get("100 B", {}).get("contenders", {})
-    if not {OURS, THEIRS} <= found.keys():
+    contenders = workloads.get("100 B", {}).get("contenders", {})
+    if not {OURS, THEIRS} <= contenders.keys():
         return RATES
-    slower = min(found[name]["backlog_rate"]["median"] for name in (OURS, THEIRS))
+    slower = min(contenders[name]["backlog_rate"]["median"] for name in (OURS, THEIRS))
     return (*RATES, int(slower / 2 // _STEP * _STEP))
 
 
@@ -107,7 +107,7 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
             reader = _reader(job)
             _catch_up(reader)
             _take(reader, _WARM_SECONDS)
-            found = _take(reader, seconds)
+            delays = _take(reader, seconds)
         finally:
             stop.set()
             writer.join()
@@ -115,10 +115,10 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
         reader.close()
     if wrote[0] < rate * _SLOWEST:
         raise SrmError(f"only {wrote[0]:,.0f} records per second were written, not {rate:,}; choose a lower rate")
-    if not len(found):
+    if not len(delays):
         raise SrmError(f"{job.alias}: no record arrived in {seconds:g} s; see its log")
     check_copy(job.source, job.target, {job.topic: job.remote_topic})
-    return Latency(*(float(np.percentile(found, part)) for part in (50, 90, 99, 99.9)))
+    return Latency(*(float(np.percentile(delays, part)) for part in (50, 90, 99, 99.9)))
 
 
 def write_evenly(servers: str, rate: int, stop: threading.Event, wrote: list[float]) -> None:
@@ -165,10 +165,10 @@ def _catch_up(reader: Follower) -> None:
     """
     deadline, has_come = time.monotonic() + _LONGEST_SECONDS, False
     while time.monotonic() < deadline:
-        found = _take(reader, 0.2)
-        if found.size and not has_come:
+        delays = _take(reader, 0.2)
+        if delays.size and not has_come:
             deadline, has_come = time.monotonic() + _CATCH_UP_SECONDS, True
-        if found.size and found.min() <= _CAUGHT_UP_MS:
+        if delays.size and delays.min() <= _CAUGHT_UP_MS:
             return
     if not has_come:
         raise SrmError(f"no record arrived in {_LONGEST_SECONDS:g} s; see the log of the contender")
@@ -176,16 +176,16 @@ def _catch_up(reader: Follower) -> None:
 
 def _take(reader: Follower, seconds: float | None) -> npt.NDArray[np.float64]:
     """Milliseconds of what arrives in that time; with None of what arrives until a second brings nothing."""
-    found = [np.zeros(0)]
+    batches = [np.zeros(0)]
     end = None if seconds is None else time.monotonic() + seconds
     while end is None or time.monotonic() < end:
         began = time.thread_time()
         arrived = [_ages(run) for run in reader.take(0.1 if seconds is not None else 1.0)]
         if not arrived and seconds is None:
             break
-        found.extend(arrived)
+        batches.extend(arrived)
         time.sleep(min(_TICK_SECONDS, time.thread_time() - began))  # or a reader alone would keep a core busy
-    return np.concatenate(found)
+    return np.concatenate(batches)
 
 
 def _ages(run: Run) -> npt.NDArray[np.float64]:

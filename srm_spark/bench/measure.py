@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from srm_spark.bench.contenders import Contender, Job
@@ -29,10 +29,12 @@ class Sample:
     """CPU seconds of the process tree so far."""
     memory_mib: float
     """Resident memory of the process tree."""
+    broker_cpu: float = 0.0
+    """CPU seconds of the brokers so far."""
 
 
 @dataclass(frozen=True)
-class Run:
+class BenchRun:
     """What one run brought."""
 
     start_seconds: float
@@ -44,21 +46,30 @@ class Run:
     steady_rate: float
     """The same for the second half of the records."""
     steady_cpu: float
+    cores: float
+    """CPU seconds per second in the second half."""
+    broker_cores: float
+    """The same of the brokers, which share the machine."""
     memory_mib: float
     """Most resident memory of the process tree, of some samples per second."""
 
 
-def measure(contender: Contender, job: Job, records: int, *, has_markers: bool = False) -> Run:
+def measure(
+    contender: Contender, job: Job, records: int, *, brokers: Collection[int] = (), has_markers: bool = False
+) -> BenchRun:
     """Run a contender until it has copied `records` records; with markers, until its copy no longer grows.
+
+    `brokers` are the process ids of the brokers that it loads.
 
     Raises SrmError when it ends before, or takes too long, or copies more than there is.
     """
     target = ClusterClient(ClusterSettings("target", job.target), TargetUnavailable)
     started = time.monotonic()
-    samples = [Sample(started, 0, 0.0, 0.0)]
+    samples = [Sample(started, 0, 0.0, 0.0, _cpu(brokers))]
     with contender(job) as pid:
         while samples[-1].records < records or (has_markers and not _stands(samples)):
-            samples.append(Sample(time.monotonic(), _copied(target, job.remote_topic), *_usage(job, pid)))
+            copied = _copied(target, job.remote_topic)
+            samples.append(Sample(time.monotonic(), copied, *_usage(job, pid), _cpu(brokers)))
             if time.monotonic() - started > _LONGEST_SECONDS:
                 raise SrmError(
                     f"{job.alias}: {samples[-1].records} of {records} records after {_LONGEST_SECONDS:g} s; see its log"
@@ -69,7 +80,7 @@ def measure(contender: Contender, job: Job, records: int, *, has_markers: bool =
     return run_of(samples)
 
 
-def run_of(samples: Sequence[Sample]) -> Run:
+def run_of(samples: Sequence[Sample]) -> BenchRun:
     """What the samples say, of which the first is the start, when there was nothing.
 
     Between two samples nothing is known: times begin at the last sample that has none, or not more than half.
@@ -80,7 +91,14 @@ def run_of(samples: Sequence[Sample]) -> Run:
     before = [sample for sample in samples if not sample.records][-1]
     middle = [sample for sample in samples if sample.records <= end // 2][-1]
     peak = max(sample.memory_mib for sample in samples)
-    return Run(first.at - samples[0].at, *_pace(before, last), *_pace(middle, last), peak)
+    return BenchRun(
+        first.at - samples[0].at,
+        *_pace(before, last),
+        *_pace(middle, last),
+        (last.cpu - middle.cpu) / (last.at - middle.at),
+        (last.broker_cpu - middle.broker_cpu) / (last.at - middle.at),
+        peak,
+    )
 
 
 def _usage(job: Job, pid: int) -> Usage:
@@ -89,6 +107,10 @@ def _usage(job: Job, pid: int) -> Usage:
     except SrmError as error:
         said = job.log_path.read_text(errors="replace")[-2000:]
         raise SrmError(f"{job.alias}: {error}; the end of its log:\n{said}") from error
+
+
+def _cpu(pids: Collection[int]) -> float:
+    return sum(usage(pid).cpu for pid in pids)
 
 
 def _stands(samples: Sequence[Sample]) -> bool:

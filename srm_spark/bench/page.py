@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from srm_spark.bench.contenders import EXACTLY_ONCE, LIMIT, OURS, THEIRS
+from srm_spark.bench.figures import went
+from srm_spark.core.wording import count
 
 _FIGURES = {
     "backlog_rate": "records/s from a backlog",
@@ -13,6 +15,8 @@ _FIGURES = {
     "steady_rate": "records/s, second half",
     "steady_cpu": "CPU µs/record, second half",
     "gigabyte_cpu": "CPU s/GB, second half",
+    "cores": "cores of the program, second half",
+    "broker_cores": "cores of both brokers meanwhile",
     "memory_mib": "most memory, MiB",
     "start_seconds": "seconds to the first record",
 }
@@ -39,7 +43,13 @@ mean that srm-spark is ahead.
 The second half is the second half of the records, when each program runs warm. CPU and memory are of the whole
 process tree; in memory a page that two processes share counts twice. The bare loop is the limit: a program in Go
 that consumes and produces and does nothing else, without progress or offset syncs; it is left out where Go is
-missing.
+missing. Where the cores of the program and of the brokers make up the machine, a rate says as much about the brokers as
+about the program; what it takes for itself is the CPU per record.
+
+What srm-spark has to do depends on the batches that a producer has made: it copies a batch as it is (whole), packs
+small ones and those with gaps anew (merged), or takes records out (one by one). Each workload is filled by a plain
+producer whose settings make its batches, and what lies in the source's log is read from the broker's files before
+anything is measured.
 """
 
 
@@ -82,12 +92,19 @@ def _glance(workloads: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## At a glance", "")
     yield f"{OURS} divided by {THEIRS}, and by the {LIMIT}; second half."
     yield ""
-    yield f"| workload | records/s | CPU per record | most memory | records/s beside the {LIMIT} | CPU beside it |"
-    yield "|---|---|---|---|---|---|"
+    yield (
+        f"| workload | records/s | CPU per record | most memory | records/s beside the {LIMIT} | CPU beside it | went |"
+    )
+    yield "|---|---|---|---|---|---|---|"
     for name, workload in workloads.items():
         pairs = [("steady_rate", THEIRS), ("steady_cpu", THEIRS), ("memory_mib", THEIRS)]
         cells = [_ratio(workload, *pair) for pair in (*pairs, ("steady_rate", LIMIT), ("steady_cpu", LIMIT))]
-        yield f"| {name} | {' | '.join(cells)} |"
+        yield f"| {name} | {' | '.join(cells)} | {_ways(workload)} |"
+
+
+def _ways(workload: Mapping[str, Any]) -> str:
+    """How our records went, of the medians of all rounds."""
+    return went({way: share["median"] for way, share in workload.get("ways", {}).items()})
 
 
 def _workload(name: str, workload: Mapping[str, Any]) -> Iterator[str]:
@@ -97,22 +114,29 @@ def _workload(name: str, workload: Mapping[str, Any]) -> Iterator[str]:
     rounds = workload["rounds"]
     yield f"{workload['description']}; {workload['records']:,} records, {rounds} round{'s' * (rounds > 1)},"
     yield f"{workload['measured']}."
+    if batch := workload.get("batch"):
+        records = count(batch["records"], "record")
+        yield f"On the source the middle record lies in a batch of {batch['bytes']:,} B with {records}."
+        yield f"Records of {OURS} went: {_ways(workload)}."
     yield ""
     yield f"| | {' | '.join(shown)} | ratio to {THEIRS} |"
     yield f"|---|{'---|' * len(shown)}---|"
     for figure, title in _FIGURES.items():
-        cells = [_spread(found) if (found := _figure(workload, one, figure)) else "unknown" for one in shown]
+        spreads = [_figure(workload, one, figure) for one in shown]
+        if not any(spreads):  # there was no such figure when it was measured
+            continue
+        cells = [_spread(spread) if spread else "unknown" for spread in spreads]
         yield f"| {title} | {' | '.join(cells)} | {_ratio(workload, figure, THEIRS)} |"
 
 
 def _figure(workload: Mapping[str, Any], contender: str, figure: str) -> dict[str, float] | None:
     """A figure's spread; None where it was not measured."""
-    found: dict[str, dict[str, float]] = workload["contenders"].get(contender, {})
+    contenders: dict[str, dict[str, float]] = workload["contenders"].get(contender, {})
     if figure == "gigabyte_cpu":
         # µs per record / bytes per record = s per MB
         share = 1000 / workload["record_bytes"]
-        return {key: value * share for key, value in found.get("steady_cpu", {}).items()} or None
-    return found.get(figure)
+        return {key: value * share for key, value in contenders.get("steady_cpu", {}).items()} or None
+    return contenders.get(figure)
 
 
 def _ratio(workload: Mapping[str, Any], figure: str, contender: str) -> str:
@@ -121,7 +145,7 @@ def _ratio(workload: Mapping[str, Any], figure: str, contender: str) -> str:
 
 
 def _cost(workloads: Mapping[str, Any]) -> Iterator[str]:
-    compared = {name: found for name, found in workloads.items() if EXACTLY_ONCE in found["contenders"]}
+    compared = {name: one for name, one in workloads.items() if EXACTLY_ONCE in one["contenders"]}
     if not compared:
         return
     yield from ("", "## What the exactly-once mode costs", "")
@@ -131,7 +155,9 @@ def _cost(workloads: Mapping[str, Any]) -> Iterator[str]:
     yield f"| | {' | '.join(compared)} |"
     yield f"|---|{'---|' * len(compared)}"
     for figure, title in _FIGURES.items():
-        pairs = [(_figure(found, EXACTLY_ONCE, figure), _figure(found, OURS, figure)) for found in compared.values()]
+        pairs = [(_figure(one, EXACTLY_ONCE, figure), _figure(one, OURS, figure)) for one in compared.values()]
+        if not any(dear and plain for dear, plain in pairs):
+            continue
         cells = [
             f"{_spread(dear)}, {dear['median'] / plain['median']:.2f} times" if dear and plain else "unknown"
             for dear, plain in pairs
@@ -148,13 +174,13 @@ def _latency(rates: Mapping[str, Any]) -> Iterator[str]:
     yield f"| records/s | program | {' | '.join(_PERCENTILES.values())} |"
     yield f"|---|---|{'---|' * len(_PERCENTILES)}"
     for rate in sorted(rates, key=int):
-        for name, found in rates[rate].items():
-            yield f"| {int(rate):,} | {name} | {' | '.join(_spread(found[part]) for part in _PERCENTILES)} |"
+        for name, one in rates[rate].items():
+            yield f"| {int(rate):,} | {name} | {' | '.join(_spread(one[part]) for part in _PERCENTILES)} |"
 
 
-def _idle(found: Mapping[str, Any]) -> Iterator[str]:
+def _idle(idle: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## With nothing to copy", "")
-    yield f"A topic of {found['partitions']:,} partitions; each got one record, then one more, then none."
+    yield f"A topic of {idle['partitions']:,} partitions; each got one record, then one more, then none."
     yield ""
     yield f"| | {OURS} | {THEIRS} |"
     yield "|---|---|---|"
@@ -165,35 +191,35 @@ def _idle(found: Mapping[str, Any]) -> Iterator[str]:
         "again_seconds": "seconds until one more record of each was copied",
     }
     for figure, title in titles.items():
-        yield f"| {title} | {found[OURS][figure]:,.2f} | {found[THEIRS][figure]:,.2f} |"
-    yield f"| seconds from the creation of a topic to its first record | {_spread(found['new_topic'])} | up to 600 |"
+        yield f"| {title} | {idle[OURS][figure]:,.2f} | {idle[THEIRS][figure]:,.2f} |"
+    yield f"| seconds from the creation of a topic to its first record | {_spread(idle['new_topic'])} | up to 600 |"
     yield ""
     yield f"{THEIRS} looks for new topics every `refresh.topics.interval.seconds`, 600 by default; not measured."
 
 
-def _groups(found: Mapping[str, float]) -> Iterator[str]:
-    partitions, groups = _number(found["topics"] * found["partitions"]), _number(found["groups"])
+def _groups(one: Mapping[str, float]) -> Iterator[str]:
+    partitions, groups = _number(one["topics"] * one["partitions"]), _number(one["groups"])
     yield from ("", "## Consumer groups", "")
-    yield f"A flow of {partitions} partitions and {groups} groups, each on {_number(found['partitions'])} partitions:"
-    yield f"{_number(found['positions'])} positions. One round over all of them, on real brokers:"
+    yield f"A flow of {partitions} partitions and {groups} groups, each on {_number(one['partitions'])} partitions:"
+    yield f"{_number(one['positions'])} positions. One round over all of them, on real brokers:"
     yield ""
     yield "| round | seconds |"
     yield "|---|---|"
-    yield f"| the first: reads the offset map, writes a checkpoint of each position | {found['first']:.1f} |"
-    yield f"| nothing has moved | {found['quiet']:.1f} |"
-    yield f"| every tenth group has moved | {found['moved']:.1f} |"
+    yield f"| the first: reads the offset map, writes a checkpoint of each position | {one['first']:.1f} |"
+    yield f"| nothing has moved | {one['quiet']:.1f} |"
+    yield f"| every tenth group has moved | {one['moved']:.1f} |"
     yield ""
-    yield f"The process takes {_number(found['memory_mib'])} MiB. `python -m srm_spark.bench.groups` makes these alone."
+    yield f"The process takes {_number(one['memory_mib'])} MiB. `python -m srm_spark.bench.groups` makes these alone."
 
 
-def _scale(found: Mapping[str, Any]) -> Iterator[str]:
+def _scale(scale: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Many partitions", "")
     yield "One flow, its partitions in topics of 100, brokers of one node. `python -m srm_spark.bench.scale` makes"
     yield "these; what follows from them is in [scaling.md](scaling.md)."
-    yield from _sizes("partitions", SCALE_FIGURES, found)
+    yield from _sizes("partitions", SCALE_FIGURES, scale)
 
 
-def _flows(found: Mapping[str, Any]) -> Iterator[str]:
+def _flows(flows: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Many flows", "")
     yield "One driver, its flows between the same two brokers, each of 10 partitions."
     titles = {
@@ -202,17 +228,17 @@ def _flows(found: Mapping[str, Any]) -> Iterator[str]:
         "cores": "cores, while it waits",
         "memory_mib": "memory, while it waits, MiB",
     }
-    yield from _sizes("flows", titles, found)
+    yield from _sizes("flows", titles, flows)
 
 
-def _sizes(what: str, titles: Mapping[str, str], found: Mapping[str, Any]) -> Iterator[str]:
+def _sizes(what: str, titles: Mapping[str, str], of_sizes: Mapping[str, Any]) -> Iterator[str]:
     """A column per size, a row per figure."""
-    sizes = sorted(found, key=int)
+    sizes = sorted(of_sizes, key=int)
     yield ""
     yield f"| {what} | {' | '.join(f'{int(size):,}' for size in sizes)} |"
     yield f"|---|{'---|' * len(sizes)}"
     for figure, title in titles.items():
-        yield f"| {title} | {' | '.join(_cell(found[size].get(figure)) for size in sizes)} |"
+        yield f"| {title} | {' | '.join(_cell(of_sizes[size].get(figure)) for size in sizes)} |"
 
 
 def _cell(value: Mapping[str, float] | float | None) -> str:

@@ -36,25 +36,25 @@ def main(*, rate: int, warm: float, seconds: float) -> None:
         with Driver(load_settings(job.config({}))) as driver:
             writer.start()
             time.sleep(warm)
-            found = sample(driver, seconds)
+            samples = sample(driver, seconds)
             stop.set()
             writer.join()
-    for phase, values in sorted(found.items(), key=lambda item: -statistics.median(item[1])):
+    for phase, values in sorted(samples.items(), key=lambda item: -statistics.median(item[1])):
         click.echo(f"{phase:>18} {statistics.median(values):6.0f} ms, {min(values)} to {max(values)}")
 
 
 def sample(driver: Driver, seconds: float) -> dict[str, list[int]]:
     """Phase → milliseconds in each of the batches that the status has shown meanwhile."""
-    found: dict[str, list[int]] = defaultdict(list)
+    samples: dict[str, list[int]] = defaultdict(list)
     end, seen = time.monotonic() + seconds, None
     while time.monotonic() < end:
         phases = driver.status()[0].batch_ms
         if phases is not seen:
             seen = phases
             for phase, value in phases.items():
-                found[phase].append(value)
+                samples[phase].append(value)
         time.sleep(0.2)
-    return dict(found)
+    return dict(samples)
 
 
 if __name__ == "__main__":

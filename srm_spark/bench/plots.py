@@ -33,8 +33,8 @@ def draw(result: Mapping[str, Any], folder: Path) -> list[str]:
 
 
 def _compared(workloads: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found = {name: workload["contenders"] for name, workload in workloads.items()}
-    return {name: contenders for name, contenders in found.items() if {OURS, THEIRS} <= contenders.keys()}
+    by_workload = {name: workload["contenders"] for name, workload in workloads.items()}
+    return {name: contenders for name, contenders in by_workload.items() if {OURS, THEIRS} <= contenders.keys()}
 
 
 def _bars(workloads: Mapping[str, Mapping[str, Any]], figure: str, title: str) -> Figure:
@@ -43,7 +43,9 @@ def _bars(workloads: Mapping[str, Mapping[str, Any]], figure: str, title: str) -
     names = list(workloads)
     for shift, contender in ((-0.2, OURS), (0.2, LIMIT)):
         known = [(at, workloads[name]) for at, name in enumerate(names) if contender in workloads[name]]
-        ratios = [found[contender][figure]["median"] / found[THEIRS][figure]["median"] for _, found in known]
+        ratios = [
+            contenders[contender][figure]["median"] / contenders[THEIRS][figure]["median"] for _, contenders in known
+        ]
         bars = axes.barh([at + shift for at, _ in known], ratios, 0.4, label=contender, color=_COLOURS[contender])
         axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
     axes.axvline(1, color=_COLOURS[THEIRS], label=THEIRS)

@@ -37,12 +37,12 @@ def usage(pid: int) -> Usage:
 
 def cpu_by_process(pid: int) -> dict[int, float]:
     """User and system time of each living process of the tree under `pid`, without what dead children took."""
-    found = {}
+    seconds = {}
     for process in _tree(pid):
         with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            found[process.pid] = times.user + times.system
-    return found
+            seconds[process.pid] = times.user + times.system
+    return seconds
 
 
 def _tree(pid: int) -> Iterator[psutil.Process]:

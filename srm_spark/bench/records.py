@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 from srm_spark.bench.contenders import CONTENDERS, EXACTLY_ONCE, LIMIT, OURS, Job, build_loop
-from srm_spark.bench.figures import spreads
+from srm_spark.bench.figures import spreads, went
 from srm_spark.bench.fill import fill
 from srm_spark.bench.link import Link
-from srm_spark.bench.measure import Run, measure
+from srm_spark.bench.measure import BenchRun, measure
 from srm_spark.bench.same import check_same
+from srm_spark.bench.ways import Ways, ways_of
 from srm_spark.bench.workloads import Workload
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.errors import SetupError, SrmError
@@ -25,6 +26,8 @@ from srm_spark.kafka.compare import compare_topics
 from srm_spark.testing import LocalKafka
 from srm_spark.testing.ports import free_ports
 
+Measured = dict[str, Any]
+"""What was found of one workload, as it is kept in JSON."""
 _DELETE = ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic")
 
 
@@ -61,13 +64,35 @@ def bench() -> Iterator[Bench]:
 
 
 def measure_workloads(
-    workloads: Sequence[Workload], contenders: Iterable[str], rounds: int, scale: float
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each workload with what it was, and contender → figure → median, min and max."""
+    workloads: Sequence[Workload],
+    contenders: Iterable[str],
+    rounds: int,
+    scale: float,
+    failed: list[str] | None = None,
+) -> Iterator[tuple[str, Measured]]:
+    """Each workload with what it was, and contender → figure → median, min and max.
+
+    One that cannot be measured is added to `failed`, and the others go on; without it SrmError is raised.
+    """
     with bench() as on:
         runnable = [name for name in contenders if name != LIMIT or _has_loop(on.folder)]
-        for workload in workloads:
-            yield workload.name, _measured(on, workload, runnable, rounds, scale)
+        yield from each(workloads, lambda workload: _measured(on, workload, runnable, rounds, scale), failed)
+
+
+def each(
+    workloads: Iterable[Workload], measured: Callable[[Workload], Measured], failed: list[str] | None
+) -> Iterator[tuple[str, Measured]]:
+    """Measure them one after the other; what hours have brought is not lost for one of them."""
+    for workload in workloads:
+        try:
+            found = measured(workload)
+        except SrmError as error:
+            if failed is None:
+                raise
+            click.echo(f"{workload.name} is not measured: {error}", err=True)
+            failed.append(workload.name)
+        else:
+            yield workload.name, found
 
 
 def check_copy(source: str, target: str, topics: Mapping[str, str]) -> None:
@@ -87,11 +112,11 @@ def _has_loop(folder: Path) -> bool:
     return True
 
 
-def _measured(on: Bench, workload: Workload, contenders: Sequence[str], rounds: int, scale: float) -> dict[str, Any]:
-    records = max(1, int(workload.records * scale))
-    fill(on.source.bootstrap_servers, workload, records)
+def _measured(on: Bench, workload: Workload, contenders: Sequence[str], rounds: int, scale: float) -> Measured:
+    filled = fill(on.source, workload, max(1, int(workload.records * scale)))
     chosen = [name for name in contenders if name != EXACTLY_ONCE or workload.in_all_modes]
-    runs: dict[str, list[Run]] = {name: [] for name in chosen}
+    runs: dict[str, list[BenchRun]] = {name: [] for name in chosen}
+    ways: list[Ways] = []
     with ExitStack() as stack:
         source = on.source.bootstrap_servers
         if workload.round_trip_ms:
@@ -102,21 +127,27 @@ def _measured(on: Bench, workload: Workload, contenders: Sequence[str], rounds: 
                 alias = f"r{number}{name[0].lower()}{workload.short_name}"
                 target = on.target.bootstrap_servers
                 job = Job(alias, workload.topic, source, target, on.folder, workload.codec)
-                runs[name].append(run := _run(on, job, name, records, is_first=number == 0))
-                click.echo(f"{workload.name:>15} round {number + 1} {name:<14} {_line(run)}", err=True)
+                runs[name].append(run := _run(on, job, name, filled.records, is_first=number == 0))
+                click.echo(f"{workload.name:>18} round {number + 1} {name:<14} {_line(run)}", err=True)
+                if name == OURS:
+                    ways.append(ways_of(job))
+                    click.echo(f"{'':>18} records went: {went(asdict(ways[-1]))}", err=True)
     on.source.tool(*_DELETE, workload.topic)
     return {
         "measured": f"{datetime.now(tz=timezone.utc):%Y-%m-%d}",
         "description": workload.described(),
-        "records": records,
+        "records": filled.records,
         "record_bytes": workload.record_bytes,
+        "batch": {"bytes": filled.middle.size, "records": filled.middle.records},
         "rounds": rounds,
+        "ways": spreads(ways) if ways else {},
         "contenders": {name: spreads(several) for name, several in runs.items()},
     }
 
 
-def _run(on: Bench, job: Job, name: str, records: int, *, is_first: bool) -> Run:
-    run = measure(CONTENDERS[name], job, records, has_markers=name == EXACTLY_ONCE)
+def _run(on: Bench, job: Job, name: str, records: int, *, is_first: bool) -> BenchRun:
+    brokers = on.source.pid, on.target.pid
+    run = measure(CONTENDERS[name], job, records, brokers=brokers, has_markers=name == EXACTLY_ONCE)
     if is_first and name in (OURS, EXACTLY_ONCE):
         check_copy(on.source.bootstrap_servers, job.target, {job.topic: job.remote_topic})
     else:
@@ -125,8 +156,9 @@ def _run(on: Bench, job: Job, name: str, records: int, *, is_first: bool) -> Run
     return run
 
 
-def _line(run: Run) -> str:
+def _line(run: BenchRun) -> str:
     return (
         f"{run.backlog_rate:10,.0f} rec/s {run.backlog_cpu:7.2f} µs/rec from a backlog, "
-        f"{run.steady_rate:10,.0f} rec/s {run.steady_cpu:7.2f} µs/rec in its second half, {run.memory_mib:6,.0f} MiB"
+        f"{run.steady_rate:10,.0f} rec/s {run.steady_cpu:7.2f} µs/rec in its second half "
+        f"({run.cores:.2f} cores, brokers {run.broker_cores:.2f}), {run.memory_mib:6,.0f} MiB"
     )

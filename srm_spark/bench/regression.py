@@ -21,19 +21,19 @@ def ratios(workloads: Mapping[str, Any]) -> Ratios:
     """Of medians: records per second, and CPU per record, of the second half: so few records are half start-up."""
     compared = {name: workload["contenders"] for name, workload in workloads.items()}
     return {
-        name: {figure: found[OURS][figure]["median"] / found[THEIRS][figure]["median"] for figure in (_RATE, _CPU)}
-        for name, found in compared.items()
+        name: {figure: one[OURS][figure]["median"] / one[THEIRS][figure]["median"] for figure in (_RATE, _CPU)}
+        for name, one in compared.items()
     }
 
 
 def regressions(now: Ratios, before: Ratios) -> Iterator[str]:
     """What is worse than `before` by more than noise; a workload that was not measured before is named, too."""
-    for workload, found in now.items():
+    for workload, one in now.items():
         known = before.get(workload)
         if known is None:
             yield f"{workload}: there is no earlier figure to compare with"
             continue
-        if found[_RATE] < known[_RATE] * (1 - NOISE):
-            yield f"{workload}: {found[_RATE]:.2f} times the records per second of {THEIRS}, before {known[_RATE]:.2f}"
-        if found[_CPU] > known[_CPU] * (1 + NOISE):
-            yield f"{workload}: {found[_CPU]:.2f} times the CPU per record of {THEIRS}, before {known[_CPU]:.2f}"
+        if one[_RATE] < known[_RATE] * (1 - NOISE):
+            yield f"{workload}: {one[_RATE]:.2f} times the records per second of {THEIRS}, before {known[_RATE]:.2f}"
+        if one[_CPU] > known[_CPU] * (1 + NOISE):
+            yield f"{workload}: {one[_CPU]:.2f} times the CPU per record of {THEIRS}, before {known[_CPU]:.2f}"

@@ -27,8 +27,8 @@ def check_same(source: str, target: str, topic: str, remote_topic: str) -> None:
     count = ClusterClient(ClusterSettings("source", source), SourceUnavailable).topics()[topic]
     for number in range(count):
         pair = _runs(source, TopicPartition(topic, number)), _runs(target, TopicPartition(remote_topic, number))
-        if found := difference(*pair):
-            raise SrmError(f"{remote_topic}-{number} is not a copy: {found}")
+        if differs := difference(*pair):
+            raise SrmError(f"{remote_topic}-{number} is not a copy: {differs}")
 
 
 def difference(left: Iterator[Run], right: Iterator[Run]) -> str | None:

@@ -60,7 +60,7 @@ class Peak:
             self.memory_mib = max(self.memory_mib, now.memory_mib)
 
 
-def measure_scale(partitions: int, settle: float, seconds: float) -> Iterator[Figure]:
+def measure_scale(partitions: int, warm_up: float, seconds: float) -> Iterator[Figure]:
     """A flow of `partitions` partitions in topics of 100, on brokers of one node: `SCALE_FIGURES` as they are measured.
 
     Raises SrmError when the flow stands.
@@ -75,7 +75,7 @@ def measure_scale(partitions: int, settle: float, seconds: float) -> Iterator[Fi
             copied = _Copied(ends, bed, names, load.partitions)
             yield "one_seconds", spread([_timed(copied.one_more) for _ in range(_TRIES)])
             yield "look_seconds", spread([_timed(lambda: _look(ends)) for _ in range(_TRIES)])
-            time.sleep(settle)
+            time.sleep(warm_up)
             yield "cores", cores(pid, seconds)
             yield "idle_memory_mib", usage(pid).memory_mib
             yield "memory_mib", peak.memory_mib
@@ -121,25 +121,25 @@ def _timed(action: Callable[[], None]) -> float:
 @click.command()
 @click.option("--partitions", "sizes", type=int, multiple=True, default=(100, 1000, 10_000), show_default=True)
 @click.option("--flows", "counts", type=int, multiple=True, default=(1, 10), show_default=True, help="In one driver.")
-@click.option("--settle", default=90.0, show_default=True, help="Seconds before it: the first tables are written.")
+@click.option("--warm-up", default=90.0, show_default=True, help="Seconds before it: the first tables are written.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long CPU is measured.")
 @click.option("--page", type=click.Path(path_type=Path), help="Bring this page, and the JSON beside it, up to date.")
-def main(*, sizes: tuple[int, ...], counts: tuple[int, ...], settle: float, seconds: float, page: Path | None) -> None:
+def main(*, sizes: tuple[int, ...], counts: tuple[int, ...], warm_up: float, seconds: float, page: Path | None) -> None:
     """Measure flows of many partitions, and drivers of many flows; 0 is none. Each figure is kept at once."""
     end_in_order()
 
-    def note(part: str, number: int, found: Mapping[str, Any]) -> None:
+    def note(part: str, number: int, figures: Mapping[str, Any]) -> None:
         if page is not None:
-            keep(page, {"machine": machine(), part: {f"{number}": found}})
+            keep(page, {"machine": machine(), part: {f"{number}": figures}})
 
     for size in filter(None, sizes):
         figures: dict[str, float | Spread] = {}
-        for name, value in measure_scale(size, settle, seconds):
+        for name, value in measure_scale(size, warm_up, seconds):
             click.echo(f"{size:7,} partitions: {SCALE_FIGURES[name]}: {value}")
             figures[name] = value
             note("scale", size, figures)
     for count in filter(None, counts):
-        several = measure_flows(count, settle, seconds)
+        several = measure_flows(count, warm_up, seconds)
         click.echo(f"{count:7,} flows: {several}")
         note("flows", count, asdict(several))
 

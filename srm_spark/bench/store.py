@@ -15,6 +15,7 @@ from srm_spark import __version__
 from srm_spark.bench.figures import merged
 from srm_spark.bench.page import render
 from srm_spark.bench.plots import draw
+from srm_spark.bench.workloads import BY_NAME
 from srm_spark.jars import JAR_SETS, find_java
 from srm_spark.kafka.access import librdkafka_version
 
@@ -27,11 +28,20 @@ def kept(page: Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def keep(page: Path, found: Mapping[str, Any]) -> None:
+def keep(page: Path, figures: Mapping[str, Any]) -> None:
     """Bring JSON, plots and page up to date with what was found."""
-    known = merged(kept(page), found)
+    known = merged(kept(page), figures)
+    if "workloads" in known:
+        known["workloads"] = in_order(known["workloads"])
+    page.parent.mkdir(parents=True, exist_ok=True)
     page.with_suffix(".json").write_text(json.dumps(known, indent=2) + "\n")
     page.write_text(render(known, draw(known, page.with_suffix(""))))
+
+
+def in_order(workloads: Mapping[str, Any]) -> dict[str, Any]:
+    """In the page's order, whenever they were measured; what is no workload any more comes last."""
+    places = {name: place for place, name in enumerate(BY_NAME)}
+    return {name: workloads[name] for name in sorted(workloads, key=lambda name: places.get(name, len(places)))}
 
 
 def machine() -> dict[str, str]:

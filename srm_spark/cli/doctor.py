@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, OK, OUTPUT, pairs
+from srm_spark.cli.options import DEFINES, ERROR, FLOWS, OK, OUTPUT, config, pairs
 from srm_spark.core.wording import count
 from srm_spark.doctor import Finding, Health, examine
 
@@ -19,22 +19,22 @@ _STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red
 
 
 @click.command()
-@click.option("--config", "configs", multiple=True, type=FILE, help="The file to check; repeatable.")
+@config("The file to check; repeatable.", required=False)
 @FLOWS
 @DEFINES
 @OUTPUT
 @click.pass_context
 def doctor(
-    context: click.Context, *, configs: tuple[Path, ...], flows: tuple[str, ...], defines: tuple[str, ...], output: str
+    context: click.Context, *, files: tuple[Path, ...], flows: tuple[str, ...], defines: tuple[str, ...], output: str
 ) -> None:
     """Check this machine, and with --config a configuration and its clusters; change nothing.
 
     Exit code 0: nothing failed (unknown is not failed), 1: something did, and its remedy is printed.
     """
     before = context.parent.params if context.parent else {}
-    configs = (*before.get("configs", ()), *configs)
+    files = (*before.get("files", ()), *files)
     flows, defines = (*before.get("flows", ()), *flows), (*before.get("defines", ()), *defines)
-    findings = examine(configs, pairs(defines), flows)
+    findings = examine(files, pairs(defines), flows)
     if output == "json":
         click.echo(json.dumps([{**asdict(finding), "health": finding.health.value} for finding in findings], indent=2))
     else:

@@ -15,10 +15,9 @@ import click
 
 from srm_spark.cli.doctor import doctor
 from srm_spark.cli.first_lines import first_lines
-from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, INTERRUPTED, OK, VERSION, pairs
+from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, INTERRUPTED, OK, VERSION, config, pairs, settings_of
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
-from srm_spark.config import load_settings
 from srm_spark.core.filters import split_list
 from srm_spark.driver import JOIN_SECONDS, Driver
 from srm_spark.errors import ConfigError, Problem, SrmError
@@ -38,20 +37,20 @@ class _Driver(click.Group):
 
 def with_clusters_joined(args: Sequence[str], commands: Collection[str]) -> list[str]:
     """The arguments with what follows `--clusters` in one word, up to the next option or command."""
-    found: list[str] = []
+    joined: list[str] = []
     is_open = False
     for word in args:
         is_open = is_open and not word.startswith("-") and word not in commands
-        if is_open and found[-1] != "--clusters":
-            found[-1] = f"{found[-1]},{word}"
+        if is_open and joined[-1] != "--clusters":
+            joined[-1] = f"{joined[-1]},{word}"
         else:
-            found.append(word)
+            joined.append(word)
         is_open = is_open or word == "--clusters"
-    return found
+    return joined
 
 
 @click.group(cls=_Driver, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--config", "configs", multiple=True, type=FILE, help="The file to run; repeatable, merged in order.")
+@config("The file to run; repeatable, merged in order.", required=False)
 @FLOWS
 @click.option("--clusters", multiple=True, metavar="B,C", help="Only flows into these clusters, as SRM's and MM2's.")
 @DEFINES
@@ -68,7 +67,7 @@ def with_clusters_joined(args: Sequence[str], commands: Collection[str]) -> list
 def run(
     context: click.Context,
     *,
-    configs: tuple[Path, ...],
+    files: tuple[Path, ...],
     flows: tuple[str, ...],
     clusters: tuple[str, ...],
     defines: tuple[str, ...],
@@ -83,22 +82,24 @@ def run(
     """
     if context.invoked_subcommand is not None:
         return
-    if not configs:
+    if not files:
         raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     stop = _Stop()
-    overrides, into = pairs(defines), split_list(",".join(clusters))
-    reloader = Reloader(lambda: load_settings(configs, overrides, flows, into=into))
+    pairs(defines)  # a mistake of the command line, before anything else is told
+    into = split_list(",".join(clusters))
+    reloader = Reloader(lambda: settings_of(files, defines, flows, into=into))
     try:
-        settings = load_settings(configs, overrides, flows, into=into)
+        settings = settings_of(files, defines, flows, into=into)
         for warning in settings.warnings:
             logging.warning(warning)
         for line in first_lines(settings, log_progress):
             logging.info(line)
         with _pid_in(pid_file):
-            code = _run(Driver(settings, waits=not no_wait), stop, reloader, ProgressLog(log_progress))
+            code = _run(
+                Driver(settings, waits=not no_wait, spark_later=True), stop, reloader, ProgressLog(log_progress)
+            )
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)

@@ -14,18 +14,24 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FILE, OUTPUT, output, pairs
-from srm_spark.config import load_settings
-from srm_spark.config.settings import FlowSettings
+from srm_spark.cli.options import (
+    CONFIG,
+    DEFINES,
+    ERROR,
+    FILE,
+    GROUP,
+    OUTPUT,
+    SOURCE,
+    TARGET,
+    flow_of,
+    output,
+    told,
+)
 from srm_spark.core.filters import NameFilter, split_list
 from srm_spark.core.wording import count
-from srm_spark.errors import SrmError
 from srm_spark.flow.groups.report import GroupReport, GroupRow, report_groups
 
-SOURCE = click.option("--source", required=True, metavar="ALIAS", help="Where the groups consume.")
-TARGET = click.option("--target", required=True, metavar="ALIAS", help="Where they go on.")
 EXPORT = "export"
-GROUP = click.option("--group", "names", default=".*", show_default=True, metavar="LIST", help="Names or regexes.")
 _SHOWN = 5
 """Names of groups in one line."""
 
@@ -87,7 +93,7 @@ def export(
         click.echo(f"{count(len(rows), 'offset')} written to {path}", err=True)
     for row in report.rows:
         if row.downstream is None:
-            click.echo(f"left out: group {row.group} on {row.remote}: {row.standing}", err=True)
+            click.echo(f"left out: group {row.group} on {row.remote}: {row.translation}", err=True)
     if not rows:
         click.echo(f"error: no offset of a group that matches {names} could be exported", err=True)
         raise SystemExit(ERROR)
@@ -135,7 +141,7 @@ def _print(rows: Sequence[GroupRow], source: str, target: str) -> None:
     for row in rows:
         here, there = (row.upstream, row.source_lag), (row.downstream, row.target_offset, row.target_lag)
         cells = ["-" if number is None else str(number) for number in (row.remote.partition, *here, *there)]
-        table.add_row(row.group, row.remote.topic, *cells, row.standing, row.sync or "-")
+        table.add_row(row.group, row.remote.topic, *cells, row.translation, row.sync or "-")
     Console(width=None if sys.stdout.isatty() else 240).print(table)
 
 
@@ -150,25 +156,13 @@ def _left_out(groups: Mapping[str, str]) -> Iterator[str]:
 
 
 def _report(files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str) -> GroupReport:
-    try:
-        settings = load_settings(files, pairs(defines))
-        report = report_groups(flow_of(settings.flows, source, target), NameFilter(split_list(names)))
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
+    with told():
+        report = report_groups(flow_of(files, defines, f"{source}->{target}"), NameFilter(split_list(names)))
     if report.source_down is not None:
         click.echo(f"from checkpoints, since the source does not answer: {report.source_down}", err=True)
     for refusal in report.refusals:
         click.echo(f"not known: group {refusal}", err=True)
     return report
-
-
-def flow_of(flows: Sequence[FlowSettings], source: str, target: str) -> FlowSettings:
-    """The enabled flow between two aliases; anything else is a mistake of the command line."""
-    for flow in flows:
-        if (flow.flow.source, flow.flow.target) == (source, target):
-            return flow
-    enabled = ", ".join(str(flow.flow) for flow in flows) or "none"
-    raise click.UsageError(f"{source}->{target} is no enabled flow of these files; enabled: {enabled}")
 
 
 def _csv(rows: Sequence[GroupRow]) -> str:
@@ -179,6 +173,7 @@ def _csv(rows: Sequence[GroupRow]) -> str:
 
 
 def _as_json(row: GroupRow) -> dict[str, object]:
-    found = asdict(row)
-    found["topic"], found["partition"] = found.pop("remote")
-    return found
+    document = asdict(row)
+    document["topic"], document["partition"] = document.pop("remote")
+    document["standing"] = document.pop("translation")
+    return document

@@ -9,17 +9,15 @@ from pathlib import Path
 
 import click
 
-from srm_spark.cli.options import CONFIG, DEFINES, OUTPUT, pairs
-from srm_spark.config import load_settings
+from srm_spark.cli.options import CONFIG, DEFINES, ERROR, OUTPUT, flow, flow_of, told
 from srm_spark.core.model import KeptLoss
-from srm_spark.errors import SrmError
 from srm_spark.flow.topics.losses import kept_losses
 
 
 @click.command()
 @CONFIG
 @DEFINES
-@click.option("--flow", "name", required=True, metavar="A->B", help="Whose losses.")
+@flow("Whose losses.")
 @OUTPUT
 def losses(*, files: Sequence[Path], defines: Sequence[str], name: str, output: str) -> None:
     """Prints what a flow has found to be lost, oldest first; the source may be down.
@@ -27,23 +25,16 @@ def losses(*, files: Sequence[Path], defines: Sequence[str], name: str, output: 
     deleted: the source deleted records before they were replicated. diverged: the target holds copies of records that
     the source has no longer. target: copies are gone on the target.
     """
-    try:
-        settings = load_settings(files, pairs(defines))
-        flow = next((each for each in settings.flows if str(each.flow) == name), None)
-        if flow is None:
-            known = ", ".join(str(each.flow) for each in settings.flows)
-            raise click.ClickException(f"flow {name} is not enabled; enabled are: {known}")
-        found = kept_losses(flow)
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
+    with told():
+        losses_kept = kept_losses(flow_of(files, defines, name, exit_code=ERROR))
     if output == "json":
-        click.echo(json.dumps([_document(kept) for kept in found], indent=2))
+        click.echo(json.dumps([_document(kept) for kept in losses_kept], indent=2))
         return
-    for kept in found:
+    for kept in losses_kept:
         target = kept.loss.target
         where = "" if target is None else f", target offsets {target.start} to {target.end - 1}"
         click.echo(f"{_time(kept)} {kept.partition}: {kept.loss.cause.value}: offsets {kept.loss}{where}")
-    if not found:
+    if not losses_kept:
         click.echo("nothing was lost")
 
 

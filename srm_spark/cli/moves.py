@@ -3,51 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from srm_spark.cli.groups import GROUP
 from srm_spark.cli.moves_view import plan_text, statement_text
-from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, FILE, OK, OUTPUT, pairs
-from srm_spark.config import load_settings
+from srm_spark.cli.options import (
+    CONFIG,
+    DEFINES,
+    DIFFERENT,
+    FILE,
+    GROUP,
+    OK,
+    OUTPUT,
+    YES,
+    dry_run,
+    flow,
+    settings_of,
+    several,
+    told,
+)
 from srm_spark.core.filters import split_list
-from srm_spark.errors import SrmError
 from srm_spark.plan import Move, MoveKind, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
 from srm_spark.plan.state import write_whole
 
-_Command = TypeVar("_Command", bound=Callable[..., None])
-FLOW = click.option("--flow", required=True, metavar="A->B", help="The flow over which the groups went, or go.")
 PLANNED = click.option("--planned", is_flag=True, help="A is there: copy everything first, so that nothing is missing.")
-_SHARED = (
+_SHARED = several(
     CONFIG,
     DEFINES,
-    FLOW,
+    flow("The flow over which the groups went, or go."),
     GROUP,
     click.option("--fence", metavar="COMMAND", help="A shell command that stops the producers and consumers."),
     click.option(
         "--wait", "wait_seconds", type=click.FloatRange(min=0), default=300.0, show_default=True, metavar="SECONDS",
         help="How long a planned move waits for the last records.",
     ),
-    click.option("--dry-run", is_flag=True, help="Print what was found and what would be done; change nothing."),
-    click.option("--yes", is_flag=True, help="Do not ask."),
+    dry_run("Print what was found and what would be done; change nothing."),
+    YES,
     click.option("--state", "state", type=FILE, help="The state file; by default one named after the flow."),
     OUTPUT,
 )  # fmt: skip
 
 
-def _shared(command: _Command) -> _Command:
-    for option in reversed(_SHARED):
-        command = option(command)
-    return command
-
-
 @click.command()
 @PLANNED
-@_shared
+@_SHARED
 def failover(*, planned: bool, fence: str | None, **options: Any) -> None:
     """Moves consumer groups of A to B, each to the first record that it has not read.
 
@@ -63,7 +66,7 @@ def failover(*, planned: bool, fence: str | None, **options: Any) -> None:
 
 
 @click.command()
-@_shared
+@_SHARED
 def failback(**options: Any) -> None:
     """Moves consumer groups back from B to A: a planned move over the flow B->A, which must be configured.
 
@@ -77,7 +80,7 @@ def _run(
     *,
     files: Sequence[Path],
     defines: Sequence[str],
-    flow: str,
+    name: str,
     names: str,
     fence: str | None,
     wait_seconds: float,
@@ -86,23 +89,22 @@ def _run(
     state: Path | None,
     output: str,
 ) -> None:
-    try:
-        settings = load_settings(files, pairs(defines))
-        groups = split_list(names)
-        with Move(
-            settings, flow, kind, groups=groups, fence=fence, state=state, wait_seconds=wait_seconds, tell=_tell
-        ) as move:
-            plan = move.plan()
-            if dry_run:
-                _print_plan(plan, output)
-                raise SystemExit(DIFFERENT if plan.unsafe else OK)
-            click.echo(plan_text(plan), err=True)
-            if not plan.refusals and not yes:
-                _ask(flow)
-            statement = move.apply(plan)
-            _print_statement(statement, move, output)
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
+    with (
+        told(),
+        Move(
+            settings_of(files, defines), name, kind, groups=split_list(names), fence=fence, state=state,
+            wait_seconds=wait_seconds, tell=_tell,
+        ) as move,
+    ):  # fmt: skip
+        plan = move.plan()
+        if dry_run:
+            _print_plan(plan, output)
+            raise SystemExit(DIFFERENT if plan.unsafe else OK)
+        click.echo(plan_text(plan), err=True)
+        if not plan.refusals and not yes:
+            _ask(name)
+        statement = move.apply(plan)
+        _print_statement(statement, move, output)
     raise SystemExit(DIFFERENT if statement.unsafe else OK)
 
 

@@ -31,7 +31,7 @@ def plan_text(plan: Plan) -> str:
     steps = [f"{number}. {stage.value}" for number, stage in enumerate(plan.stages, 1)]
     done = [f"done by an earlier call: {stage.value}" for stage in plan.done if stage not in plan.stages]
     parts = [
-        *_found(f"{plan.kind.value} of {_route(plan.kind, plan.flow)}", plan.flow, plan.world),
+        *_found(f"{plan.kind.value} of {_route(plan.kind, plan.flow)}", plan.flow, plan.snapshot),
         *_section("not safe", plan.unsafe),
         *_section("what will be done", [*done, *steps]),
     ]
@@ -45,9 +45,9 @@ def statement_text(statement: Statement) -> str:
         *_found(
             f"{statement.kind.value} of {_route(statement.kind, statement.flow)}, {times}",
             statement.flow,
-            statement.world,
+            statement.snapshot,
         ),
-        *_section("how far each partition was copied", _ranges(statement.world.ranges)),
+        *_section("how far each partition was copied", _ranges(statement.snapshot.ranges)),
         *_section("not safe", statement.unsafe or ["nothing"]),
         *_section("next", statement.next_steps),
     ]
@@ -58,15 +58,15 @@ def _route(kind: MoveKind, flow: Flow) -> str:
     return f"{flow.reverse}, over {flow}" if kind is MoveKind.FAILBACK else str(flow)
 
 
-def _found(title: str, flow: Flow, world: ClusterSnapshot) -> Iterable[str]:
+def _found(title: str, flow: Flow, snapshot: ClusterSnapshot) -> Iterable[str]:
     yield title
-    yield f"  source {flow.source}: " + (f"gone: {world.source_down}" if world.source_down else "answers")
-    yield f"  driver: {world.owner or 'nobody'} runs the flow"
-    yield f"  not on {flow.target}: {_loss(world.loss, flow)}"
-    yield f"  groups: {_counts(world.moves)}"
-    if world.moves:
+    yield f"  source {flow.source}: " + (f"gone: {snapshot.source_down}" if snapshot.source_down else "answers")
+    yield f"  driver: {snapshot.owner or 'nobody'} runs the flow"
+    yield f"  not on {flow.target}: {_loss(snapshot.loss, flow)}"
+    yield f"  groups: {_counts(snapshot.moves)}"
+    if snapshot.moves:
         yield ""
-        yield _table(world.moves, flow)
+        yield _table(snapshot.moves, flow)
 
 
 def _loss(loss: LossEstimate, flow: Flow) -> str:
@@ -99,22 +99,22 @@ def _table(moves: Sequence[GroupMove], flow: Flow) -> str:
     for move in moves:
         numbers = (move.remote.partition, move.upstream, move.before, move.after)
         cells = ["-" if number is None else str(number) for number in numbers]
-        table.add_row(move.group, move.remote.topic, *cells, move.outcome.value, move.reason or move.standing)
+        table.add_row(move.group, move.remote.topic, *cells, move.outcome.value, move.reason or move.translation)
     text = io.StringIO()
     Console(file=text, width=_WIDTH, highlight=False).print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def _ranges(ranges: Sequence[Range]) -> Iterable[str]:
-    for found in ranges:
-        to, missing = found.replicated_to, found.missing
+    for one in ranges:
+        to, missing = one.replicated_to, one.missing
         copied = f"up to {to - 1}" if to else "nothing" if to == 0 else _UNKNOWN
         gap = _UNKNOWN if missing is None else count(missing.end - missing.start, "record")
-        line = f"{found.partition} -> {found.remote}: {copied}; not copied: {gap}"
-        held = f"; held: {found.hold}" if found.hold else ""
-        lost = "".join(f"; lost before: {start} to {end - 1}" for start, end in found.lost)
-        parked = f"; in quarantine: {count(found.parked, 'record')}" if found.parked else ""
-        yield line + held + parked + lost
+        line = f"{one.partition} -> {one.remote}: {copied}; not copied: {gap}"
+        held = f"; held: {one.hold}" if one.hold else ""
+        lost = "".join(f"; lost before: {start} to {end - 1}" for start, end in one.lost)
+        quarantined = f"; in quarantine: {count(one.quarantined, 'record')}" if one.quarantined else ""
+        yield line + held + quarantined + lost
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:

@@ -68,8 +68,8 @@ def _written(path: Path) -> str:
 
 def requirements() -> list[str]:
     """What executors need at run time: neither pyspark, which is there, nor extras but the compiled loop."""
-    found = [_LOOP.sub("", requirement) for requirement in requires("srm-spark") or []]
-    return [name for name in found if "extra ==" not in name and re.match(r"pyspark\b(?!-)", name) is None]
+    needed = [_LOOP.sub("", requirement) for requirement in requires("srm-spark") or []]
+    return [name for name in needed if "extra ==" not in name and re.match(r"pyspark\b(?!-)", name) is None]
 
 
 def _key(root: Path, python: str) -> str:

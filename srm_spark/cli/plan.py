@@ -9,37 +9,32 @@ from pathlib import Path
 
 import click
 
-from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, OUTPUT, pairs
-from srm_spark.config import load_settings
-from srm_spark.errors import SrmError
+from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, ERROR, FLOW, OUTPUT, flows_of, told
 from srm_spark.plan.renames import Rename, is_open, plan_renames
 
 
 @click.command()
 @CONFIG
 @DEFINES
-@click.option("--flow", "name", metavar="A->B", help="Only this flow.")
+@FLOW
 @OUTPUT
 def plan(*, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
     """Says what a changed replication policy means: remote topics of another name, what is kept, what is copied again.
 
     Touches nothing. Exit code 3 where a flow waits until target.renamed.policy says which way to go.
     """
-    try:
-        flows = [flow for flow in load_settings(files, pairs(defines)).flows if name in (None, str(flow.flow))]
-        if not flows:
-            raise click.ClickException(f"flow {name} is not enabled")
-        found = {str(flow.flow): plan_renames(flow) for flow in flows}
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
+    with told():
+        renames_of = {str(one.flow): plan_renames(one) for one in flows_of(files, defines, name, exit_code=ERROR)}
     if output == "json":
-        click.echo(json.dumps({flow: [asdict(one) for one in renames] for flow, renames in found.items()}, indent=2))
+        click.echo(
+            json.dumps({flow: [asdict(one) for one in renames] for flow, renames in renames_of.items()}, indent=2)
+        )
     else:
-        for flow, renames in found.items():
+        for flow, renames in renames_of.items():
             click.echo(f"{flow}: {'no remote topic has another name than before' if not renames else ''}".rstrip())
             for one in renames:
                 _print(one)
-    if any(is_open(renames) for renames in found.values()):
+    if any(is_open(renames) for renames in renames_of.values()):
         raise SystemExit(DIFFERENT)
 
 

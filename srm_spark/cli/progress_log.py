@@ -71,7 +71,8 @@ def describe(status: FlowStatus, rate: float) -> str:
 
 def describe_total(status: FlowStatus, seconds: float) -> str:
     """One line for the whole run of a driver."""
-    return f"flow={status.flow} total records={status.records} bytes={status.bytes} seconds={seconds:.0f}"
+    facts = f"flow={status.flow} total records={status.records} bytes={status.bytes} seconds={seconds:.0f}"
+    return f"{facts} copied: {status.ways}" if status.ways else facts
 
 
 def _known(number: int | None) -> str:

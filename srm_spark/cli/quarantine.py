@@ -1,144 +1,146 @@
-"""`srm-control quarantine`: records that a flow parked, because its target or Spark would not take them."""
+"""`srm-control quarantine`: records that a flow put aside, because its target or Spark would not take them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
-from srm_spark.cli.groups import flow_of
-from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, OUTPUT, pairs
-from srm_spark.config import load_settings
-from srm_spark.config.settings import FlowSettings
-from srm_spark.core.filters import NameFilter, split_list
-from srm_spark.core.quarantine import Parked
-from srm_spark.core.wording import count
-from srm_spark.errors import SrmError
-from srm_spark.flow.refused.replay import Replayed, drop_parked, list_parked
-from srm_spark.flow.refused.replay import replay as replay_parked
-
-_Command = TypeVar("_Command", bound=Callable[..., None])
-_SHARED = (
+from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
-    click.option("--flow", required=True, metavar="A->B", help="The flow that parked the records."),
-    click.option(
-        "--topic", "names", default=".*", show_default=True, metavar="LIST", help="Source topics, or regexes."
-    ),
+    DIFFERENT,
+    OUTPUT,
+    TOPIC,
+    YES,
+    dry_run,
+    flow,
+    flow_of,
+    print_json,
+    several,
+    told,
+    topics_of,
 )
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")
+from srm_spark.core.quarantine import QuarantinedRecord
+from srm_spark.core.wording import count
+from srm_spark.flow.refused.replay import Replayed, drop_from_quarantine, list_quarantine
+from srm_spark.flow.refused.replay import replay as replay_quarantine
 
-
-def _shared(command: _Command) -> _Command:
-    for option in reversed(_SHARED):
-        command = option(command)
-    return command
+_SHARED = several(CONFIG, DEFINES, flow("The flow that put the records aside."), TOPIC)
 
 
 @click.group()
 def quarantine() -> None:
-    """Records that were parked by `refused.record.policy = park` instead of being copied."""
+    """Records that were put aside by `refused.record.policy = park` instead of being copied."""
 
 
 @quarantine.command("list")
-@_shared
+@_SHARED
 @OUTPUT
-def list_(*, files: Sequence[Path], defines: Sequence[str], flow: str, names: str, output: str) -> None:
-    """Prints what is parked, and why."""
-    try:
-        found = list_parked(_settings(files, defines, flow), _topics(names))
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
+def list_(*, files: Sequence[Path], defines: Sequence[str], name: str, names: str, output: str) -> None:
+    """Prints what is in quarantine, and why."""
+    with told():
+        entries = list_quarantine(flow_of(files, defines, name), topics_of(names))
     if output == "json":
-        click.echo(json.dumps([_as_json(parked) for parked in found], indent=2))
+        print_json([_as_json(entry) for entry in entries])
         return
-    for parked in found:
-        click.echo(f"{_place(parked)}: parked {_time(parked.parked_at)}, {parked.size} bytes: {parked.why}")
-    if not found:
-        click.echo("nothing is parked", err=True)
+    for entry in entries:
+        click.echo(
+            f"{_place(entry)}: in quarantine since {_time(entry.quarantined_at)}, {entry.size} bytes: {entry.why}"
+        )
+    if not entries:
+        click.echo("nothing is in quarantine", err=True)
 
 
 @quarantine.command()
-@_shared
-@_DRY_RUN
-def replay(*, files: Sequence[Path], defines: Sequence[str], flow: str, names: str, dry_run: bool) -> None:
-    """Writes parked records to their remote topics, each once, and takes them out of quarantine.
+@_SHARED
+@dry_run()
+@OUTPUT
+def replay(*, files: Sequence[Path], defines: Sequence[str], name: str, names: str, dry_run: bool, output: str) -> None:
+    """Writes records in quarantine to their remote topics, each once, and takes them out of quarantine.
 
     They lie at the end, behind what was copied since. The flow must be stopped; the source may be down. A record that
-    the target still refuses stays parked; exit code 3 where there was one.
+    the target still refuses stays there; exit code 3 where there was one.
     """
-    is_whole = True
-    try:
-        for done in replay_parked(_settings(files, defines, flow), _topics(names), is_dry_run=dry_run):
-            is_whole = is_whole and done.refusal is None
-            click.echo(f"{_place(done.parked)}: {_outcome(done, dry_run)}")
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
-    if not is_whole:
+    done: list[Replayed] = []
+    with told():
+        try:
+            for one in replay_quarantine(flow_of(files, defines, name), topics_of(names), is_dry_run=dry_run):
+                done.append(one)
+                if output == "text":
+                    click.echo(f"{_place(one.entry)}: {_outcome(one, dry_run)}")
+        finally:  # what was replayed before an error stays so, and is told
+            if output == "json":
+                print_json([_replayed_as_json(one) for one in done])
+    if any(one.refusal is not None for one in done):
         raise SystemExit(DIFFERENT)
 
 
 @quarantine.command()
-@_shared
-@_DRY_RUN
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def drop(*, files: Sequence[Path], defines: Sequence[str], flow: str, names: str, dry_run: bool, yes: bool) -> None:
-    """Forgets parked records for good: they will not be on the target."""
-    try:
-        settings = _settings(files, defines, flow)
-        found = list_parked(settings, _topics(names))
-        for parked in found:
-            click.echo(f"{_place(parked)}: {parked.why}")
-        if dry_run or not found:
-            return
-        if not yes:
-            click.confirm(f"Forget {count(len(found), 'record')}?", abort=True)
-        drop_parked(settings, found)
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(f"forgotten: {count(len(found), 'record')}")
+@_SHARED
+@dry_run()
+@YES
+@OUTPUT
+def drop(
+    *, files: Sequence[Path], defines: Sequence[str], name: str, names: str, dry_run: bool, yes: bool, output: str
+) -> None:
+    """Forgets records in quarantine for good: they will not be on the target."""
+    is_text = output == "text"
+    with told():
+        settings = flow_of(files, defines, name)
+        entries = list_quarantine(settings, topics_of(names))
+        for entry in entries:
+            click.echo(f"{_place(entry)}: {entry.why}", err=not is_text)
+        is_forgotten = bool(entries) and not dry_run
+        if is_forgotten:
+            if not yes:
+                click.confirm(f"Forget {count(len(entries), 'record')}?", abort=True, err=not is_text)
+            drop_from_quarantine(settings, entries)
+    if not is_text:
+        print_json({"is_forgotten": is_forgotten, "records": [_as_json(entry) for entry in entries]})
+    elif is_forgotten:
+        click.echo(f"forgotten: {count(len(entries), 'record')}")
 
 
-def _settings(files: Sequence[Path], defines: Sequence[str], flow: str) -> FlowSettings:
-    source, _, target = flow.partition("->")
-    return flow_of(load_settings(files, pairs(defines)).flows, source, target)
-
-
-def _topics(names: str) -> NameFilter:
-    return NameFilter(split_list(names), ())
-
-
-def _place(parked: Parked) -> str:
-    return f"{parked.place.partition} offset {parked.place.offset}"
+def _place(entry: QuarantinedRecord) -> str:
+    return f"{entry.place.partition} offset {entry.place.offset}"
 
 
 def _outcome(done: Replayed, is_dry_run: bool) -> str:
     if done.refusal is not None:
-        return f"stays parked: {done.refusal}"
+        return f"stays in quarantine: {done.refusal}"
     if done.downstream is None:
         return f"would be written to {done.remote}"
     end = "would be taken out of quarantine" if is_dry_run else "is out of quarantine"
     return f"is at offset {done.downstream} of {done.remote} and {end}"
 
 
-def _as_json(parked: Parked) -> dict[str, object]:
-    place = parked.place
+def _as_json(entry: QuarantinedRecord) -> dict[str, object]:
+    place = entry.place
     return {
         "flow": str(place.flow),
         "topic": place.partition.topic,
         "topic_id": place.topic_id,
         "partition": place.partition.partition,
         "offset": place.offset,
-        "timestamp": parked.timestamp if parked.timestamp >= 0 else None,
-        "timestamp_type": "LogAppendTime" if parked.is_append_time else "CreateTime",
-        "size": parked.size,
-        "parked_at": parked.parked_at,
-        "reason": parked.why.sentence,
-        "kind": parked.why.kind.value,
+        "timestamp": entry.timestamp if entry.timestamp >= 0 else None,
+        "timestamp_type": "LogAppendTime" if entry.is_append_time else "CreateTime",
+        "size": entry.size,
+        "parked_at": entry.quarantined_at,
+        "reason": entry.why.sentence,
+        "kind": entry.why.kind.value,
+    }
+
+
+def _replayed_as_json(done: Replayed) -> dict[str, object]:
+    """`target_offset` is null where there is no copy, or none yet; `refusal` says why a record stays."""
+    return {
+        **_as_json(done.entry),
+        "target_topic": done.remote.topic,
+        "target_offset": done.downstream,
+        "refusal": done.refusal,
     }
 
 

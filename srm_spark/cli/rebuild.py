@@ -7,13 +7,21 @@ from pathlib import Path
 
 import click
 
-from srm_spark.cli.groups import SOURCE, TARGET, flow_of
-from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, pairs
-from srm_spark.config import load_settings
-from srm_spark.core.filters import NameFilter, split_list
+from srm_spark.cli.options import (
+    CONFIG,
+    DEFINES,
+    DIFFERENT,
+    OUTPUT,
+    SOURCE,
+    TARGET,
+    TOPIC,
+    flow_of,
+    print_json,
+    told,
+    topics_of,
+)
 from srm_spark.core.wording import count
-from srm_spark.errors import SrmError
-from srm_spark.flow.rebuild import rebuild_map
+from srm_spark.flow.rebuild import Rebuilt, rebuild_map
 
 
 @click.command()
@@ -21,18 +29,27 @@ from srm_spark.flow.rebuild import rebuild_map
 @DEFINES
 @SOURCE
 @TARGET
-@click.option("--topic", "names", default=".*", show_default=True, metavar="LIST", help="Source topics, or regexes.")
-def rebuild(*, files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str) -> None:
+@TOPIC
+@OUTPUT
+def rebuild(
+    *, files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str, output: str
+) -> None:
     """Makes the exact offset map of a stopped flow again where its topic was lost, from the records of both sides.
 
     Reads what both sides still have, up to where the map begins or progress stands. Only a match that ends exactly
     there counts; exit code 3 where there was none, and then nothing is written for that partition.
     """
-    try:
-        settings = load_settings(files, pairs(defines))
-        done = rebuild_map(flow_of(settings.flows, source, target), NameFilter(split_list(names), ()))
-    except SrmError as error:
-        raise click.ClickException(str(error)) from error
+    with told():
+        done = rebuild_map(flow_of(files, defines, f"{source}->{target}"), topics_of(names))
+    if output == "json":
+        print_json([_as_json(one) for one in done])
+    else:
+        _print(done)
+    if any(one.refusal is not None for one in done):
+        raise SystemExit(DIFFERENT)
+
+
+def _print(done: Sequence[Rebuilt]) -> None:
     for one in done:
         if one.refusal is not None:
             click.echo(f"{one.partition}: not rebuilt: {one.refusal}")
@@ -41,5 +58,10 @@ def rebuild(*, files: Sequence[Path], defines: Sequence[str], source: str, targe
         else:
             offsets = f"source offsets {one.source.start} to {one.source.end - 1}"
             click.echo(f"{one.partition}: {count(one.records, 'record')}, {offsets}")
-    if any(one.refusal is not None for one in done):
-        raise SystemExit(DIFFERENT)
+
+
+def _as_json(one: Rebuilt) -> dict[str, object]:
+    """Source offsets `start` (included) to `end` (excluded) are what the map knows in addition."""
+    topic, partition = one.partition
+    source = {"start": one.source.start, "end": one.source.end}
+    return {"topic": topic, "partition": partition, "source": source, "records": one.records, "reason": one.refusal}

@@ -10,7 +10,15 @@ from importlib import import_module
 from srm_spark.config.jaas import JaasError
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS, ClientKey
 from srm_spark.config.levels import Layered, Level, Setting, client_props, cluster_props, record_producer_props
-from srm_spark.config.overruled import CONSUMER, EVERY, EXACTLY_ONCE, PRODUCER
+from srm_spark.config.overruled import (
+    BATCH_CONSUMER,
+    BATCH_PRODUCER,
+    CONSUMER,
+    EVERY,
+    EXACTLY_ONCE,
+    PRODUCER,
+    Overruled,
+)
 from srm_spark.config.render import unmapped
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.sasl import sasl_problem
@@ -59,9 +67,24 @@ def check_flows(sources: Sources, report: Report, resolver: Resolver, flows: Seq
         ):
             client = _Client(report, props, cluster, extra, home)
             client.check()
-            client.overruled(kind, is_exactly_once=settings.is_exactly_once)
+            client.overruled(_overruled(kind, settings))
             client.refused(kind, settings)
     _unread(sources, report, flows)
+
+
+_LEAST_TELLING = ("security.protocol", "sasl.mechanism")
+"""Without these, the client would not look at any other property of its login."""
+
+
+def _overruled(kind: str, settings: FlowSettings) -> Mapping[str, Overruled]:
+    """What does not count of a client of a flow, or not always."""
+    own = {"consumer": CONSUMER, "producer": PRODUCER}.get(kind, {})
+    if settings.is_exactly_once:
+        return {**EVERY, **own, **(EXACTLY_ONCE if kind == "consumer" else {})}
+    # Single records are what a header is put on, and what Spark's own source reads.
+    is_single = settings.stamp is not None or not settings.batch.in_loop
+    read = {} if is_single else BATCH_CONSUMER
+    return {**EVERY, **own, **{"consumer": read, "producer": BATCH_PRODUCER}.get(kind, {})}
 
 
 def _record_props(resolver: Resolver, worker: Layered, connector: Layered) -> Layered:
@@ -102,11 +125,11 @@ class _Client:
                 self._value(row, value)
 
     def _setting(self, name: str) -> Setting:
-        if (found := self.props.get(name)) is not None:
-            return found
+        if (value := self.props.get(name)) is not None:
+            return value
         for beside in ("sasl.mechanism", "security.protocol") if name.startswith("sasl.") else ():
-            if (found := self.props.get(beside)) is not None:  # what asks for the one that is not written
-                return replace(found, key=f"{found.key.removesuffix(beside)}{name}", value="")
+            if (value := self.props.get(beside)) is not None:  # what asks for the one that is not written
+                return replace(value, key=f"{value.key.removesuffix(beside)}{name}", value="")
         return replace(self.home, key=name)
 
     def _place(self, name: str) -> tuple[str, str]:
@@ -136,8 +159,8 @@ class _Client:
             if "sasl.mechanism" not in java:
                 return
             protocol = "SASL_SSL"  # so that the login is checked, too
-        if (found := _PLACEHOLDER.search(java.get("sasl.jaas.config", ""))) is not None:
-            message = f"has {found[0]} in it, for which Cloudera Manager puts the secret of a Kafka credential"
+        if (placeholder := _PLACEHOLDER.search(java.get("sasl.jaas.config", ""))) is not None:
+            message = f"has {placeholder[0]} in it, for which Cloudera Manager puts the secret of a Kafka credential"
             self.report.problem(
                 *self._place("sasl.jaas.config"), message, "write the secret, or a reference like ${file:…}"
             )
@@ -154,14 +177,12 @@ class _Client:
         except TlsError as error:
             self.report.problem(*self._place(error.key), error.message)
 
-    def overruled(self, kind: str, *, is_exactly_once: bool) -> None:
-        """Reports what is written, and set otherwise by srm-spark."""
-        own = {"consumer": CONSUMER, "producer": PRODUCER}.get(kind, {})
-        rows = {**EVERY, **own, **(EXACTLY_ONCE if kind == "consumer" and is_exactly_once else {})}
+    def overruled(self, rows: Mapping[str, Overruled]) -> None:
+        """Reports what is written, and does not count, or not always."""
         for name, row in rows.items():
             setting = self.props.get(name)
             if setting is not None and not row.counts(setting.value):
-                self.report.warn(setting.place, setting.key, f"has no effect: {row.why}")
+                self.report.warn(setting.place, setting.key, str(row))
 
     def refused(self, kind: str, settings: FlowSettings) -> None:
         """Reports what librdkafka itself does not take; where other mistakes are found, they come first."""
@@ -170,21 +191,22 @@ class _Client:
         # This package lies below the one that knows librdkafka, which is asked by its name.
         trial = import_module("srm_spark.kafka.trial")
         try:
-            found = trial.refusal(kind, settings, self.cluster, self.extra)
+            refusal = trial.refusal(kind, settings, self.cluster, self.extra)
         except JaasError as error:
             self.report.problem(*self._place("sasl.jaas.config"), f"cannot be read: {error}")
             return
         except TlsError as error:
             self.report.problem(*self._place(error.key), error.message)
             return
-        if found is None:
+        if refusal is None:
             return
-        names = [name for name in found.names if self.props.get(name) is not None]
-        is_login = "sasl.mechanism" in found.names or "security.protocol" in found.names
+        names = [name for name in refusal.names if self.props.get(name) is not None]
+        names.sort(key=_LEAST_TELLING.__contains__)
+        is_login = "sasl.mechanism" in refusal.names or "security.protocol" in refusal.names
         java = {**self.cluster.properties, **self.extra}
         is_kerberos = is_login and java.get("sasl.mechanism", "GSSAPI").strip().upper() == "GSSAPI"
         name = "sasl.mechanism" if is_kerberos else next(iter(names), "bootstrap.servers")
-        message = f"the client library refuses it: {found.reason}"
+        message = f"the client library refuses it: {refusal.reason}"
         self.report.problem(*self._place(name), message, _KERBEROS if is_kerberos else "")
 
     def _is_reported(self, name: str) -> bool:
@@ -214,17 +236,17 @@ def _unread(sources: Sources, report: Report, flows: Sequence[FlowSettings]) -> 
     read = {one.flow.source for one in flows}
     synced = {(one.flow, "target" if one.syncs.on_target else "source") for one in flows}
     for entry in sources.entries.values():
-        found = take_apart(entry.key, aliases)
-        side, _, rest = found.rest.partition(".")
-        if found.where is Where.CLUSTER and side == "consumer" and found.alias not in read:
-            report.warn(entry.place, entry.key, f"has no effect: no flow reads from {found.alias}")
-        elif found.where is not Where.FLOW or found.flow not in {one.flow for one in flows}:
+        parts = take_apart(entry.key, aliases)
+        side, _, rest = parts.rest.partition(".")
+        if parts.where is Where.CLUSTER and side == "consumer" and parts.alias not in read:
+            report.warn(entry.place, entry.key, f"has no effect: no flow reads from {parts.alias}")
+        elif parts.where is not Where.FLOW or parts.flow not in {one.flow for one in flows}:
             continue
         elif side == "target" and rest.startswith("consumer."):
-            report.warn(entry.place, entry.key, f"has no effect: {found.flow} reads from its source")
-        elif side in ("source", "target") and rest.startswith("producer.") and (found.flow, side) not in synced:
-            report.warn(entry.place, entry.key, f"has no effect: {found.flow} writes no offset syncs to its {side}")
-        elif found.rest.startswith("producer.override."):
+            report.warn(entry.place, entry.key, f"has no effect: {parts.flow} reads from its source")
+        elif side in ("source", "target") and rest.startswith("producer.") and (parts.flow, side) not in synced:
+            report.warn(entry.place, entry.key, f"has no effect: {parts.flow} writes no offset syncs to its {side}")
+        elif parts.rest.startswith("producer.override."):
             why = "counts for records; checkpoints, heartbeats and the flow's own topics are written as they must be"
             report.warn(entry.place, entry.key, why)
 

@@ -15,7 +15,7 @@ from srm_spark.core.model import Flow
 _TRUNCATED = "source.truncated.policy"
 
 
-def check_together(
+def check_across(
     sources: Sources,
     report: Report,
     flows: Sequence[FlowSettings],
@@ -95,7 +95,7 @@ def _realtime(sources: Sources, report: Report, settings: FlowSettings) -> None:
         (settings.limits.is_limited, "a limit of bytes per second"),
         (
             settings.refused.parks,
-            "parked records (refused.record.policy, policy.park.topics, errors.tolerance)",
+            "records in quarantine (refused.record.policy, policy.park.topics, errors.tolerance)",
         ),
         (stops, f"{_TRUNCATED}=stop or policy.stop.topics: what lies behind deleted records is copied before it shows"),
     ):

@@ -12,7 +12,8 @@ from typing import Any
 
 from srm_spark.config import keys_client, keys_connector, keys_process
 from srm_spark.config.keys import TABLE
-from srm_spark.config.schema import Effect, Key, Scope, ValueKind
+from srm_spark.config.overruled import told
+from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
 
 BEGIN = "<!-- generated from the key table: python -m srm_spark.config.document docs/configuration.md -->"
 END = "<!-- end of the generated part -->"
@@ -43,7 +44,8 @@ def page() -> str:
     parts += ["### Java client properties", "", "| property | clients | librdkafka | note |", "|---|---|---|---|"]
     for client in keys_client.CLIENT_KEYS.values():
         name = f"`{client.librdkafka}`" if client.librdkafka else _NONE
-        parts.append(f"| `{client.name}` | {client.clients} | {name} | {client.note} |")
+        note = _cell(client.note or told(client.name))
+        parts.append(f"| `{client.name}` | {client.clients} | {name} | {note} |")
     return "\n".join([*parts, "", END])
 
 
@@ -52,7 +54,7 @@ def _row(row: Key) -> str:
     if row.srm_default is not None and row.srm_default != row.default:
         default += f" (SRM: `{row.srm_default}`)" if row.srm_default else " (SRM: empty)"
     limits = f" Allowed: {row.allows}." if row.allowed or row.low is not None else ""
-    effect = "" if row.effect is Effect.HONOURED else f"**{row.effect.value}:** "
+    effect = "" if row.effect is KeyEffect.HONOURED else f"**{row.effect.value}:** "
     return f"| `{row.name}` | {row.scope.value} | {default} | {_cell(effect + row.does + limits)} |"
 
 
@@ -93,7 +95,7 @@ def template() -> str:
         "# B.producer.compression.type = zstd",
     ]
     for title, rows in _GROUPS:
-        useful = [row for row in rows if row.effect is Effect.HONOURED and row.default is not None]
+        useful = [row for row in rows if row.effect is KeyEffect.HONOURED and row.default is not None]
         if useful:
             lines += ["", f"# --- {title}"]
         for row in useful:
@@ -141,20 +143,20 @@ def _properties(rows: Iterable[Key]) -> Mapping[str, Any]:
 
 
 def _schema(row: Key) -> dict[str, Any]:
-    found: dict[str, Any] = {"description": row.does}
+    schema: dict[str, Any] = {"description": row.does}
     if row.kind is ValueKind.BOOL:
-        found["enum"] = [True, False, "true", "false"]
+        schema["enum"] = [True, False, "true", "false"]
     elif row.allowed:
-        found["enum"] = list(row.allowed)
+        schema["enum"] = list(row.allowed)
     elif row.kind is ValueKind.INT:
-        found["type"] = ["integer", "string"]
+        schema["type"] = ["integer", "string"]
         if row.low is not None and not row.off:
-            found["minimum"] = row.low
+            schema["minimum"] = row.low
     elif row.kind in (ValueKind.LIST, ValueKind.REGEXES):
-        found["type"] = ["string", "array"]
+        schema["type"] = ["string", "array"]
     if row.default is not None:
-        found["default"] = row.default
-    return found
+        schema["default"] = row.default
+    return schema
 
 
 def main() -> None:

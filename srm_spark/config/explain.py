@@ -9,7 +9,7 @@ from srm_spark.config import keys, levels
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
 from srm_spark.config.levels import Layered, Setting
 from srm_spark.config.load import Loaded
-from srm_spark.config.schema import Dialect, Effect, Key, Scope
+from srm_spark.config.schema import Dialect, Key, KeyEffect, Scope
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.core.model import Flow
 from srm_spark.errors import ConfigError, Problem
@@ -64,7 +64,7 @@ def explain(loaded: Loaded, flow: Flow, name: str) -> Explanation:
 def resolved(loaded: Loaded, flow: Flow) -> Iterator[Explanation]:
     """Every property that counts for a flow: all that srm-spark uses, and all that the file sets for its clients."""
     for row in keys.TABLE:
-        used = row.effect in (Effect.HONOURED, Effect.CHECKED)
+        used = row.effect in (KeyEffect.HONOURED, KeyEffect.CHECKED)
         if used and row.scope in (*_OF_CONNECTOR, *_OF_WORKER) and row.default is not None:
             yield explain(loaded, flow, row.name)
     connector, worker = loaded.resolver.connector(flow), loaded.resolver.worker(flow)
@@ -103,18 +103,18 @@ def _stack(loaded: Loaded, flow: Flow, name: str) -> tuple[tuple[Setting, ...], 
 def _client(connector: Layered, worker: Layered, name: str, dialect: Dialect) -> Layered:
     """The properties of the client that `name` begins with, with that beginning put back."""
     prefixed = Layered()
-    found = Layered()
+    layers = Layered()
     prefix = ""
     if name.startswith("producer."):
-        prefix, found = "producer.", levels.record_producer_props(worker, connector, dialect)
+        prefix, layers = "producer.", levels.record_producer_props(worker, connector, dialect)
     elif name.startswith("consumer."):
-        prefix, found = "consumer.", levels.client_props(connector, "source", "consumer", dialect)
+        prefix, layers = "consumer.", levels.client_props(connector, "source", "consumer", dialect)
     for side in ("source", "target"):
         if name.startswith(f"{side}.cluster."):
-            prefix, found = f"{side}.cluster.", connector.below(f"{side}.cluster.").only(SECURITY_KEYS)
+            prefix, layers = f"{side}.cluster.", connector.below(f"{side}.cluster.").only(SECURITY_KEYS)
         for client in levels.CLIENTS:
             if name.startswith(f"{side}.{client}."):
-                prefix, found = f"{side}.{client}.", levels.client_props(connector, side, client, dialect)
-    for each in found.names():
-        prefixed.put(prefix + each, *found.stack(each))
+                prefix, layers = f"{side}.{client}.", levels.client_props(connector, side, client, dialect)
+    for each in layers.names():
+        prefixed.put(prefix + each, *layers.stack(each))
     return prefixed

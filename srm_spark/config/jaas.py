@@ -53,7 +53,7 @@ def write_jaas(entry: JaasEntry) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    found: list[str] = []
+    tokens: list[str] = []
     at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
@@ -61,6 +61,6 @@ def _tokens(text: str) -> list[str]:
             raise JaasError("a quote is not closed")
         double, single, bare, sign = match.groups()
         quoted = double if double is not None else single
-        found.append(re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else bare or sign)
+        tokens.append(re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else bare or sign)
         at = match.end()
-    return found
+    return tokens

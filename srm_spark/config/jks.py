@@ -72,11 +72,11 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
-        found = self._content[self.at : self.at + count]
-        if len(found) < count:
+        taken = self._content[self.at : self.at + count]
+        if len(taken) < count:
             raise JksError("the file ends too early")
         self.at += count
-        return found
+        return taken
 
     def number(self, size: int = 4) -> int:
         """An unsigned number of `size` bytes."""
@@ -101,13 +101,13 @@ class _Reader:
 
     def sealed_object(self) -> JksSecret:
         """A serialized `SealedObject`: two byte arrays, then the names of two algorithms; nothing tells its length."""
-        found = JksSecret(self.byte_array(), self.byte_array())
+        sealed = JksSecret(self.byte_array(), self.byte_array())
         for _ in range(2):
             if self.take(1) == _REFERENCE:
                 self.take(4)
             else:
                 self.text()
-        return found
+        return sealed
 
 
 def read_jks(content: bytes, password: str | None) -> JksStore:
@@ -194,10 +194,10 @@ def _open_jce(protected: bytes, parameters: bytes, password: str) -> bytes:
 
 def _elements(der: bytes) -> list[bytes]:
     """The contents of a row of DER elements, or of those inside the only one."""
-    found = []
+    elements = []
     reader = _Reader(der)
     while reader.at < len(der):
         reader.take(1)
         length = reader.number(1)
-        found.append(reader.take(reader.number(length & 0x7F) if length & 0x80 else length))
-    return found
+        elements.append(reader.take(reader.number(length & 0x7F) if length & 0x80 else length))
+    return elements

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from srm_spark.config import keys_client, keys_connector, keys_process
-from srm_spark.config.schema import Dialect, Effect, Key, Scope, ValueKind
+from srm_spark.config.schema import Dialect, Key, KeyEffect, Scope, ValueKind
 
 _CONNECTOR_ROWS = (
     *keys_connector.SOURCE,
@@ -22,7 +22,7 @@ _SECURITY_ROWS = tuple(
         ValueKind.TEXT,
         None,
         Scope.SECURITY,
-        Effect.TRANSLATED if row.librdkafka else Effect.IGNORED,
+        KeyEffect.TRANSLATED if row.librdkafka else KeyEffect.IGNORED,
         row.note or f"Passed to all clients of the cluster as `{row.librdkafka}`.",
     )
     for row in keys_client.CLIENT_KEYS.values()

@@ -66,7 +66,7 @@ CONSUMER_KEYS = (
     *_same("group.id group.instance.id session.timeout.ms heartbeat.interval.ms max.poll.interval.ms", CONSUMER),
     *_same("auto.commit.interval.ms enable.auto.commit check.crcs allow.auto.create.topics", CONSUMER),
     *_same("group.protocol group.remote.assignor", CONSUMER),
-    ClientKey("isolation.level", CONSUMER, "isolation.level"),
+    ClientKey("isolation.level", CONSUMER, "isolation.level", "In the exactly-once mode it is `read_committed`."),
     ClientKey("auto.offset.reset", CONSUMER, "auto.offset.reset", values={"none": "error"}),
     ClientKey("fetch.min.bytes", CONSUMER, "fetch.min.bytes", low=1, high=100_000_000),
     ClientKey("fetch.max.bytes", CONSUMER, "fetch.max.bytes", low=0, high=2**31 - 513),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srm_spark.config.schema import Effect, Key, Scope, ValueKind
+from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
 
-_H, _T, _C, _I, _R = Effect.HONOURED, Effect.TRANSLATED, Effect.CHECKED, Effect.IGNORED, Effect.REFUSED
+_H, _T, _C, _I, _R = KeyEffect.HONOURED, KeyEffect.TRANSLATED, KeyEffect.CHECKED, KeyEffect.IGNORED, KeyEffect.REFUSED
 _TOP, _CON, _FLOW = Scope.TOP, Scope.CONNECTOR, Scope.FLOW
 _SECONDS = 10**9
 _LONG = 2**63 - 1
@@ -18,23 +18,23 @@ CONFIG_EXCLUDE = (
 )
 
 
-def _flag(name: str, default: str, does: str, effect: Effect = _H) -> Key:
+def _flag(name: str, default: str, does: str, effect: KeyEffect = _H) -> Key:
     return Key(name, ValueKind.BOOL, default, _CON, effect, does, allowed=("true", "false"))
 
 
-def _number(name: str, default: str, low: int, does: str, effect: Effect = _H, *, high: int = _LONG) -> Key:
+def _number(name: str, default: str, low: int, does: str, effect: KeyEffect = _H, *, high: int = _LONG) -> Key:
     return Key(name, ValueKind.INT, default, _CON, effect, does, low=low, high=high)
 
 
-def _interval(name: str, default: str, does: str, effect: Effect = _C, srm: str | None = None) -> Key:
+def _interval(name: str, default: str, does: str, effect: KeyEffect = _C, srm: str | None = None) -> Key:
     return Key(name, ValueKind.INT, default, _CON, effect, does, srm_default=srm, low=1, high=_SECONDS, off=True)
 
 
-def _factor(name: str, default: str, does: str, effect: Effect = _H) -> Key:
+def _factor(name: str, default: str, does: str, effect: KeyEffect = _H) -> Key:
     return Key(name, ValueKind.INT, default, _CON, effect, f"{does}; -1 takes the broker's default", low=-1, high=_RF)
 
 
-def _text(name: str, default: str | None, does: str, effect: Effect = _I, kind: ValueKind = ValueKind.TEXT) -> Key:
+def _text(name: str, default: str | None, does: str, effect: KeyEffect = _I, kind: ValueKind = ValueKind.TEXT) -> Key:
     return Key(name, kind, default, _CON, effect, does)
 
 
@@ -158,6 +158,7 @@ COMMON = (
 )
 
 PROVENANCE_KEY = "provenance.header.enabled"
+INTERNAL_KEY = "srm.internal.topic.exclude.enable"
 SOURCE_OFFSET_KEY = "copy.source.offset.in.header.enabled"
 _EOS = "Every pass of a task is one transaction; see `batch.max.bytes`."
 
@@ -185,10 +186,11 @@ SRM_CONNECTOR = (
         f"`true`: the default of `{PROVENANCE_KEY}`, whose header says the source offset beside other things.",
     ),
     _flag(
-        "srm.internal.topic.exclude.enable",
+        INTERNAL_KEY,
         "true",
-        "Internal topics never flow, whatever this says: copies of a cluster's own state serve nobody.",
-        _I,
+        "`false`: topics whose names begin with `__` or `.` flow, too, where `topics` takes them and `topics.exclude` "
+        "(by default with `__.*` in it) does not name them. Those of brokers (`__consumer_offsets` and the like) and "
+        "of the replication never do: the ones cannot be written, the others would be copied again without end.",
     ),
     _flag(
         "cloudera.reverse.checkpointing.enabled",
@@ -255,8 +257,8 @@ OWN = (
         None,
         Scope.FLOW_AND_TARGET,
         _H,
-        "Most bytes per second of keys and values: `A->B.` of this flow, `B.` of all flows of the process into B "
-        "together; unset: no limit.",
+        "Most bytes per second, of batches as they travel: `A->B.` of this flow, `B.` of all flows of the process into "
+        "B together; unset: no limit.",
         low=1024,
         high=_LONG,
     ),
@@ -279,7 +281,8 @@ OWN = (
         "1048576",
         0,
         "What is new is copied by the driver itself while it is no more than so many bytes and 10,000 records: a Spark "
-        "job would take longer. With 0 the executors copy everything.",
+        "job would take longer. Until Spark is there it copies whatever there is. With 0 the executors copy "
+        "everything.",
     ),
     _number("arrow.max.records", "10000", 1, "Records of one Arrow batch between Spark and Python.", high=2**31 - 1),
     # Arrow doubles its buffers, outside of the heap: a task takes about four times as much, and a default session has

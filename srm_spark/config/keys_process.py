@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srm_spark.config.schema import Effect, Key, Scope, ValueKind
+from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
 
-_H, _T, _I = Effect.HONOURED, Effect.TRANSLATED, Effect.IGNORED
+_H, _T, _I = KeyEffect.HONOURED, KeyEffect.TRANSLATED, KeyEffect.IGNORED
 _CONNECT = "srm-spark runs no Connect workers"
 _REST = "srm-spark has no Connect REST server"
 _SERVICE = "Belongs to SRM's Service or Client; srm-driver does not read it."

@@ -108,38 +108,38 @@ class Layered:
 
     def below(self, prefix: str) -> Layered:
         """The properties that begin with `prefix`, without it."""
-        found = Layered()
+        kept = Layered()
         for name, stack in self._stacks.items():
             if name.startswith(prefix) and len(name) > len(prefix):
-                found.put(name[len(prefix) :], *stack)
-        return found
+                kept.put(name[len(prefix) :], *stack)
+        return kept
 
     def only(self, names: Iterable[str]) -> Layered:
         """The properties called `names`."""
-        found = Layered()
+        kept = Layered()
         for name in names:
             if name in self._stacks:
-                found.put(name, *self._stacks[name])
-        return found
+                kept.put(name, *self._stacks[name])
+        return kept
 
     def over(self, *others: Layered, by_level: bool) -> Layered:
         """This and `others`; the later wins, or with `by_level` the more specific level and then the later."""
-        found = Layered()
+        merged = Layered()
         for layered in (self, *others):
             for name, stack in layered._stacks.items():
-                found.put(name, *stack)
+                merged.put(name, *stack)
         if by_level:
-            for stack in found._stacks.values():
+            for stack in merged._stacks.values():
                 stack.sort(key=lambda setting: setting.level)
-        return found
+        return merged
 
 
 def _stripped(entries: Mapping[str, Entry], prefix: str, level: Level) -> Layered:
-    found = Layered()
+    stripped = Layered()
     for key, entry in entries.items():
         if key.startswith(prefix) and len(key) > len(prefix):
-            found.put(key[len(prefix) :], written(entry, level))
-    return found
+            stripped.put(key[len(prefix) :], written(entry, level))
+    return stripped
 
 
 def cluster_props(entries: Mapping[str, Entry], alias: str) -> Layered:

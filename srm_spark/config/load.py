@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srm_spark.config import clients
-from srm_spark.config.cross_checks import check_together
+from srm_spark.config.cross_checks import check_across
 from srm_spark.config.levels import Layered
 from srm_spark.config.placement import Placement
 from srm_spark.config.plugins import check_plugins
@@ -80,12 +80,12 @@ def load(
     _unused_resources(sources, report, aliases, {flow for flow, _ in chosen} if not flows else None)
     clients.check_clusters(sources, report, resolver, aliases)
     settings = tuple(resolver.flow(flow, connector) for flow, connector in chosen)
-    for (flow, connector), found in zip(chosen, settings, strict=True):
-        check_plugins(resolver.values(flow, connector), found)
+    for (flow, connector), resolved in zip(chosen, settings, strict=True):
+        check_plugins(resolver.values(flow, connector), resolved)
     clients.check_flows(sources, report, resolver, settings)
     Topology(sources, report).check(settings)
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
-    check_together(sources, report, settings, clusters, dialect)
+    check_across(sources, report, settings, clusters, dialect)
     whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
     return Loaded(whole, sources, resolver, report)
 
@@ -111,17 +111,17 @@ def _aliases(sources: Sources, report: Report) -> list[str]:
         hint = did_you_mean("clusters", sources.entries) or "write `clusters = A, B`"
         report.problem(sources.name, "clusters", "is missing; allowed a comma-separated list of aliases", hint)
         return []
-    found = split_list(entry.value)
-    if not found or "" in found:
+    aliases = split_list(entry.value)
+    if not aliases or "" in aliases:
         report.problem(entry.place, entry.key, f"got {entry.value!r}; allowed a comma-separated list of aliases")
-    for alias in sorted({alias for alias in found if alias and found.count(alias) > 1}):
+    for alias in sorted({alias for alias in aliases if alias and aliases.count(alias) > 1}):
         report.problem(entry.place, entry.key, f"got alias {alias} twice", "give every cluster an alias of its own")
-    for alias in dict.fromkeys(found):
+    for alias in dict.fromkeys(aliases):
         if "->" in alias:
             report.problem(entry.place, entry.key, f"got alias {alias!r}; `->` stands between the aliases of a flow")
-    if len(set(found)) == 1 and found[0]:
-        report.problem(entry.place, entry.key, f"got one cluster, {found[0]}; a flow needs two", "name the other one")
-    return [alias for alias in dict.fromkeys(found) if alias and "->" not in alias]
+    if len(set(aliases)) == 1 and aliases[0]:
+        report.problem(entry.place, entry.key, f"got one cluster, {aliases[0]}; a flow needs two", "name the other one")
+    return [alias for alias in dict.fromkeys(aliases) if alias and "->" not in alias]
 
 
 def _pairs(
@@ -163,9 +163,9 @@ def _targets(resolver: Resolver, aliases: Sequence[str], into: Sequence[str]) ->
 def _unused_resources(sources: Sources, report: Report, aliases: Sequence[str], enabled: Set[Flow] | None) -> None:
     """A checkpoint connector whose flow no source connector runs, mostly since its aliases are swapped."""
     for entry in sources.entries.values():
-        found = take_apart(entry.key, aliases)
-        if entry.is_resource and found.flow is not None and enabled is not None and found.flow not in enabled:
-            report.warn(entry.place, entry.key, f"has no effect: no source connector runs {found.flow}")
+        parts = take_apart(entry.key, aliases)
+        if entry.is_resource and parts.flow is not None and enabled is not None and parts.flow not in enabled:
+            report.warn(entry.place, entry.key, f"has no effect: no source connector runs {parts.flow}")
 
 
 def _picked(

@@ -11,7 +11,7 @@ from srm_spark.config import keys
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
 from srm_spark.config.keys_connector import TRANSFORMS, TRANSFORMS_IGNORE
 from srm_spark.config.keys_process import IGNORED_PREFIXES
-from srm_spark.config.schema import Dialect, Effect, Key, Scope
+from srm_spark.config.schema import Dialect, Key, KeyEffect, Scope
 from srm_spark.config.source import Entry, Sources
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.config.values import Report
@@ -79,7 +79,7 @@ class Placement:
             self._effect(entry, row)
         elif name.startswith((*_CLIENT_PREFIXES, *(side for side in _SIDES if written.where is not Where.CLUSTER))):
             self._client(entry, written)
-        elif row is not None and row.effect is Effect.IGNORED:
+        elif row is not None and row.effect is KeyEffect.IGNORED:
             self._warn(entry, f"ignored: {row.does}")
         elif row is not None:
             self._misplaced(entry, written, row)
@@ -87,11 +87,11 @@ class Placement:
             self._unknown(entry, written)
 
     def _effect(self, entry: Entry, row: Key) -> None:
-        if row.effect is Effect.REFUSED and row.name in TRANSFORMS and entry.value.strip():
+        if row.effect is KeyEffect.REFUSED and row.name in TRANSFORMS and entry.value.strip():
             self._transforms(entry, row)
-        elif row.effect is Effect.IGNORED:
+        elif row.effect is KeyEffect.IGNORED:
             self._warn(entry, f"ignored: {row.does}")
-        elif row.effect is Effect.CHECKED:
+        elif row.effect is KeyEffect.CHECKED:
             self._warn(entry, f"checked, but not used yet: {row.does}")
 
     def _transforms(self, entry: Entry, row: Key) -> None:

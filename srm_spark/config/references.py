@@ -159,27 +159,27 @@ class References:
         def replace(match: re.Match[str]) -> str:
             provider, path, key = match[1], match[2] or "", match[3]
             try:
-                found = self._look_up(provider, path, key)
+                value = self._look_up(provider, path, key)
             except UnresolvedReference as error:
                 self._report.problem(setting.place, setting.key, f"cannot resolve {match[0]}: {error}")
                 return ""
-            if found is None:
+            if value is None:
                 known = ", ".join(sorted(self._providers))
                 self._report.warn(
                     setting.place, setting.key, f"{match[0]} is left as it is: known providers are {known}"
                 )
-            return match[0] if found is None else found
+            return match[0] if value is None else value
 
         return _REFERENCE.sub(replace, setting.value)
 
     def _look_up(self, provider: str, path: str, key: str) -> str | None:
         if self._resolver is not None:
             try:
-                found = self._resolver.resolve(provider, path, key)
+                value = self._resolver.resolve(provider, path, key)
             except Exception as error:  # foreign code, which may raise anything; its text may hold the secret
                 raise UnresolvedReference(f"config.resolver.class failed with {type(error).__name__}") from error
-            if found is not None:
-                return found
+            if value is not None:
+                return value
         return self._providers[provider].get(path, key) if provider in self._providers else None
 
     def _declared(self, sources: Sources) -> list[str]:
@@ -199,8 +199,8 @@ class References:
         made = _BUILT_IN.get(entry.value.strip())
         if made is not None:
             parameters = {
-                key.removeprefix(f"{prefix}param."): found.value
-                for key, found in sources.entries.items()
+                key.removeprefix(f"{prefix}param."): value.value
+                for key, value in sources.entries.items()
                 if key.startswith(f"{prefix}param.")
             }
             try:
@@ -236,5 +236,5 @@ class References:
                 entry.place, entry.key, f"got {entry.value.strip()}: has no method resolve(provider, path, key)"
             )
             return None
-        found: SecretResolver = resolver
-        return found
+        loaded: SecretResolver = resolver
+        return loaded

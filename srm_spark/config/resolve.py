@@ -12,6 +12,7 @@ from pathlib import Path
 from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
 from srm_spark.config.keys_connector import (
+    INTERNAL_KEY,
     LOSS_POLICIES,
     MODE_KEY,
     PROVENANCE_KEY,
@@ -139,8 +140,8 @@ class Resolver:
         )
 
     def _cluster(self, alias: str, props: Layered) -> ClusterSettings:
-        found = self._expanded(props, sorted(SECURITY_KEYS))
-        return ClusterSettings(alias, found.pop("bootstrap.servers", "").strip(), found)
+        security = self._expanded(props, sorted(SECURITY_KEYS))
+        return ClusterSettings(alias, security.pop("bootstrap.servers", "").strip(), security)
 
     def _client(self, cluster: ClusterSettings, connector: Layered, side: str, client: str) -> dict[str, str]:
         props = levels.client_props(connector, side, client, self.dialect)
@@ -203,6 +204,7 @@ def _topics(values: Values) -> TopicSettings:
         refresh_seconds=float(seconds),
         refresh_enabled=values.flag("refresh.topics.enabled") and seconds > 0,
         heartbeats_replicated=values.flag("heartbeats.replication.enabled"),
+        internal_excluded=values.flag(INTERNAL_KEY),
         filter_class=_filter_class(values, TOPICS),
         config_filter_class=_filter_class(values, CONFIG_PROPERTIES),
     )

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings
-from srm_spark.core.policy import ReplicationPolicy, load_policy
+from srm_spark.core.model import Flow
+from srm_spark.core.policy import ReplicationPolicy
 
 _LITERAL = re.compile(r"[\w\-]+(?:\\?\.[\w\-]+)*")
 _PREFIX = re.compile(r"((?:[\w\-]|\\\.)*)\.[*+]")
@@ -41,32 +42,33 @@ class Right:
 
 def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     """Everything that a flow does, on both sides."""
-    flow, topics = settings.flow, settings.topics
-    policy = load_policy(
-        topics.policy_class,
-        source_alias=flow.source,
-        separator=topics.separator,
-        internal_separator=topics.internal_separator,
-    )
-    found: list[Right] = []
+    flow, policy = settings.flow, settings.policy()
+    rights: list[Right] = []
     for name in _names(settings, policy.heartbeats_topic()):
-        found += _of_topic(settings, name, remote_name(policy, flow.source, name))
-    found += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
-    found += _control(flow.target, settings.map_topic, "the offset map", reads=True)
+        rights += _of_topic(settings, name, remote_name(policy, flow.source, name))
+    rights += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
+    rights += _control(flow.target, settings.map_topic, "the offset map", reads=True)
     if settings.refused.parks:
-        found += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
+        rights += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
     if settings.is_realtime:
-        found += _control(flow.target, settings.reports_topic, "reports of the real-time lane", reads=True)
-    found.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
+        rights += _control(flow.target, settings.reports_topic, "reports of the real-time lane", reads=True)
+    rights.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "one driver at a time owns the flow"))
     if settings.is_exactly_once:
-        found.append(
+        rights.append(
             Right(flow.target, "WRITE", "TRANSACTIONAL_ID", f"srm-{flow}-*", "commits records with their progress")
         )
-    found += _of_groups(settings, policy.checkpoints_topic(flow.source))
+    else:
+        rights.append(Right(flow.target, "WRITE", "TRANSACTIONAL_ID", fence_id(flow), "fences off older writers"))
+    rights += _of_groups(settings, policy.checkpoints_topic(flow.source))
     if settings.syncs.enabled:
         at, other = (flow.target, flow.source) if settings.syncs.on_target else (flow.source, flow.target)
-        found += _control(at, policy.offset_syncs_topic(other), "the offset-syncs topic", reads=True)
-    return tuple(found)
+        rights += _control(at, policy.offset_syncs_topic(other), "the offset-syncs topic", reads=True)
+    return tuple(rights)
+
+
+def fence_id(flow: Flow) -> str:
+    """The transactional id under whose producer id a flow writes records."""
+    return f"srm-{flow}-records"
 
 
 def rights_of_heartbeats(settings: HeartbeatSettings) -> tuple[Right, ...]:
@@ -105,10 +107,10 @@ def _of_groups(settings: FlowSettings, checkpoints: str) -> Iterator[Right]:
 
 def _names(settings: FlowSettings, heartbeats: str) -> list[str]:
     """Source topics as names and prefixes of ACLs; `*` for a pattern that is neither."""
-    found = [acl_name(pattern) for pattern in settings.topics.include]
-    if settings.topics.heartbeats_replicated and "*" not in found:
-        found.append(heartbeats)
-    return ["*"] if "*" in found else list(dict.fromkeys(found))
+    names = [acl_name(pattern) for pattern in settings.topics.include]
+    if settings.topics.heartbeats_replicated and "*" not in names:
+        names.append(heartbeats)
+    return ["*"] if "*" in names else list(dict.fromkeys(names))
 
 
 def acl_name(pattern: str) -> str:

@@ -120,7 +120,7 @@ def _function(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
 
 def _oauth(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
     """The client credentials grant, or a signed assertion; anything else needs code that runs in the JVM."""
-    found = {
+    options = {
         f"{_OAUTH}token.endpoint.url": java.get(f"{_OAUTH}token.endpoint.url"),
         f"{_OAUTH}client.id": java.get(f"{_CREDENTIALS}client.id", entry.options.get("clientId")),
         f"{_OAUTH}client.secret": java.get(f"{_CREDENTIALS}client.secret", entry.options.get("clientSecret")),
@@ -133,13 +133,13 @@ def _oauth(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
         ),
     }
     if java.get(f"{_OAUTH}jwt.retriever.class", "").strip().endswith(".JwtBearerJwtRetriever"):
-        found[f"{_OAUTH}grant.type"] = _JWT_BEARER
-        found.update(
+        options[f"{_OAUTH}grant.type"] = _JWT_BEARER
+        options.update(
             {CLIENT_KEYS[name].librdkafka: value for name, value in java.items() if name.startswith(_ASSERTION)}
         )
     # The identity provider may have another CA than the brokers; Java takes it from the login module's options.
     https = truststore(entry.options, "https.")
-    return {f"{_OAUTH}method": "oidc", **https, **{name: value for name, value in found.items() if value}}
+    return {f"{_OAUTH}method": "oidc", **https, **{name: value for name, value in options.items() if value}}
 
 
 def needs_java_login(java: Mapping[str, str]) -> bool:
@@ -169,14 +169,14 @@ def spark_login(java: Mapping[str, str]) -> dict[str, str]:
 
 
 def _kerberos(entry: JaasEntry, java: Mapping[str, str]) -> dict[str, str]:
-    found = {name: java[name] for name in _KERBEROS if name in java}
+    options = {name: java[name] for name in _KERBEROS if name in java}
     if "serviceName" in entry.options:
-        found.setdefault("sasl.kerberos.service.name", entry.options["serviceName"])
+        options.setdefault("sasl.kerberos.service.name", entry.options["serviceName"])
     if "principal" in entry.options:
-        found["sasl.kerberos.principal"] = entry.options["principal"]
+        options["sasl.kerberos.principal"] = entry.options["principal"]
     if "keyTab" in entry.options:
-        found["sasl.kerberos.keytab"] = entry.options["keyTab"]
+        options["sasl.kerberos.keytab"] = entry.options["keyTab"]
     elif entry.options.get("useTicketCache", "").lower() == "true":
         # librdkafka runs kinit before each login; with a ticket cache somebody else does that.
-        found["sasl.kerberos.kinit.cmd"] = "true"
-    return found
+        options["sasl.kerberos.kinit.cmd"] = "true"
+    return options

@@ -21,7 +21,7 @@ class ValueKind(Enum):
     CLASS = "a class name"
 
 
-class Effect(Enum):
+class KeyEffect(Enum):
     """What srm-spark does with a key."""
 
     HONOURED = "honoured"
@@ -62,7 +62,7 @@ class Key:
     default: str | None
     """Default in MM2's words; None: none, or the client's."""
     scope: Scope
-    effect: Effect
+    effect: KeyEffect
     does: str
     """What it does here; for ignored keys the reason."""
     srm_default: str | None = None

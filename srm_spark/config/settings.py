@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow, RefusedPolicy
-from srm_spark.core.policy import HEARTBEATS_TOPIC
+from srm_spark.core.policy import HEARTBEATS_TOPIC, ReplicationPolicy, load_policy
 from srm_spark.core.provenance import Stamp
+from srm_spark.core.vitals import SILENT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class TopicSettings:
     refresh_seconds: float
     refresh_enabled: bool
     heartbeats_replicated: bool
+    internal_excluded: bool = True
+    """Whether no topic flows whose name begins with `__` or `.`."""
     filter_class: str = ""
     """`package.module:Class` of a filter of the user's own; empty for the usual one."""
     config_filter_class: str = ""
@@ -131,18 +134,18 @@ class RefusedPolicies:
 
     def of(self, topic: str) -> RefusedPolicy:
         """The policy of one source topic."""
-        found = (policy for policy in RefusedPolicy if NameFilter(self.topics.get(policy, ())).matches(topic))
-        return next(found, self.default)
+        matching = (policy for policy in RefusedPolicy if NameFilter(self.topics.get(policy, ())).matches(topic))
+        return next(matching, self.default)
 
     @property
     def parks(self) -> bool:
-        """Whether there may be a record to park."""
+        """Whether a record may go into quarantine."""
         return self.default is RefusedPolicy.PARK or bool(self.topics.get(RefusedPolicy.PARK))
 
 
 @dataclass(frozen=True)
 class LimitSettings:
-    """How many bytes of keys and values a flow may write per second, and whose records go first then."""
+    """How many bytes a flow may write per second, and whose records go first then."""
 
     flow_bytes: int | None = None
     """None: as many as it can."""
@@ -177,6 +180,30 @@ class StateSettings:
     is_default: bool = False
     """Nobody chose the folder: only of use where Spark's executors run on this machine."""
     interval_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Timings:
+    """How long a flow waits for what, where no key says so. Tests hand in shorter ones."""
+
+    tick_seconds: float = 1.0
+    """Between two looks of a flow at itself."""
+    lag_seconds: float = 5.0
+    """How old the lag in the status may be, however seldom topics are looked for."""
+    debounce_seconds: float = 1.0
+    """Topics are often created several at a time: one new generation for all of them."""
+    silent_seconds: float = SILENT_SECONDS
+    """Without a sign of life for so long a flow is stalled."""
+    first_copy_seconds: float = 30.0
+    """Spark may need so long for the first batch of a query."""
+    retry_paused_seconds: float = 60.0
+    """Until a paused partition is tried again: that costs a restart of the query, and reads the refused record anew."""
+    stop_seconds: float = 120.0
+    """How long a clean stop waits for the batch in progress."""
+    groups_stop_seconds: float = 10.0
+    """How long it waits for a call about consumer groups; one that comes late does no harm."""
+    table_stop_seconds: float = 10.0
+    """How long it waits for a write to the table; one that is cut off leaves the table as it was."""
 
 
 @dataclass(frozen=True)
@@ -225,8 +252,19 @@ class FlowSettings:
     topic_configs_seconds: float = 600.0
     topic_acls_synced: bool = True
     topic_acls_seconds: float = 600.0
+    timings: Timings = field(default_factory=Timings, repr=False)
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Property → `file:line: key` where it was written, for what only a running cluster shows to be wrong."""
+
+    def policy(self) -> ReplicationPolicy:
+        """How remote topics are called, and what never flows. Raises PluginError."""
+        return load_policy(
+            self.topics.policy_class,
+            source_alias=self.flow.source,
+            separator=self.topics.separator,
+            internal_separator=self.topics.internal_separator,
+            internal_excluded=self.topics.internal_excluded,
+        )
 
     @property
     def stamp(self) -> Stamp | None:
@@ -245,7 +283,7 @@ class FlowSettings:
 
     @property
     def quarantine_topic(self) -> str:
-        """Parked records on the target; a name of this form never flows (`ReplicationPolicy.isMM2InternalTopic`)."""
+        """The quarantine, on the target; a name of this form never flows (`ReplicationPolicy.isMM2InternalTopic`)."""
         return f"mm2-quarantine.{self.flow.source}.internal"
 
     @property

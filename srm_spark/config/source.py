@@ -147,7 +147,7 @@ def _read_properties(name: str, text: str, problems: list[Problem], warnings: li
 
 def _traps(item: KeyValue) -> Iterator[str]:
     """What Java's rules make of a line that its writer meant otherwise."""
-    dropped = next((found[0] for found in _ESCAPED.finditer(item.source) if found[1] not in _MEANT), "")
+    dropped = next((match[0] for match in _ESCAPED.finditer(item.source) if match[1] not in _MEANT), "")
     if dropped:
         yield f"the backslash of {dropped} is dropped, as in every .properties file; write \\{dropped} to keep it"
     if item.value.startswith("->") or item.key.endswith("->"):
@@ -168,7 +168,7 @@ def _read_yaml(name: str, text: str, problems: list[Problem], warnings: list[str
     walk = _YamlWalk(name, problems, warnings)
     for root in roots:
         walk.document(root)
-    return walk.found
+    return walk.entries
 
 
 def _line(node: yaml.Node) -> int:
@@ -182,7 +182,7 @@ class _YamlWalk:
         self._name = name
         self._problems = problems
         self._warnings = warnings
-        self.found: list[Entry] = []
+        self.entries: list[Entry] = []
         self._resources = strimzi.Resources(self._add, self._flatten, self._warn)
 
     def document(self, root: yaml.Node) -> None:
@@ -190,9 +190,9 @@ class _YamlWalk:
         if not isinstance(root, yaml.MappingNode):
             self._problem(root, "", "got no mapping; allowed `key: value` at the top")
         elif strimzi.is_resource(root):
-            before = len(self.found)
+            before = len(self.entries)
             self._resources.read(root)
-            self.found[before:] = [replace(entry, is_resource=True) for entry in self.found[before:]]
+            self.entries[before:] = [replace(entry, is_resource=True) for entry in self.entries[before:]]
         else:
             self._mapping("", root, 0)
 
@@ -217,7 +217,7 @@ class _YamlWalk:
                 if isinstance(part, yaml.MappingNode):
                     self._mapping(prefix, part, depth + 1)
         for key, value in pairs:
-            if len(self.found) > _MAX_ENTRIES:
+            if len(self.entries) > _MAX_ENTRIES:
                 return
             if key.tag != "tag:yaml.org,2002:merge":
                 self._pair(prefix, key, value, depth)
@@ -245,4 +245,4 @@ class _YamlWalk:
         self._add(name, key, ",".join(str(item.value) for item in items))
 
     def _add(self, name: str, key: yaml.Node, value: str) -> None:
-        self.found.append(Entry(name, value, f"{self._name}:{_line(key)}"))
+        self.entries.append(Entry(name, value, f"{self._name}:{_line(key)}"))

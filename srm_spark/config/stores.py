@@ -90,7 +90,7 @@ def _open_pkcs12(path: str, content: bytes, password: str | None) -> Store:
     except ValueError as error:
         raise StoreError(_cannot_open(path, "PKCS12", password)) from error
     own = [opened.cert.certificate] if opened.cert is not None else []
-    others = [found.certificate for found in opened.additional_certs]
+    others = [additional.certificate for additional in opened.additional_certs]
     key = "" if opened.key is None else _key_pem(opened.key)
     return Store(tuple(_pem(certificate) for certificate in (*own, *others)), key)
 

@@ -89,8 +89,8 @@ def _check_type(store: str, java: Mapping[str, str], key: str, *, is_pem_there: 
     if kind not in STORE_TYPES:
         raise TlsError(name, f"got {kind}; allowed {', '.join(STORE_TYPES)}")
     if is_pem_there != (kind == "PEM"):
-        found, right = ("PEM", "PEM") if is_pem_there else ("no PEM", "PKCS12 or JKS")
-        raise TlsError(key, f"holds {found}, but {name} is {kind}; write {name} = {right}")
+        given, right = ("PEM", "PEM") if is_pem_there else ("no PEM", "PKCS12 or JKS")
+        raise TlsError(key, f"holds {given}, but {name} is {kind}; write {name} = {right}")
     return is_pem_there
 
 
@@ -143,16 +143,16 @@ def _tidy(key: str, text: str) -> str:
 
 def openssl_suites(text: str) -> tuple[list[str], list[str]]:
     """OpenSSL's names for a list of Java's, and those that have none there."""
-    found: list[str] = []
+    suites: list[str] = []
     unknown: list[str] = []
     for name in (part.strip() for part in re.split(r"[,:]", text)):
         match = _SUITE.match(name)
         if match is None:
             # A name of OpenSSL's own has hyphens; what is left are the suites of TLS 1.3.
-            (unknown if "_" in name else found).append(name)
+            (unknown if "_" in name else suites).append(name)
             continue
         exchange = match["exchange"].replace("_", "-")
         cipher = match["cipher"].replace("AES_", "AES").replace("_CBC", "").replace("_", "-")
         cipher = cipher.replace("CHACHA20-POLY1305-SHA256", "CHACHA20-POLY1305").replace("3DES-EDE", "DES-CBC3")
-        found.append(cipher if exchange == "RSA" else f"{exchange}-{cipher}")
-    return found, unknown
+        suites.append(cipher if exchange == "RSA" else f"{exchange}-{cipher}")
+    return suites, unknown

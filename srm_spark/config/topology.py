@@ -18,7 +18,7 @@ from srm_spark.config.values import Report
 from srm_spark.core.filter_plugins import TOPICS, load_filter
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow
-from srm_spark.core.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle, load_policy
+from srm_spark.core.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle
 from srm_spark.errors import PatternError, PluginError
 
 _EXAMPLE = "orders"
@@ -89,12 +89,7 @@ class Topology:
     def _policy(self, settings: FlowSettings) -> ReplicationPolicy | None:
         topics = settings.topics
         try:
-            return load_policy(
-                topics.policy_class,
-                source_alias=settings.flow.source,
-                separator=topics.separator,
-                internal_separator=topics.internal_separator,
-            )
+            return settings.policy()
         except PluginError as error:
             place, key = self._place(settings.flow, error.key)
             self._report.problem(place, key, f"got {topics.policy_class}: {error.message}", error.hint)
@@ -193,11 +188,11 @@ def _way(edges: Mapping[str, Sequence[str]], start: str, end: str) -> list[str]:
 
 def _witnesses(routes: Iterable[_Route]) -> set[str]:
     """Names that stand for the patterns: each literal, and an example of each simple expression."""
-    found = {_EXAMPLE}
+    names = {_EXAMPLE}
     for route in routes:
         for pattern in route.settings.topics.include:
-            found.update(_examples(pattern))
-    return found
+            names.update(_examples(pattern))
+    return names
 
 
 def _examples(pattern: str) -> Iterator[str]:

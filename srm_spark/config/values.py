@@ -22,9 +22,9 @@ class Report:
 
     def problem(self, place: str, key: str, message: str, hint: str = "") -> None:
         """Notes something that makes the file unusable."""
-        found = Problem(place, key, message, hint)
-        if found not in self.problems:
-            self.problems.append(found)
+        problem = Problem(place, key, message, hint)
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def warn(self, place: str, key: str, message: str) -> None:
         """Notes something that is not honoured, or probably not meant."""
@@ -61,15 +61,15 @@ class Values:
 
     def text(self, name: str) -> str:
         """A text; the only allowed ones in their canonical spelling."""
-        row, found = keys.find(name), self._raw(name)
-        if found is None:
+        row, value = keys.find(name), self._raw(name)
+        if value is None:
             return row.default_for(self._dialect) or ""
         if not row.allowed:
-            return found.strip()
+            return value.strip()
         for choice in row.allowed:
-            if found.strip().lower() == choice.lower():
+            if value.strip().lower() == choice.lower():
                 return choice
-        self._refuse(row, found)
+        self._refuse(row, value)
         return row.default_for(self._dialect) or ""
 
     def flag(self, name: str) -> bool:
@@ -83,24 +83,24 @@ class Values:
 
     def optional_number(self, name: str) -> int | None:
         """A whole number, None where nothing usable is written."""
-        row, found = keys.find(name), self._raw(name)
-        if found is None:
+        row, value = keys.find(name), self._raw(name)
+        if value is None:
             return None
         try:
-            number = _whole(found)
+            number = _whole(value)
         except ValueError:
-            self._refuse(row, found)
+            self._refuse(row, value)
             return None
         too_low = row.low is not None and number < row.low and not (row.off and number < 0)
         if too_low or (row.high is not None and number > row.high):
-            self._refuse(row, found)
+            self._refuse(row, value)
             return None
         return number
 
     def names(self, name: str) -> tuple[str, ...]:
         """A list; repeated entries count once, an empty entry is a problem (as in Kafka since 4.2)."""
-        row, found = keys.find(name), self._raw(name)
-        entries = split_list((row.default_for(self._dialect) or "") if found is None else found)
+        row, value = keys.find(name), self._raw(name)
+        entries = split_list((row.default_for(self._dialect) or "") if value is None else value)
         setting = self._props.get(name)
         if "" in entries and setting is not None:
             self._report.problem(
@@ -132,16 +132,16 @@ class Values:
         setting = self._props.get(name)
         return None if setting is None else self._expand(setting)
 
-    def _refuse(self, row: Key, found: str) -> None:
-        hint = "" if found.strip() else "give a value or remove the line"
-        if row.kind is ValueKind.BOOL and found.strip().lower() in ("yes", "on", "1", "no", "off", "0"):
-            hint = f"did you mean {'true' if found.strip().lower() in ('yes', 'on', '1') else 'false'}?"
-        self.refuse(row.name, f"got {self._shown(row.name, found)!r}; allowed {row.allows}", hint)
+    def _refuse(self, row: Key, value: str) -> None:
+        hint = "" if value.strip() else "give a value or remove the line"
+        if row.kind is ValueKind.BOOL and value.strip().lower() in ("yes", "on", "1", "no", "off", "0"):
+            hint = f"did you mean {'true' if value.strip().lower() in ('yes', 'on', '1') else 'false'}?"
+        self.refuse(row.name, f"got {self._shown(row.name, value)!r}; allowed {row.allows}", hint)
 
-    def _shown(self, name: str, found: str) -> str:
+    def _shown(self, name: str, value: str) -> str:
         """What a message may say of a value: what a reference brought may be a secret."""
         setting = self._props.get(name)
-        return setting.value if setting is not None and "${" in setting.value else mask(name, found)
+        return setting.value if setting is not None and "${" in setting.value else mask(name, value)
 
 
 def _whole(text: str) -> int:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from srm_spark.core.model import Checkpoint
+from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.core.offset_map import Hole, PartitionMap
 from srm_spark.core.offset_sync_store import OffsetSyncStore
+
+GroupPartition = tuple[str, TopicPartition]
+"""A consumer group on one partition of the target."""
 
 
 class TranslationStatus(Enum):
@@ -33,9 +36,9 @@ OUTSIDE_THE_MAP = (TranslationStatus.EMPTY, TranslationStatus.UNMAPPED, Translat
 
 @dataclass(frozen=True)
 class Translation:
-    """A position on both sides; no `downstream` where there is none, and `standing` says why."""
+    """A position on both sides; no `downstream` where there is none, and `status` says why."""
 
-    standing: TranslationStatus
+    status: TranslationStatus
     upstream: int
     downstream: int | None = None
     reread: int = 0
@@ -43,27 +46,25 @@ class Translation:
 
     def __str__(self) -> str:
         """How good the translation is, or why there is none."""
-        text = self.standing.value
+        text = self.status.value
         return (
-            f"{text}: up to {self.reread} records are read again"
-            if self.standing is TranslationStatus.SAMPLED
-            else text
+            f"{text}: up to {self.reread} records are read again" if self.status is TranslationStatus.SAMPLED else text
         )
 
 
-def translate(found: PartitionMap | None, upstream: int, target_end: int | None) -> Translation:
+def translate(known: PartitionMap | None, upstream: int, target_end: int | None) -> Translation:
     """Translate one position by the exact map; `target_end` is the end of the remote partition.
 
     A partition that has never held a record translates 0 to 0, and nothing else does while no record was replicated
     (`MirrorConnectorsIntegrationBaseTest`). A group that read further than replication went is translated as
     far as replication went: what it has read beyond that is not on the target.
     """
-    source = None if found is None else found.source
-    if found is None or source is None:
+    source = None if known is None else known.source
+    if known is None or source is None:
         return Translation(TranslationStatus.UNMAPPED, upstream)
-    if not found.has_records and (source.end, upstream, found.target_end) != (0, 0, 0):
+    if not known.has_records and (source.end, upstream, known.target_end) != (0, 0, 0):
         return Translation(TranslationStatus.EMPTY, upstream)
-    downstream = found.downstream(min(upstream, source.end))
+    downstream = known.downstream(min(upstream, source.end))
     if downstream is None:
         return Translation(TranslationStatus.UNKNOWN, upstream)
     if target_end is not None and downstream > target_end:
@@ -90,33 +91,33 @@ def sample(store: OffsetSyncStore, upstream: int, limit: int, hole: Hole | None 
     return Translation(TranslationStatus.SAMPLED, upstream, downstream, max(0, upstream - sync[0] - 1))
 
 
-def by_checkpoint(found: Translation, last: Checkpoint | None, target_end: int) -> Translation:
+def by_checkpoint(translation: Translation, last: Checkpoint | None, target_end: int) -> Translation:
     """`found`, unless the group's own newest checkpoint knows more of a position that the exact map does not know.
 
     MirrorMaker 2 left it, or we did while the offset syncs behind it were still there. It was true of a group that had
     read less or as much, so nothing is skipped.
     """
-    if found.standing not in (*OUTSIDE_THE_MAP, TranslationStatus.SAMPLED):
-        return found
-    if last is None or last.upstream > found.upstream or last.downstream > target_end:
-        return found
-    if found.downstream is not None and found.downstream >= last.downstream:
-        return found
-    return Translation(TranslationStatus.CHECKPOINT, found.upstream, last.downstream)
+    if translation.status not in (*OUTSIDE_THE_MAP, TranslationStatus.SAMPLED):
+        return translation
+    if last is None or last.upstream > translation.upstream or last.downstream > target_end:
+        return translation
+    if translation.downstream is not None and translation.downstream >= last.downstream:
+        return translation
+    return Translation(TranslationStatus.CHECKPOINT, translation.upstream, last.downstream)
 
 
-def translate_back(found: PartitionMap | None, downstream: int, source_end: int | None) -> Translation:
+def translate_back(known: PartitionMap | None, downstream: int, source_end: int | None) -> Translation:
     """The same for a group that reads a remote topic and goes back to the source; `source_end` is the end there.
 
     `upstream` of the answer is where the group stands on the remote topic, `downstream` where it would go on.
     """
-    source = None if found is None else found.source
-    if found is None or source is None:
+    source = None if known is None else known.source
+    if known is None or source is None:
         return Translation(TranslationStatus.UNMAPPED, downstream)
-    end = found.target_end
-    if end is None or (not found.has_records and (source.end, downstream, end) != (0, 0, 0)):
+    end = known.target_end
+    if end is None or (not known.has_records and (source.end, downstream, end) != (0, 0, 0)):
         return Translation(TranslationStatus.EMPTY, downstream)
-    upstream = found.upstream(min(downstream, end))
+    upstream = known.upstream(min(downstream, end))
     if upstream is None:
         return Translation(TranslationStatus.UNKNOWN, downstream)
     if source_end is not None and upstream > source_end:

@@ -5,11 +5,12 @@ A flow knows its clusters by these names alone, so that its rules can be tried o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.record_batch import Author, Fenced
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
 from srm_spark.failure import Failure
@@ -74,6 +75,31 @@ class Writer(Protocol):
 
     def write(self, records: Iterable[ControlRecord]) -> None:
         """Write records in order; returns when each one is on the cluster for good."""
+
+
+class Fence(Protocol):
+    """The producer id of one flow on its target.
+
+    Every call may raise FenceUnavailable, where the cluster gives none, and ProtocolUnavailable.
+    """
+
+    def begin(self, tell: Callable[[str], None]) -> Author:
+        """A new epoch, where nothing of an older author is under way; `tell` takes what is waited for, for people."""
+
+    def fence(self, partitions: Iterable[TopicPartition], tell: Callable[[str], None]) -> Fenced:
+        """A new epoch, of which all partitions have heard: older authors are refused there; `tell` as above.
+
+        Raises LeaseLost where somebody else does the same.
+        """
+
+    def keep_alive(self, author: Author, partition: TopicPartition) -> None:
+        """Let the cluster know that the id is in use, by a marker in one partition."""
+
+    def plain(self) -> Author:
+        """An id of its own, where there is none for the flow."""
+
+    def close(self) -> None:
+        """Let go of what was started."""
 
 
 @dataclass(frozen=True)
@@ -173,16 +199,16 @@ class Cluster(Protocol):
     def grow(self, partitions: Mapping[str, int]) -> dict[str, str | None]:
         """Add partitions; per topic None, or why it was refused."""
 
-    def first_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offset of the oldest record still there, or of the next one; partitions that are gone are left out."""
+    def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
+        """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, waits: bool = True, committed: bool = False
     ) -> dict[TopicPartition, int]:
         """Offset of the next record; partitions that are gone are left out.
 
-        One without a leader is waited for, since it may be new; without `waits` it counts as gone. With `committed` it
-        ends before the first transaction that is still open.
+        One without a leader is waited for, and raises where it gets none; without `waits` it is left out, too. With
+        `committed` it ends before the first transaction that is still open.
         """
 
     def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:

@@ -211,6 +211,7 @@ def encode_progress_detail(detail: ProgressDetail) -> bytes:
         "zero_timestamps": detail.zero_timestamps,
         "lost": [loss_fields(loss) for loss in detail.lost],
         **{name: value for name, value in detail.logs._asdict().items() if name != "topic_id" and value is not None},
+        **{name: count for name, count in (("whole", detail.whole), ("merged", detail.merged)) if count},
     }
     return _utf8(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
 
@@ -252,6 +253,8 @@ def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:
             latency_ms=None if document["latency_ms"] is None else int(document["latency_ms"]),
             zero_timestamps=_offset(document["zero_timestamps"]),
             lost=tuple(loss_of(*fields) for fields in document["lost"]),
+            whole=_offset(document.get("whole", 0)),
+            merged=_offset(document.get("merged", 0)),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -289,9 +292,9 @@ class _Reader:
         self._at = 0
 
     def version(self) -> None:
-        found = self.int16()
-        if found != VERSION:
-            self._fail(f"version {found}, expected {VERSION}; it was written by a newer program")
+        version = self.int16()
+        if version != VERSION:
+            self._fail(f"version {version}, expected {VERSION}; it was written by a newer program")
 
     def int16(self) -> int:
         return int(self._unpack(">h"))
@@ -321,8 +324,8 @@ class _Reader:
         self._at += struct.calcsize(layout)
         return number
 
-    def _fail(self, found: str) -> NoReturn:
-        raise CodecError(f"{self._what}: {found}")
+    def _fail(self, why: str) -> NoReturn:
+        raise CodecError(f"{self._what}: {why}")
 
 
 def _string(text: str) -> bytes:
@@ -352,10 +355,10 @@ def _jackson(text: str) -> str:
 
 
 def _respell(match: re.Match[str]) -> str:
-    found = match[0]
-    if found.startswith("\\"):
-        return f"\\u{found[2:].upper()}" if len(found) > 2 else found
-    high_and_low = found.encode("utf-16-be").hex().upper()
+    spelled = match[0]
+    if spelled.startswith("\\"):
+        return f"\\u{spelled[2:].upper()}" if len(spelled) > 2 else spelled
+    high_and_low = spelled.encode("utf-16-be").hex().upper()
     return f"\\u{high_and_low[:4]}\\u{high_and_low[4:]}"
 
 

@@ -43,11 +43,11 @@ def load_filter(
     key, path = filter_key.key, class_name.strip()
     rule = f"write the rule as regular expressions in {filter_key.patterns}, or {key} = your_package.module:YourFilter"
     base = "a subclass of srm_spark.filters.NameFilter with its own matches(name)"
-    found = load_class(key, path, f"{rule}, {base}")
-    if not issubclass(found, NameFilter):
+    loaded = load_class(key, path, f"{rule}, {base}")
+    if not issubclass(loaded, NameFilter):
         raise PluginError(key, path, "is no subclass of srm_spark.filters.NameFilter", f"make it {base}")
     try:
-        return found(include, exclude)
+        return loaded(include, exclude)
     except PatternError:
         raise
     except Exception as error:  # the constructor may be foreign code, too

@@ -24,11 +24,14 @@ class LastRun(NamedTuple):
     """It wrote records in transactions only, so the next one that begins a term has fenced it."""
     is_stamped: bool | None
     """Its copies got provenance headers; None where that is not recorded."""
+    is_fenced: bool = False
+    """It wrote records under the flow's own producer id only, so a new epoch refuses what it has under way."""
 
     def value(self) -> bytes:
         """As the record's value."""
         state = "clean" if self.is_clean else "running"
-        return _json({"v": _VERSION, "run": state, "exactly_once": self.is_exactly_once, "stamped": self.is_stamped})
+        fields = {"v": _VERSION, "run": state, "exactly_once": self.is_exactly_once, "stamped": self.is_stamped}
+        return _json({**fields, "fenced": True} if self.is_fenced else fields)
 
 
 UNKNOWN_RUN = LastRun(is_clean=False, is_exactly_once=False, is_stamped=None)
@@ -43,10 +46,15 @@ def last_run_key(flow: Flow) -> bytes:
 def decode_last_run(value: bytes | None) -> LastRun:
     """Read `LastRun.value`; what cannot be read is unknown."""
     try:
-        found = json.loads(value or b"")
-        if found["v"] != _VERSION:
+        document = json.loads(value or b"")
+        if document["v"] != _VERSION:
             return UNKNOWN_RUN
-        return LastRun(found["run"] == "clean", bool(found["exactly_once"]), bool(found["stamped"]))
+        return LastRun(
+            document["run"] == "clean",
+            bool(document["exactly_once"]),
+            bool(document["stamped"]),
+            bool(document.get("fenced")),
+        )
     except (ValueError, TypeError, KeyError):
         return UNKNOWN_RUN
 

@@ -64,10 +64,10 @@ class Limits:
 
 def of_all(limits: Iterable[Limits]) -> Limits | None:
     """What a producer has to keep to that writes all of these topics; None where there is none."""
-    found = list(limits)
-    codecs = {one.codec for one in found}
+    known = list(limits)
+    codecs = {one.codec for one in known}
     codec = codecs.pop() if len(codecs) == 1 else ""
-    return Limits(max_bytes=min(one.max_bytes for one in found), codec=codec) if found else None
+    return Limits(max_bytes=min(one.max_bytes for one in known), codec=codec) if known else None
 
 
 @dataclass(frozen=True)
@@ -79,30 +79,34 @@ class Route:
     policy: RefusedPolicy = RefusedPolicy.HOLD
     """For records outside of these limits."""
 
+    def remote(self, partition: TopicPartition) -> TopicPartition:
+        """Where the records of a source partition go."""
+        return TopicPartition(self.remote_topic, partition.partition)
+
 
 def first_refused(run: Run, limits: Limits, now_ms: int) -> tuple[int, Failure] | None:
     """Index in the run of the first record that the topic would refuse, with the reason; None if it takes all."""
-    found: list[tuple[int, Failure]] = []
+    refusals: list[tuple[int, Failure]] = []
     if limits.needs_key and run.keys.null_count:
         index = int(np.argmax(run.keys.is_null().to_numpy(zero_copy_only=False)))
-        found.append((index, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")))
-    found.extend(_bad_timestamps(run, limits, now_ms))
-    found.extend(_replaced_names(run))
+        refusals.append((index, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")))
+    refusals.extend(_bad_timestamps(run, limits, now_ms))
+    refusals.extend(_replaced_names(run))
     sizes = run.sizes()
     suspects = np.flatnonzero(sizes + (_BATCH_OVERHEAD + _RECORD_OVERHEAD) > limits.max_bytes)
     for index in suspects.tolist():
         size = _exact_size(run, index)
         if size > limits.max_bytes:
             reason = f"the record takes {size} bytes and the target topic's max.message.bytes is {limits.max_bytes}"
-            found.append((index, Failure(FailureKind.TOO_LARGE, reason)))
+            refusals.append((index, Failure(FailureKind.TOO_LARGE, reason)))
             break
-    return min(found, key=itemgetter(0)) if found else None
+    return min(refusals, key=itemgetter(0)) if refusals else None
 
 
 def refusal(partition: TopicPartition, record: TailRecord, limits: Limits, now_ms: int) -> Failure | None:
     """Why the topic would refuse a record, with the headers that its copy gets; None if it takes it."""
-    found = first_refused(Run.of(partition, [record]), limits, now_ms)
-    return None if found is None else found[1]
+    refused = first_refused(Run.of(partition, [record]), limits, now_ms)
+    return None if refused is None else refused[1]
 
 
 def is_too_large_only(run: Run, limits: Limits, now_ms: int) -> bool:
@@ -137,7 +141,7 @@ def clamp(run: Run, limits: Limits, now_ms: int) -> Run:
         timestamps[early] = now_ms - limits.before_ms + min(_MARGIN_MS, limits.before_ms // 2)
     if limits.after_ms is not None and late.any():
         timestamps[late] = now_ms + limits.after_ms - min(_MARGIN_MS, limits.after_ms // 2)
-    headers = [found or [] for found in run.header_lists()]
+    headers = [each or [] for each in run.header_lists()]
     for index in np.flatnonzero(changed).tolist():
         original = str(int(run.timestamps[index])).encode()
         headers[index] = [*headers[index], (ORIGINAL_TIMESTAMP_HEADER, original)]
@@ -145,19 +149,19 @@ def clamp(run: Run, limits: Limits, now_ms: int) -> Run:
 
 
 def _bad_timestamps(run: Run, limits: Limits, now_ms: int) -> list[tuple[int, Failure]]:
-    found: list[tuple[int, Failure]] = []
+    refusals: list[tuple[int, Failure]] = []
     early, late = _early(run, limits, now_ms), _late(run, limits, now_ms)
     if early.any():
         index = int(np.argmax(early))
         key = f"message.timestamp.before.max.ms is {limits.before_ms}"
         sentence = f"the timestamp {run.timestamps[index]} is too old: the target topic's {key}"
-        found.append((index, Failure(FailureKind.TIMESTAMP_OUT_OF_RANGE, sentence)))
+        refusals.append((index, Failure(FailureKind.TIMESTAMP_OUT_OF_RANGE, sentence)))
     if late.any():
         index = int(np.argmax(late))
         key = f"message.timestamp.after.max.ms is {limits.after_ms}"
         sentence = f"the timestamp {run.timestamps[index]} lies in the future: the target topic's {key}"
-        found.append((index, Failure(FailureKind.TIMESTAMP_OUT_OF_RANGE, sentence)))
-    return found
+        refusals.append((index, Failure(FailureKind.TIMESTAMP_OUT_OF_RANGE, sentence)))
+    return refusals
 
 
 def _replaced_names(run: Run) -> list[tuple[int, Failure]]:

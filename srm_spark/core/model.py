@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -40,6 +41,10 @@ class OffsetRange(NamedTuple):
 
     start: int
     end: int
+
+
+Ranges = Mapping[TopicPartition, OffsetRange]
+"""Which offsets of which partitions."""
 
 
 class Interval(NamedTuple):
@@ -199,13 +204,17 @@ class ProgressDetail:
     logs: LogIdentity = UNKNOWN
     """Of which topics and epochs this is true, so that other ones are noticed."""
     bytes: int = 0
-    """Bytes of keys and values that were written."""
+    """Bytes that were written: of batches as they travelled; of keys and values where librdkafka writes."""
     latency_ms: int | None = None
     """Acknowledgement minus record timestamp, of the last record; None where no record was written."""
     zero_timestamps: int = 0
     """Records with CreateTime 0, which the client library cannot send: they got the time of the copy."""
     lost: tuple[Loss, ...] = ()
     """What was found to be lost when this was committed."""
+    whole: int = 0
+    """Records that were copied in the batches that they came in."""
+    merged: int = 0
+    """Records that were packed anew with their neighbours; all others were looked at one by one."""
 
     @property
     def topic_id(self) -> str | None:

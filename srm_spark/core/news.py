@@ -1,9 +1,14 @@
-"""What is said once per change, and what is done every so often. Pure: the clock is handed in."""
+"""Two small memories: what was logged last, to log it once per change, and when a periodic task is due. Pure: the clock
+is handed in."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 @dataclass
@@ -17,6 +22,13 @@ class News:
         before = self._said.get(subject)
         self._said[subject] = what
         return what is not None and what != before
+
+    def changes(self, now: Mapping[K, V]) -> dict[K, V]:
+        """What of `now`, which is all there is to say, was not said last; what is not in it any more is forgotten."""
+        changed = {subject: what for subject, what in now.items() if self._said.get(subject) != what}
+        self._said.clear()
+        self._said.update((subject, what) for subject, what in now.items())
+        return changed
 
 
 @dataclass

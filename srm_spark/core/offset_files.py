@@ -59,7 +59,7 @@ class Layout(Enum):
 
 
 @dataclass(frozen=True)
-class Offsets:
+class KeptOffsets:
     """Positions that stand together: one source of a query, or a whole file."""
 
     positions: tuple[KeptPosition, ...]
@@ -72,7 +72,7 @@ class OffsetFile:
     """A file that was understood, but for its `problems`."""
 
     layout: Layout
-    parts: tuple[Offsets | str, ...]
+    parts: tuple[KeptOffsets | str, ...]
     """In order; text is kept as it is (lines of a checkpoint that are no offsets of Kafka)."""
     problems: tuple[str, ...] = ()
     """What is wrong with single entries; they are in no part."""
@@ -80,13 +80,15 @@ class OffsetFile:
     @property
     def positions(self) -> tuple[KeptPosition, ...]:
         """All of them."""
-        return tuple(p for part in self.parts if isinstance(part, Offsets) for p in part.positions)
+        return tuple(p for part in self.parts if isinstance(part, KeptOffsets) for p in part.positions)
 
-    def render(self, found: Mapping[KeptPosition, KeptPosition]) -> str:
+    def render(self, offsets: Mapping[KeptPosition, KeptPosition]) -> str:
         """The same file with other positions; those without a counterpart in `found` are left out."""
         if self.layout is not Layout.CHECKPOINT:
-            return _document(self.layout, _of(self.parts[0], found))
-        lines = [part if isinstance(part, str) else part.prefix + _json(_tree(_of(part, found))) for part in self.parts]
+            return _document(self.layout, _of(self.parts[0], offsets))
+        lines = [
+            part if isinstance(part, str) else part.prefix + _json(_tree(_of(part, offsets))) for part in self.parts
+        ]
         return "\n".join(lines)  # without a line break at the end, as Spark writes it
 
 
@@ -138,7 +140,7 @@ def _load(text: str) -> tuple[Layout, Any]:
 
 def _checkpoint(text: str) -> OffsetFile:
     lines = text.split("\n")
-    parts: list[Offsets | str] = list(lines[:2])
+    parts: list[KeptOffsets | str] = list(lines[:2])
     problems: list[str] = []
     for line in lines[2:]:
         match = _SOURCE_LINE.fullmatch(line)
@@ -146,9 +148,9 @@ def _checkpoint(text: str) -> OffsetFile:
         if match is None or tree is None:
             parts.append(line)
             continue
-        found = _once(_mapping(tree, problems, symbols=False), problems)
-        parts.append(replace(found, prefix=match[1]))
-    if not any(isinstance(part, Offsets) for part in parts):
+        document = _once(_mapping(tree, problems, symbols=False), problems)
+        parts.append(replace(document, prefix=match[1]))
+    if not any(isinstance(part, KeptOffsets) for part in parts):
         raise OffsetFileError('no line of this Spark checkpoint holds offsets of Kafka, like {"topic":{"0":123}}')
     return OffsetFile(Layout.CHECKPOINT, tuple(parts), tuple(problems))
 
@@ -165,19 +167,19 @@ def _source(text: str) -> _Pairs | None:
 def _mapping(tree: Any, problems: list[str], *, symbols: bool) -> list[KeptPosition]:
     if not isinstance(tree, _Pairs) or not tree:
         raise OffsetFileError(_EXPECTED)
-    found = []
+    entries = []
     for topic, below in tree:
         if not isinstance(below, _Pairs):
             problems.append(f"topic {topic}: got {_shown(below)}; allowed partitions with their offsets")
             continue
         for partition, offset in below:
             if (position := _position(topic, partition, offset, problems, symbols=symbols)) is not None:
-                found.append(position)
-    return found
+                entries.append(position)
+    return entries
 
 
 def _connect(listed: list[Any], problems: list[str]) -> list[KeptPosition]:
-    found = []
+    positions = []
     for number, entry in enumerate(listed):
         named = dict(entry) if isinstance(entry, _Pairs) else {}
         where, offset = (dict(part) if isinstance(part := named.get(key), _Pairs) else {} for key in _PARTS)
@@ -189,8 +191,8 @@ def _connect(listed: list[Any], problems: list[str]) -> list[KeptPosition]:
         topic, partition = where["kafka_topic"], where["kafka_partition"]
         position = _position(topic, partition, offset["kafka_offset"], problems, symbols=False)
         if position is not None:
-            found.append(position)
-    return found
+            positions.append(position)
+    return positions
 
 
 def _position(topic: object, partition: Any, offset: Any, problems: list[str], *, symbols: bool) -> KeptPosition | None:
@@ -215,16 +217,16 @@ def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)[:60]
 
 
-def _once(positions: list[KeptPosition], problems: list[str]) -> Offsets:
+def _once(positions: list[KeptPosition], problems: list[str]) -> KeptOffsets:
     """Those whose partition is there once; nobody knows which of several offsets counts."""
     counts = Counter(partition for partition, _ in positions)
     problems += [f"{partition}: is there {count} times" for partition, count in counts.items() if count > 1]
-    return Offsets(tuple(position for position in positions if counts[position[0]] == 1))
+    return KeptOffsets(tuple(position for position in positions if counts[position[0]] == 1))
 
 
-def _of(part: Offsets | str, found: Mapping[KeptPosition, KeptPosition]) -> list[KeptPosition]:
-    assert isinstance(part, Offsets)
-    return [found[position] for position in part.positions if position in found]
+def _of(part: KeptOffsets | str, offsets: Mapping[KeptPosition, KeptPosition]) -> list[KeptPosition]:
+    assert isinstance(part, KeptOffsets)
+    return [offsets[position] for position in part.positions if position in offsets]
 
 
 def _tree(positions: list[KeptPosition]) -> dict[str, dict[int, int]]:

@@ -77,12 +77,12 @@ class PartitionMap:
 
     def holes(self) -> list[Hole]:
         """What the map does not know in front of its end, in order."""
-        found, start, after = [], 0, 0
+        holes, start, after = [], 0, 0
         for part in self._parts:
             if part.source.start > start:
-                found.append(Hole(OffsetRange(start, part.source.start), after, part.downstream(part.source.start)))
+                holes.append(Hole(OffsetRange(start, part.source.start), after, part.downstream(part.source.start)))
             start, after = part.source.end, after if part.target_end is None else part.target_end
-        return found
+        return holes
 
     def difference(self, older: PartitionMap) -> tuple[list[IntervalMap], list[IntervalMap]]:
         """Parts that `older` has not, and parts of `older` that are not here; all of them when the topic is another."""
@@ -177,8 +177,8 @@ class PartitionMap:
 
     def copy_of(self, upstream_offset: int) -> int | None:
         """Target offset of the copy of this source record; None where it has none that is known."""
-        found = self.next_copy(upstream_offset)
-        return found if found is not None and self.next_copy(upstream_offset + 1) != found else None
+        copy = self.next_copy(upstream_offset)
+        return copy if copy is not None and self.next_copy(upstream_offset + 1) != copy else None
 
     def next_copy(self, upstream_offset: int) -> int | None:
         """Target offset of the first copy of a record at or behind `upstream_offset`; None while there is none.
@@ -190,8 +190,8 @@ class PartitionMap:
             intervals = part.intervals
             at = bisect_right(intervals, upstream_offset, key=lambda interval: interval.upstream_end)
             if at < len(intervals):
-                found = intervals[at]
-                return found.downstream + max(0, upstream_offset - found.upstream)
+                following = intervals[at]
+                return following.downstream + max(0, upstream_offset - following.upstream)
             if self._is_hole_behind(number) and part.target_end is not None:
                 return part.target_end
         return None
@@ -207,25 +207,25 @@ class PartitionMap:
             intervals = part.intervals
             at = bisect_right(intervals, downstream_offset, key=lambda interval: interval.downstream_end)
             if at < len(intervals):
-                found = intervals[at]
-                return found.upstream + max(0, downstream_offset - found.downstream)
+                following = intervals[at]
+                return following.upstream + max(0, downstream_offset - following.downstream)
             if self._is_hole_behind(number):
                 return part.source.end
         return None
 
     def copies_before(self, upstream_offset: int, count: int) -> list[Interval]:
         """The last `count` records that were copied from in front of a source offset, in order; fewer at the start."""
-        found: list[Interval] = []
+        before: list[Interval] = []
         for part in reversed(self._parts[: bisect_left(self._starts, upstream_offset)]):
             for interval in reversed(part.intervals):
                 end = min(interval.upstream_end, upstream_offset)
                 start = max(interval.upstream, end - count)
                 if start < end:
-                    found.append(Interval(start, interval.downstream + start - interval.upstream, end - start))
+                    before.append(Interval(start, interval.downstream + start - interval.upstream, end - start))
                     count -= end - start
                 if count <= 0:
-                    return found[::-1]
-        return found[::-1]
+                    return before[::-1]
+        return before[::-1]
 
     def copies_end(self, downstream_offset: int) -> int:
         """First target offset from `downstream_offset` on that holds no copy of this map's source."""

@@ -157,9 +157,9 @@ class _Translator:
         return char
 
     def _take_match(self, expected: re.Pattern[str]) -> re.Match[str] | None:
-        found = expected.match(self.pattern, self.at)
-        self.at = found.end() if found else self.at
-        return found
+        match = expected.match(self.pattern, self.at)
+        self.at = match.end() if match else self.at
+        return match
 
     def _sees(self, text: str) -> bool:
         return self.pattern.startswith(text, self.at)
@@ -230,10 +230,10 @@ class _Translator:
         text = char
         if char == "{":
             self.at -= 1
-            found = self._take_match(_REPETITION)
-            if not found:
+            match = self._take_match(_REPETITION)
+            if not match:
                 self._fail("{ starts no repetition", "write a{2} as aa (a list is split at commas), or \\{")
-            text = found[0]
+            text = match[0]
         if not self.repeatable:
             self._fail(f"{text} has nothing to repeat", f"write .{text} for any characters, or \\{char}")
         if self._sees("+"):
@@ -319,15 +319,15 @@ class _Translator:
 
     def _code_point(self, kind: str) -> str:
         self.at -= 1
-        found = self._take_match(_CODE_POINT)
-        if not found:
+        match = self._take_match(_CODE_POINT)
+        if not match:
             self._fail(f"\\{kind} without a number", "write \\x41 or \\u0041")
-        octal, hex2, hexes, hex4, control = found.groups()
+        octal, hex2, hexes, hex4, control = match.groups()
         if control:
             return chr(ord(control) ^ 64)
         number = int(octal, 8) if octal else int(hex2 or hexes or hex4, 16)
         if number > sys.maxunicode:
-            self._fail(f"\\{found[0]} is no character", "write at most \\x{10FFFF}")
+            self._fail(f"\\{match[0]} is no character", "write at most \\x{10FFFF}")
         return chr(number)
 
     def _property(self) -> str:

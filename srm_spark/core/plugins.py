@@ -14,19 +14,19 @@ def load_class(key: str, path: str, instead_of_java: str) -> type:
 
     `instead_of_java` says what to write where the path is a Java class, as files of MirrorMaker 2 have it.
     """
-    found = _load(key, path, instead_of_java, "Class")
-    if not isinstance(found, type):
-        raise PluginError(key, path, f"is a {type(found).__name__}, expected a class", "write package.module:Class")
-    return found
+    loaded = _load(key, path, instead_of_java, "Class")
+    if not isinstance(loaded, type):
+        raise PluginError(key, path, f"is a {type(loaded).__name__}, expected a class", "write package.module:Class")
+    return loaded
 
 
 def load_function(key: str, path: str) -> Callable[..., Any]:
     """The function that `key = path` names. Raises PluginError."""
-    found = _load(key, path, "write package.module:function", "function")
-    if not callable(found):
-        what = f"is a {type(found).__name__}, expected a function"
+    loaded = _load(key, path, "write package.module:function", "function")
+    if not callable(loaded):
+        what = f"is a {type(loaded).__name__}, expected a function"
         raise PluginError(key, path, what, "write package.module:function")
-    return found
+    return loaded
 
 
 def _load(key: str, path: str, instead_of_java: str, what: str) -> object:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -18,6 +19,9 @@ HEARTBEATS_TOPIC = "heartbeats"
 JAVA_PREFIX = "org.apache.kafka.connect.mirror."
 _CLOUDERA_PREFIX = "com.cloudera.dim.mirror."
 _KEY = "replication.policy.class"
+_OF_BROKERS = frozenset(
+    f"__{name}" for name in ["consumer_offsets", "transaction_state", "share_group_state", "cluster_metadata"]
+)
 
 
 @runtime_checkable
@@ -82,6 +86,8 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     separator: str = "."
     internal_separator: str = "."
+    internal_excluded: bool = field(default=True, kw_only=True)
+    """Whether a topic is internal by a name that begins with `__` or `.` alone."""
 
     def __post_init__(self) -> None:
         if not self.separator or not self.internal_separator:
@@ -92,11 +98,17 @@ class DefaultReplicationPolicy(ReplicationPolicy):
         return f"{source_alias}{self.separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:
-        alias, found, rest = topic.partition(self.separator)
+        alias, separator, rest = topic.partition(self.separator)
         # Java's split drops trailing empty pieces, so a name that ends in nothing but separators is a local one.
         while rest.startswith(self.separator):
             rest = rest[len(self.separator) :]
-        return alias if found and rest else None
+        return alias if separator and rest else None
+
+    def is_internal_topic(self, topic: str) -> bool:
+        if self.internal_excluded:
+            return super().is_internal_topic(topic)
+        # Each copy of an offset sync would make another one, and brokers let nobody write to their own topics.
+        return topic in _OF_BROKERS or self.is_mm2_internal_topic(topic)
 
     def upstream_topic(self, topic: str) -> str | None:
         alias = self.topic_source(topic)
@@ -137,7 +149,12 @@ def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
 
 
 def load_policy(
-    class_name: str, *, source_alias: str | None = None, separator: str = ".", internal_separator: str = "."
+    class_name: str,
+    *,
+    source_alias: str | None = None,
+    separator: str = ".",
+    internal_separator: str = ".",
+    internal_excluded: bool = True,
 ) -> ReplicationPolicy:
     """The policy that `replication.policy.class` names: a built-in Java name or `package.module:Class`.
 
@@ -145,12 +162,19 @@ def load_policy(
     """
     match class_name.strip().removeprefix(JAVA_PREFIX).removeprefix(_CLOUDERA_PREFIX):
         case "DefaultReplicationPolicy":
-            return DefaultReplicationPolicy(separator, internal_separator)
+            return DefaultReplicationPolicy(separator, internal_separator, internal_excluded=internal_excluded)
         case "IdentityReplicationPolicy" | "LegacyReplicationPolicy" | "MigratingReplicationPolicy":
-            return IdentityReplicationPolicy(separator, internal_separator, source_alias=source_alias)
+            return IdentityReplicationPolicy(
+                separator, internal_separator, internal_excluded=internal_excluded, source_alias=source_alias
+            )
         case _:
             path = class_name.strip()
-            offered = {"source_alias": source_alias, "separator": separator, "internal_separator": internal_separator}
+            offered = {
+                "source_alias": source_alias,
+                "separator": separator,
+                "internal_separator": internal_separator,
+                "internal_excluded": internal_excluded,
+            }
             return _make(path, load_class(_KEY, path, _INSTEAD_OF_JAVA), offered)
 
 
@@ -159,7 +183,7 @@ _INSTEAD_OF_JAVA = (
 )
 
 
-def _make(path: str, policy_class: type, offered: dict[str, str | None]) -> ReplicationPolicy:
+def _make(path: str, policy_class: type, offered: Mapping[str, str | bool | None]) -> ReplicationPolicy:
     try:
         parameters = inspect.signature(policy_class).parameters.values()
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

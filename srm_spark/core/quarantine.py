@@ -1,8 +1,8 @@
 """What the quarantine holds: records that could not be copied, with their source positions. Values and bytes, no I/O.
 
-A parked record is an entry (what it is and why it is there) and its content (key, value, headers) in numbered parts,
-so that a record of any size fits into a topic. The keys are the source position: what is parked again after a crash
-takes the place of what is there.
+A record in quarantine is an entry (what it is and why it is there) and its content (key, value, headers) in numbered
+parts, so that a record of any size fits into a topic. The keys are the source position: what is put there again after a
+crash takes the place of what is there.
 
 ```
 partition 0    entries    key [flow, topic, topic id, partition, offset]          value JSON
@@ -36,7 +36,7 @@ PART_BYTES = 500_000
 
 
 class SourcePlace(NamedTuple):
-    """Where a parked record lies on the source."""
+    """Where a record in quarantine lies on the source."""
 
     flow: Flow
     partition: TopicPartition
@@ -46,8 +46,8 @@ class SourcePlace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Parked:
-    """What is known of a parked record without its content."""
+class QuarantinedRecord:
+    """What is known of a record in quarantine without its content."""
 
     place: SourcePlace
     why: Failure
@@ -57,7 +57,7 @@ class Parked:
     """The timestamp was set by the source's broker (LogAppendTime)."""
     size: int
     """Bytes of its content."""
-    parked_at: int
+    quarantined_at: int
     """Milliseconds since the epoch."""
 
     @property
@@ -91,34 +91,34 @@ def decode_key(key: bytes | None) -> tuple[SourcePlace, int | None] | None:
     return SourcePlace(Flow(source, target), TopicPartition(topic, number), topic_id, offset), part[0] if part else None
 
 
-def encode_entry(parked: Parked) -> bytes:
+def encode_entry(entry: QuarantinedRecord) -> bytes:
     """Value of an entry: compact JSON, versioned."""
     document = {
         "v": VERSION,
-        "reason": parked.why.sentence,
-        "kind": parked.why.kind.value,
-        "timestamp": parked.timestamp,
-        "timestamp_type": "LogAppendTime" if parked.is_append_time else "CreateTime",
-        "size": parked.size,
+        "reason": entry.why.sentence,
+        "kind": entry.why.kind.value,
+        "timestamp": entry.timestamp,
+        "timestamp_type": "LogAppendTime" if entry.is_append_time else "CreateTime",
+        "size": entry.size,
         "part_size": PART_BYTES,
-        "parked_at": parked.parked_at,
+        "parked_at": entry.quarantined_at,
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode_entry(place: SourcePlace, value: bytes) -> Parked:
+def decode_entry(place: SourcePlace, value: bytes) -> QuarantinedRecord:
     """Read the value of an entry. Raises CodecError."""
     try:
-        found = json.loads(value)
-        if found["v"] != VERSION or found["part_size"] != PART_BYTES:
+        document = json.loads(value)
+        if document["v"] != VERSION or document["part_size"] != PART_BYTES:
             raise ValueError("another version")
-        return Parked(
+        return QuarantinedRecord(
             place,
-            recorded(str(found["reason"]), found.get("kind")),
-            int(found["timestamp"]),
-            found["timestamp_type"] == "LogAppendTime",
-            int(found["size"]),
-            int(found["parked_at"]),
+            recorded(str(document["reason"]), document.get("kind")),
+            int(document["timestamp"]),
+            document["timestamp_type"] == "LogAppendTime",
+            int(document["size"]),
+            int(document["parked_at"]),
         )
     except (ValueError, TypeError, KeyError) as error:
         raise CodecError(f"quarantine entry {value[:80]!r} was written by another program: {error}") from error
@@ -133,17 +133,17 @@ def encode_content(record: TailRecord) -> bytes:
     return body + struct.pack(">i", len(record.headers)) + b"".join(_field(field) for field in fields)
 
 
-def decode_content(parked: Parked, content: bytes) -> TailRecord:
+def decode_content(entry: QuarantinedRecord, content: bytes) -> TailRecord:
     """The record as it was on the source. Raises CodecError."""
-    if len(content) != parked.size:
-        raise CodecError(f"parked record {_name(parked.place)}: {len(content)} bytes of {parked.size} are there")
+    if len(content) != entry.size:
+        raise CodecError(f"record in quarantine {_name(entry.place)}: {len(content)} bytes of {entry.size} are there")
     try:
         fields = _Fields(content)
         key, value = fields.next(), fields.next()
         headers = tuple((name_of(fields.next() or b""), fields.next()) for _ in range(fields.number()))
     except struct.error as error:
-        raise CodecError(f"parked record {_name(parked.place)}: its content cannot be read: {error}") from error
-    return TailRecord(parked.place.offset, parked.timestamp, key, value, headers, parked.is_append_time)
+        raise CodecError(f"record in quarantine {_name(entry.place)}: its content cannot be read: {error}") from error
+    return TailRecord(entry.place.offset, entry.timestamp, key, value, headers, entry.is_append_time)
 
 
 def split_content(content: bytes) -> Iterator[bytes]:
@@ -159,19 +159,19 @@ class _Fields:
         self._at = 0
 
     def number(self) -> int:
-        (found,) = struct.unpack_from(">i", self._data, self._at)
+        (number,) = struct.unpack_from(">i", self._data, self._at)
         self._at += 4
-        return int(found)
+        return int(number)
 
     def next(self) -> bytes | None:
         length = self.number()
         if length < 0:
             return None
-        found = self._data[self._at : self._at + length]
-        if len(found) < length:
+        field = self._data[self._at : self._at + length]
+        if len(field) < length:
             raise struct.error(f"{length} bytes are due at {self._at}")
         self._at += length
-        return found
+        return field
 
 
 def _field(content: bytes | None) -> bytes:

@@ -89,12 +89,16 @@ class PartitionReport:
     """The task that reports ended before its rows did: partitions without a report may be untouched."""
     hold: PausedPartition | None = None
     """The first record that the target would refuse."""
-    is_parking: bool = False
+    to_quarantine: bool = False
     """That record goes into quarantine: the driver puts it there, and the partition does not wait."""
     failure: Failure | None = None
     records: int = 0
+    whole: int = 0
+    """Of these records, those that were copied in the batches that they came in."""
+    merged: int = 0
+    """And those that were packed anew without being looked at one by one."""
     bytes: int = 0
-    """Of keys and values."""
+    """Of batches as they travelled; of keys and values where librdkafka writes."""
     zero_timestamps: int = 0
     """Records with CreateTime 0, which the client library sends as now."""
     latency_ms: int | None = None
@@ -103,6 +107,8 @@ class PartitionReport:
     """In the exactly-once mode: the slot in whose transaction records and progress were committed."""
     writer: str | None = None
     """The process that did."""
+    next_sequence: int | None = None
+    """The number of the remote partition's next record under the flow's producer id; None where it has none."""
     rolled_back: int = 0
     """Bytes that were acknowledged in a transaction that came to nothing."""
     target_end: int | None = None
@@ -129,26 +135,28 @@ class PartitionReport:
             bytes=self.bytes,
             latency_ms=self.latency_ms,
             zero_timestamps=self.zero_timestamps,
+            whole=self.whole,
+            merged=self.merged,
         )
 
     def paused(self, reached: int) -> PausedPartition | None:
         """Where the partition waits: at a record that is refused, or at a failure that would come again at once."""
         if self.failure is not None:
             return PausedPartition(reached, self.failure) if self.failure.kind.effect is Effect.PAUSES else None
-        return None if self.is_parking else self.hold
+        return None if self.to_quarantine else self.hold
 
     @property
     def refused(self) -> PausedPartition | None:
         """The record behind what was copied that goes into quarantine."""
-        return self.hold if self.is_parking and self.failure is None else None
+        return self.hold if self.to_quarantine and self.failure is None else None
 
     def undo(self, failure: Failure) -> None:
         """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
         self.failure = self.failure or Failure(FailureKind.ROLLED_BACK, f"rolled back: {failure}")
         self.rolled_back = self.bytes
         self.intervals.clear()
-        self.hold, self.is_parking, self.latency_ms = None, False, None
-        self.records = self.bytes = self.zero_timestamps = 0
+        self.hold, self.to_quarantine, self.latency_ms = None, False, None
+        self.records = self.whole = self.merged = self.bytes = self.zero_timestamps = 0
 
     def add(self, sent: Sent, first: int, last: int, at: float, error: Failure | None) -> None:
         """Take in the acknowledgements of the next run: target offsets of its two ends, time of the last one."""
@@ -188,8 +196,11 @@ class PartitionReport:
         for interval in later.intervals:
             self._extend((OffsetRange(interval.upstream, interval.upstream_end),), interval.downstream)
         self.next_offset = later.next_offset
-        self.hold, self.is_parking, self.failure = later.hold, later.is_parking, later.failure
+        self.next_sequence = later.next_sequence if later.next_sequence is not None else self.next_sequence
+        self.hold, self.to_quarantine, self.failure = later.hold, later.to_quarantine, later.failure
         self.records += later.records
+        self.whole += later.whole
+        self.merged += later.merged
         self.bytes += later.bytes
         self.zero_timestamps += later.zero_timestamps
         self.latency_ms = self.latency_ms if later.latency_ms is None else later.latency_ms
@@ -217,23 +228,23 @@ def read_report(row: Mapping[str, Any]) -> PartitionReport:
 
 def report_fields(report: PartitionReport) -> dict[str, Any]:
     """A report in JSON's types, field by field."""
-    found = {each.name: getattr(report, each.name) for each in fields(report) if each.name not in _IN_TASK}
+    columns = {each.name: getattr(report, each.name) for each in fields(report) if each.name not in _IN_TASK}
     hold, failure = report.hold, report.failure
-    found["hold"] = None if hold is None else [hold.offset, *_words(hold.why)]
-    found["failure"] = None if failure is None else _words(failure)
-    return found
+    columns["hold"] = None if hold is None else [hold.offset, *_words(hold.why)]
+    columns["failure"] = None if failure is None else _words(failure)
+    return columns
 
 
-def report_of(found: Mapping[str, Any]) -> PartitionReport:
+def report_of(columns: Mapping[str, Any]) -> PartitionReport:
     """A report from what `report_fields` made of it."""
-    hold, failure = found["hold"], found["failure"]
+    hold, failure = columns["hold"], columns["failure"]
     special = {
-        "partition": TopicPartition(*found["partition"]),
-        "intervals": [Interval(*interval) for interval in found["intervals"]],
+        "partition": TopicPartition(*columns["partition"]),
+        "intervals": [Interval(*interval) for interval in columns["intervals"]],
         "hold": None if hold is None else PausedPartition(hold[0], _failure(*hold[1:])),
         "failure": None if failure is None else _failure(*failure),
     }
-    return PartitionReport(**{**found, **special})
+    return PartitionReport(**{**columns, **special})
 
 
 def _words(failure: Failure) -> tuple[str, str]:

@@ -107,15 +107,15 @@ class Run:
         """The rows that `stamp` lets a flow copy, with the headers of their copies."""
         if self.headers.null_count == self.count:
             prefix = stamp.prefix(self.partition)
-            found: list[list[Header]] = [
+            stamped: list[list[Header]] = [
                 [(PROVENANCE_HEADER, prefix + offset.to_bytes(8, "big"))] for offset in self.offsets.tolist()
             ]
-            return replace(self, stamped=found)
+            return replace(self, stamped=stamped)
         rows = zip(self.offsets.tolist(), self.header_lists(), strict=True)
         copies = [stamp.headers(self.partition, offset, headers or []) for offset, headers in rows]
         kept = [at for at, headers in enumerate(copies) if headers is not None]
-        found = [headers for headers in copies if headers is not None]
-        return replace(self if len(kept) == self.count else self._rows(kept), stamped=found)
+        stamped = [headers for headers in copies if headers is not None]
+        return replace(self if len(kept) == self.count else self._rows(kept), stamped=stamped)
 
     def _rows(self, kept: list[int]) -> Run:
         places = pa.array(kept, pa.int64())

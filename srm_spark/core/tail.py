@@ -102,9 +102,9 @@ def ours(stamp: Stamp, partition: TopicPartition, target: Iterable[TailRecord]) 
 def _match(candidates: _Candidates, target: Iterable[TailRecord], expected: int, skips_foreign: bool) -> TailMatch:
     match = TailMatch(candidates.next_offset)
     for record in target:
-        found = candidates.take(record, record.offset - expected)
+        original = candidates.take(record, record.offset - expected)
         expected = record.offset + 1
-        if found is None:
+        if original is None:
             text = (
                 f"target offset {record.offset} holds a record that is not the next one of the source, "
                 f"which is at offset {candidates.next_offset}"
@@ -112,8 +112,8 @@ def _match(candidates: _Candidates, target: Iterable[TailRecord], expected: int,
             match.foreign = match.foreign or text
             if not skips_foreign:
                 break
-        elif found >= 0:
-            _add(match.intervals, found, record.offset)
+        elif original >= 0:
+            _add(match.intervals, original, record.offset)
     match.next_offset = candidates.next_offset
     return match
 

@@ -103,13 +103,13 @@ class IntervalMap:
 
 def runs(source_offsets: Sequence[int], first_downstream: int) -> list[Interval]:
     """Intervals of records written one after the other from `first_downstream`, given their source offsets in order."""
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for index, upstream in enumerate(source_offsets):
-        if found and upstream == found[-1].upstream_end:
-            found[-1] = found[-1]._replace(count=found[-1].count + 1)
+        if intervals and upstream == intervals[-1].upstream_end:
+            intervals[-1] = intervals[-1]._replace(count=intervals[-1].count + 1)
         else:
-            found.append(Interval(upstream, first_downstream + index, 1))
-    return found
+            intervals.append(Interval(upstream, first_downstream + index, 1))
+    return intervals
 
 
 @dataclass

@@ -66,7 +66,7 @@ class Vitals:
     def silence(self, now: float) -> Silence | None:
         """Who has been silent for longest, and for too long; None while all live."""
         with self._lock:
-            found = [Silence(who, at, self._reasons.get(who)) for who, at in self._signs.items()]
+            silences = [Silence(who, at, self._reasons.get(who)) for who, at in self._signs.items()]
             looked = {who: self._expected.get(who, now) for who in self._signs}
-        late = [one for one in found if looked[one.who] - one.since >= self.patience]
+        late = [one for one in silences if looked[one.who] - one.since >= self.patience]
         return min(late, key=lambda one: one.since, default=None)

@@ -26,7 +26,6 @@ import click
 from srm_spark.cli.options import DEFINES, DIFFERENT, ERROR, FILE, INTERRUPTED, OK, USAGE, pairs
 from srm_spark.config import load_settings
 from srm_spark.core.model import Flow
-from srm_spark.core.policy import load_policy
 from srm_spark.core.wording import count
 from srm_spark.demo.samples import SAMPLE_TOPICS, Samples
 from srm_spark.demo.view import View
@@ -65,9 +64,9 @@ class Demo:
         source, target = LocalKafka(SOURCE, overrides=_PRIMARY), LocalKafka(TARGET)
         self._brokers = source, target
         self.settings = load_settings([config], {**addresses(self._brokers), **defines})
-        found = [flow.flow for flow in self.settings.flows]
-        if found != [Flow(SOURCE, TARGET)]:
-            got = f"got {', '.join(map(str, found))}; the demo runs {SOURCE}->{TARGET} and nothing else"
+        flows = [flow.flow for flow in self.settings.flows]
+        if flows != [Flow(SOURCE, TARGET)]:
+            got = f"got {', '.join(map(str, flows))}; the demo runs {SOURCE}->{TARGET} and nothing else"
             raise ConfigError([Problem(str(config), "enabled", got, "srm-driver --config runs any configuration")])
         pool = self._stack.enter_context(ThreadPoolExecutor(2))
         starts: list[Future[None]] = []
@@ -145,13 +144,7 @@ class Demo:
         return status
 
     def _names(self) -> dict[str, str]:
-        topics = self.settings.flows[0].topics
-        policy = load_policy(
-            topics.policy_class,
-            source_alias=SOURCE,
-            separator=topics.separator,
-            internal_separator=topics.internal_separator,
-        )
+        policy = self.settings.flows[0].policy()
         return {topic.name: policy.format_remote_topic(SOURCE, topic.name) for topic in SAMPLE_TOPICS}
 
 
@@ -225,7 +218,6 @@ def log_to(path: Path) -> TextIO:
     log = path.open("w")
     logging.basicConfig(stream=log, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s", force=True)
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     logging.captureWarnings(True)
     return log
 

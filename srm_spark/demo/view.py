@@ -99,7 +99,7 @@ def line(status: FlowStatus, written: int, rate: float) -> str:
 
 def fields(status: FlowStatus, written: int, rate: float) -> dict[str, str]:
     """What is worth seeing; unknown is a dash, never 0."""
-    found = {
+    columns = {
         "state": status.state.value,
         "written": f"{written:,}",
         "copied": f"{status.records:,}",
@@ -109,12 +109,12 @@ def fields(status: FlowStatus, written: int, rate: float) -> dict[str, str]:
         "topics": _UNKNOWN if status.topics is None else f"{status.topics} ({status.partitions} partitions)",
     }
     if status.reason:
-        found["reason"] = status.reason
+        columns["reason"] = status.reason
     for name, reason in status.held.items():
-        found[f"held {name}"] = reason
+        columns[f"held {name}"] = reason
     for name, reason in status.parked.items():
-        found[f"parked {name}"] = reason
-    return found
+        columns[f"in quarantine {name}"] = reason
+    return columns
 
 
 def comparison(rows: Sequence[PartitionComparison]) -> Table:

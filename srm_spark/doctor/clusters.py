@@ -49,7 +49,7 @@ def check_clusters(settings: Settings, seconds: float = CLUSTER_SECONDS) -> list
         flows = list(pool.map(lambda flow: list(_check_flow(flow, reached, seconds)), settings.flows))
     factors = list(factors_of(settings))
     findings = [_reached(cluster, reached[cluster.alias], factors) for cluster in clusters]
-    return [*findings, *(finding for found in flows for finding in found)]
+    return [*findings, *(finding for of_flow in flows for finding in of_flow)]
 
 
 def _reach(cluster: ClusterSettings, seconds: float) -> Reach | SrmError:
@@ -94,8 +94,8 @@ def factors_of(settings: Settings) -> Iterator[Factor]:
 def _check_flow(flow: FlowSettings, reached: Mapping[str, Reach | SrmError], seconds: float) -> Iterator[Finding]:
     missing = [alias for alias in (flow.flow.source, flow.flow.target) if not _is_reached(reached[alias])]
     if missing:
-        found = f"not checked: {' and '.join(missing)} cannot be reached"
-        yield unknown(f"permissions {flow.flow}", found)
+        unreachable = f"not checked: {' and '.join(missing)} cannot be reached"
+        yield unknown(f"permissions {flow.flow}", unreachable)
         return
     source = Access(flow.source, flow.source_admin, seconds)
     target = Access(flow.target, flow.target_admin, seconds)

@@ -32,10 +32,10 @@ def check_machine() -> list[Finding]:
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
     """The interpreter that runs this."""
-    found = ".".join(str(part) for part in version)
+    running = ".".join(str(part) for part in version)
     if version < OLDEST_PYTHON:
-        return failed("Python", f"{found}, expected 3.10 or newer", "make setup PYTHON=/path/to/python3.10")
-    return ok("Python", found)
+        return failed("Python", f"{running}, expected 3.10 or newer", "make setup PYTHON=/path/to/python3.10")
+    return ok("Python", running)
 
 
 def check_java() -> Finding:
@@ -44,10 +44,10 @@ def check_java() -> Finding:
         java = find_java()
     except SetupError as error:
         return failed("Java", error.found, error.remedy)
-    found = f"{java.version} at {java.home}"
+    running = f"{java.version} at {java.home}"
     if unfit := unfit_java_home():
-        return warned("Java", f"{found}; {unfit}", f"export JAVA_HOME={java.home}")
-    return ok("Java", found)
+        return warned("Java", f"{running}; {unfit}", f"export JAVA_HOME={java.home}")
+    return ok("Java", running)
 
 
 def check_spark() -> Finding:
@@ -86,8 +86,8 @@ def check_scala() -> Finding:
         return unknown("Scala", f"jars for {', '.join(sorted(ours))}; no Spark jars to compare with")
     theirs = core.name.partition("_")[2].partition("-")[0]
     if ours != {theirs}:
-        found = f"jars for {', '.join(sorted(ours))}, but Spark is built with {theirs}"
-        return failed("Scala", found, "unset SPARK_HOME; pip install 'pyspark==4.2.*'")
+        difference = f"jars for {', '.join(sorted(ours))}, but Spark is built with {theirs}"
+        return failed("Scala", difference, "unset SPARK_HOME; pip install 'pyspark==4.2.*'")
     return ok("Scala", f"{theirs} in Spark and in the jars")
 
 

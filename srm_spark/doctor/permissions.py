@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from functools import wraps
 
+from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.wording import count, some
 from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
-from srm_spark.errors import SrmError
-from srm_spark.flow.clusters import connect
+from srm_spark.errors import ProtocolUnavailable, SrmError
+from srm_spark.flow.batch.way import why_not_whole
+from srm_spark.flow.clusters import connect, fence_of
 from srm_spark.kafka.access import Access, Operations
 
 _SHOWN = 3
@@ -53,8 +56,8 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     if on_cluster is not None and "CREATE" in on_cluster:
         yield ok(check, "CREATE on the cluster")
     else:
-        found = "no CREATE on the cluster; whether single names or prefixes may be created cannot be seen"
-        yield unknown(check, found, _grant(flow.target, target, ["CREATE"], "--cluster"))
+        unseen = "no CREATE on the cluster; whether single names or prefixes may be created cannot be seen"
+        yield unknown(check, unseen, _grant(flow.target, target, ["CREATE"], "--cluster"))
     policy = connect(flow).policy
     names = {policy.format_remote_topic(flow.flow.source, topic) for topic in _selected(flow, source)}
     there = names & target.topic_partitions().keys()
@@ -68,15 +71,39 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
             f"{flow.flow}: report in real time on {alias}", flow.reports_topic, needed, target, flow.target
         )
     yield _group(flow, target)
+    if not flow.is_exactly_once:
+        yield _fence(flow)
+    reason = why_not_whole(flow)
+    check = f"{flow.flow}: how records travel"
+    yield ok(check, f"one by one: {reason}" if reason else "in the batches that they came in, where nothing forbids it")
+
+
+def _fence(flow: FlowSettings) -> Finding:
+    """Whether older writers can be fenced off in the default mode."""
+    check, name = f"{flow.flow}: fence off older writers on {flow.flow.target}", fence_id(flow.flow)
+    otherwise = "a start behind an unclean end waits, and a writer that comes back later than that doubles records"
+    try:
+        fence = fence_of(flow)
+    except ProtocolUnavailable as error:
+        return warned(check, f"{error}: {otherwise}", "docs/delivery.md says what is promised then")
+    with closing(fence):
+        try:
+            fence.look()
+        except ProtocolUnavailable as error:
+            right = f"allow WRITE on transactional id {name} of {flow.flow.target}"
+            return warned(check, f"{error}: {otherwise}", right)
+    return ok(check, f"by transactional id {name}")
 
 
 def _unseen(flow: FlowSettings, selected: Collection[str]) -> Iterator[Finding]:
     """What `topics` names and the source does not show."""
     takes = connect(flow).topics
     if idle := takes.idle(selected) if type(takes) is NameFilter else ():
-        found = f"no topic that flows matches {some(idle)}: there is none, READ on it is not allowed, or it is excluded"
+        nothing = (
+            f"no topic that flows matches {some(idle)}: there is none, READ on it is not allowed, or it is excluded"
+        )
         yield warned(
-            f"{flow.flow}: topics on {flow.flow.source}", found, f"check {flow.flow}.topics and topics.exclude"
+            f"{flow.flow}: topics on {flow.flow.source}", nothing, f"check {flow.flow}.topics and topics.exclude"
         )
 
 
@@ -113,8 +140,8 @@ def _own_topic(check: str, topic: str, needed: Operations, access: Access, clust
     on_cluster = access.on_cluster()
     if on_cluster is not None and "CREATE" in on_cluster:
         return ok(check, f"{topic} is not there yet and may be created")
-    found = f"{topic} is not there, or hidden; CREATE on the cluster is missing"
-    return unknown(check, found, _grant(cluster, access, ["CREATE", *sorted(needed)], f"--topic '{topic}'"))
+    missing = f"{topic} is not there, or hidden; CREATE on the cluster is missing"
+    return unknown(check, missing, _grant(cluster, access, ["CREATE", *sorted(needed)], f"--topic '{topic}'"))
 
 
 def _group(flow: FlowSettings, target: Access) -> Finding:

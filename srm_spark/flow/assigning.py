@@ -81,8 +81,7 @@ class Assigner:
         routes, ids = prepared.routes, clusters.source.topic_ids(flowing)
         starts = find_starts(clusters, recorded.progress, flowing, ids, recorded.maps.maps)
         starts = self._renames.begin(starts)
-        if not before.is_clean:
-            before.wait(remotes_of(starts, routes))
+        author = before.take_over(remotes_of(starts, routes))
         if fencing is not None:
             starts = pause_open_transactions(clusters, starts, remotes_of(starts, routes))
         starts = check_copies(clusters, starts, routes, recorded.maps.maps)
@@ -98,9 +97,9 @@ class Assigner:
             fencing=fencing,
             stamp=before.stamp,
             settle=before.settle,
-            parked=recorded.parked().offsets(ids),
+            quarantined=recorded.quarantine().offsets(ids),
         )
-        before.begin(in_transactions=fencing is not None)
+        before.begin(author, in_transactions=fencing is not None)
         record_new(clusters, starts, routes, recorded.maps.maps, fencing=fencing)
         self.paused.topics = {**prepared.held, **self._renames.held}
         self.paused.partitions.update({p: start.paused for p, start in starts.items() if start.paused is not None})
@@ -116,7 +115,8 @@ class Assigner:
             syncs_topic=clusters.syncs_topic,
             tasks=tasks,
             fencing=fencing,
+            author=author,
             permit=self._lease.permit,
-            maps={partition: found.copy() for partition, found in recorded.maps.maps.items()},
+            maps={partition: of_partition.copy() for partition, of_partition in recorded.maps.maps.items()},
         )
         return Assigned(assignment, blocked)

@@ -6,14 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.cluster import Cluster
+from srm_spark.core.cluster import Cluster, Fence
 from srm_spark.core.filter_plugins import TOPICS, load_filter
 from srm_spark.core.filters import NameFilter
-from srm_spark.core.policy import ReplicationPolicy, load_policy
+from srm_spark.core.policy import ReplicationPolicy
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.kafka.batches.brokers import Brokers
+from srm_spark.kafka.batches.fence import BrokerFence
+from srm_spark.kafka.clients import options
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.lease import Lease
+
+_FENCE_SECONDS = 20.0
+"""A cluster that has no place for transactions (too few brokers for their topic) says so for ever."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,8 @@ class Clusters:
     topics: NameFilter
     make_lease: Callable[[], Lease]
     """The right to write the flow, which is not held yet."""
+    make_fence: Callable[[], Fence | None] = lambda: None
+    """The flow's producer id on the target, nothing asked of it yet; None where records are not ours to fence."""
     require_lease: Callable[[], None] = lambda: None
     """Raises LeaseLost where nothing of the flow may be written any more; to be called right before anything is."""
 
@@ -42,6 +51,10 @@ class Clusters:
         return self.policy.offset_syncs_topic(flow.source if self.settings.syncs.on_target else flow.target)
 
 
+Connect = Callable[[FlowSettings], Clusters]
+"""What a command gets to its clusters by: `connect`, or in tests clusters in memory."""
+
+
 def connect(settings: FlowSettings) -> Clusters:
     """Clients of both clusters; nothing is asked of them yet."""
     topics, flow, target = settings.topics, settings.flow, target_of(settings, "admin")
@@ -49,15 +62,19 @@ def connect(settings: FlowSettings) -> Clusters:
         settings=settings,
         source=source_of(settings, "admin"),
         target=target,
-        policy=load_policy(
-            topics.policy_class,
-            source_alias=flow.source,
-            separator=topics.separator,
-            internal_separator=topics.internal_separator,
-        ),
+        policy=settings.policy(),
         topics=load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude),
         make_lease=partial(Lease, flow, target, settings.progress_topic),
+        make_fence=partial(fence_of, settings),
     )
+
+
+def fence_of(settings: FlowSettings) -> BrokerFence:
+    """The flow's producer id on its target. Raises ProtocolUnavailable for a login that only librdkafka makes."""
+    logged_in = options(settings.target, settings.producer, f"{settings.flow}|fence")
+    brokers = Brokers(logged_in, settings.flow.target)
+    seconds = min(settings.admin_timeout_seconds, _FENCE_SECONDS)
+    return BrokerFence(brokers, fence_id(settings.flow), seconds)
 
 
 def source_of(settings: FlowSettings, role: str) -> ClusterClient:

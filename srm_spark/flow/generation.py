@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.secrets import SQL_SETTINGS
@@ -31,6 +32,21 @@ log = logging.getLogger(__name__)
 _BESIDE_SECONDS = 20.0
 """How long the one query may take to end when the other cannot start."""
 _IDLE_DELAY_MS = range(80, 1001)
+
+
+class Running(Protocol):
+    """A generation, as far as who runs the flow is concerned."""
+
+    assignment: Assignment
+
+    def failure(self) -> Failure | None:
+        """Why it ended by itself; None while it runs, or where there is nothing to run."""
+
+    def phases(self) -> dict[str, int]:
+        """Where the newest micro-batch spent its time; empty where there was none."""
+
+    def stop(self, timeout: float) -> bool:
+        """End with the batch in progress; False when that had to be interrupted."""
 
 
 class Generation:

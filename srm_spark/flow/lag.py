@@ -9,6 +9,7 @@ from collections.abc import Collection
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Cluster
 from srm_spark.core.model import TopicPartition
 from srm_spark.flow.clusters import source_of, target_of
 from srm_spark.flow.topics.progress import ProgressTopic
@@ -17,9 +18,10 @@ from srm_spark.flow.topics.progress import ProgressTopic
 class LagReader:
     """Follows the progress of one flow."""
 
-    def __init__(self, settings: FlowSettings) -> None:
-        self._source = source_of(settings, "lag")
-        self._progress = ProgressTopic(settings, target_of(settings, "lag"))
+    def __init__(self, settings: FlowSettings, source: Cluster | None = None, target: Cluster | None = None) -> None:
+        """Without clusters, clients of both are made."""
+        self._source = source or source_of(settings, "lag")
+        self._progress = ProgressTopic(settings, target or target_of(settings, "lag"))
 
     def __enter__(self) -> LagReader:
         return self

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Set
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.news import Every, News
 from srm_spark.core.wording import count
 from srm_spark.spark import SparkSession
 from srm_spark.spark.realtime import SLOTS, slots, why_not
@@ -29,29 +30,31 @@ _BATCH_SECONDS = 60.0
 class Lanes:
     """The lane of one flow."""
 
-    def __init__(self, settings: FlowSettings, session: SparkSession) -> None:
+    def __init__(self, settings: FlowSettings) -> None:
         self._settings = settings
-        self._session = session
         self._topics = NameFilter(settings.realtime_topics or (".*",))
         self._is_realtime = self._is_possible = False
-        self._not_before = 0.0
+        self._batches = Every(_BATCH_SECONDS)
+        self._news = News()
         self.obstacle: str | None = None
         """Why the flow runs in micro-batches though real time is wanted; None also where it only catches up."""
 
-    def choose(self, partitions: Set[TopicPartition], tasks: int, lag: int) -> frozenset[TopicPartition]:
+    def choose(
+        self, session: SparkSession, partitions: Set[TopicPartition], tasks: int, lag: int
+    ) -> frozenset[TopicPartition]:
         """Which of the `partitions` of the next generation are copied in real time, by at most so many lasting tasks.
 
         All for which that is wanted, or none. `lag` is theirs, in source offsets.
         """
         wanted = self.wanted(partitions)
-        return wanted if self._choose(min(tasks, len(wanted)), lag) else frozenset()
+        return wanted if self._choose(session, min(tasks, len(wanted)), lag) else frozenset()
 
     def wanted(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of `partitions` that should be copied in real time."""
         return frozenset(p for p in partitions if self._settings.is_realtime and self._topics.matches(p.topic))
 
-    def _choose(self, tasks: int, lag: int) -> bool:
-        self._set_obstacle(self._find_obstacle(tasks) if tasks > 0 else None)
+    def _choose(self, session: SparkSession, tasks: int, lag: int) -> bool:
+        self._set_obstacle(self._find_obstacle(session, tasks) if tasks > 0 else None)
         self._is_possible = tasks > 0 and self.obstacle is None
         self._is_realtime = self._is_possible and lag <= _CAUGHT_UP and self._may_try
         if not self._is_realtime:
@@ -67,7 +70,7 @@ class Lanes:
         if lag <= _LEFT_BEHIND:
             return False
         log.info("flow=%s %s behind: micro-batches catch up", self._settings.flow, count(lag, "record"))
-        self._not_before = time.monotonic() + _BATCH_SECONDS
+        self._batches.done(time.monotonic())
         return True
 
     def leave(self) -> None:
@@ -76,15 +79,15 @@ class Lanes:
 
     @property
     def _may_try(self) -> bool:
-        return time.monotonic() >= self._not_before
+        return self._batches.is_due(time.monotonic())
 
-    def _find_obstacle(self, tasks: int) -> str | None:
-        reason = why_not(self._session)
+    def _find_obstacle(self, session: SparkSession, tasks: int) -> str | None:
+        reason = why_not(session)
         if reason is None:
-            reason = SLOTS.take(str(self._settings.flow), tasks, slots(self._session))
+            reason = SLOTS.take(str(self._settings.flow), tasks, slots(session))
         return reason and f"mode=realtime is not possible, micro-batches are used: {reason}"
 
     def _set_obstacle(self, obstacle: str | None) -> None:
-        if obstacle is not None and obstacle != self.obstacle:
+        if self._news.is_new("obstacle", obstacle):
             log.warning("flow=%s %s", self._settings.flow, obstacle)
         self.obstacle = obstacle

@@ -1,7 +1,7 @@
-"""Feels the pulse of one flow: asks both clusters for a sign of life, and the target whether copies land.
+"""Finds out why nothing moves in a flow: asks both clusters whether they answer, and the target whether copies arrive.
 
-In threads of their own, since a cluster that is away holds up whoever asks it. The first look comes at once: an address
-where nobody listens is told within seconds, however long the calls of the flow would wait for it.
+Each in a task of its own, since a cluster that is away holds up whoever asks it. The first look comes at once: an
+address where nobody listens is told within seconds, however long the calls of the flow would wait for it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from dataclasses import dataclass
 
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.news import News
 from srm_spark.core.vitals import SILENT_SECONDS, Silence, Vitals
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.periodic import Periodic, Task
 
 _ANSWER_SECONDS = 2.0
+_SLOW_SECONDS = 15.0
+_NONE = ""
+"""The reason where nothing stalls."""
 _COPIES = "copies"
 """The one who lives as long as records land, or there is nothing to copy."""
 
@@ -47,23 +52,29 @@ class Pulse:
         self._over = threading.Event()
         self._expected: frozenset[TopicPartition] = frozenset()
         self._ends: dict[TopicPartition, int] = {}
+        self._news = News()
+        self._news.is_new("stall", _NONE)
+        self._tasks: list[Task] = []
         self._lock = threading.Lock()
         self.stall: Stall | None = None
         """That lasts."""
 
-    def begin(self) -> None:
-        """Look from now on."""
+    def begin(self, tasks: Periodic) -> None:
+        """Look from now on, as three of `tasks`."""
         for cluster in (self._source, self._target):
             self._vitals.sign(cluster.alias, time.monotonic())
         look, judge = self._vitals.patience / 4, self._vitals.patience / 8
         for job, seconds in ((self._ask_source, look), (self._ask_target, look), (self._judge, judge)):
-            name = f"srm pulse {self._flow}"
-            threading.Thread(target=self._repeat, args=(job, seconds), name=name, daemon=True).start()
+            name = f"pulse {self._flow} {job.__name__.strip('_')}"
+            # A cluster that does not answer makes a look long, and then a stall says so.
+            self._tasks.append(tasks.every(seconds, name, job, slow=_SLOW_SECONDS))
 
     def end(self) -> None:
         """Say nothing more; a look that hangs ends by itself."""
         with self._lock:
             self._over.set()
+        for task in self._tasks:
+            task.stop()
 
     def rest(self, seconds: float) -> None:
         """No copies are expected for a while, then those that were asked for."""
@@ -87,11 +98,6 @@ class Pulse:
     def is_quiet(self) -> bool:
         """Whether copies were to land and did not for a while: is there anything left to copy?"""
         return self._vitals.age(_COPIES, time.monotonic()) > self._vitals.patience / 2
-
-    def _repeat(self, job: Callable[[], None], seconds: float) -> None:
-        while not self._over.is_set():
-            job()
-            self._over.wait(seconds)
 
     def _ask(self, cluster: Cluster) -> None:
         try:
@@ -122,12 +128,11 @@ class Pulse:
 
     def _judge(self) -> None:
         silence = self._vitals.silence(time.monotonic())
-        found = None if silence is None else self._stall_of(silence)
+        stall = None if silence is None else self._stall_of(silence)
         with self._lock:
-            before, self.stall = self.stall, found
-            is_news = (before is None or found is None or before.reason != found.reason) and before != found
-            if is_news and not self._over.is_set():
-                self._tell(found)
+            self.stall = stall
+            if self._news.is_new("stall", _NONE if stall is None else stall.reason) and not self._over.is_set():
+                self._tell(stall)
 
     def _stall_of(self, silence: Silence) -> Stall:
         since = time.time() - (time.monotonic() - silence.since)

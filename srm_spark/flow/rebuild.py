@@ -17,7 +17,7 @@ from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.tail import TailRecord, copies, match_logs, ours
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.clusters import Clusters, connect
+from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.owned import owned
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
@@ -45,16 +45,16 @@ class _Gap:
     remote: TopicPartition
     source: OffsetRange
     target: OffsetRange
-    parked: Set[int]
+    quarantined: Set[int]
     """Source offsets without a copy."""
 
 
-def rebuild_map(settings: FlowSettings, topics: NameFilter) -> tuple[Rebuilt, ...]:
+def rebuild_map(settings: FlowSettings, topics: NameFilter, reach: Connect = connect) -> tuple[Rebuilt, ...]:
     """Complete the offset map of the topics of a flow that `topics` takes.
 
     Raises LeaseHeld while a driver runs the flow, LeaseLost, SourceUnavailable and TargetUnavailable.
     """
-    clusters = connect(settings)
+    clusters = reach(settings)
     ensure_topic(clusters.target, map_topic(settings))
     maps = OffsetMaps(clusters.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
     progress = ProgressTopic(settings, clusters.target)
@@ -78,9 +78,9 @@ def _rebuild(
     chosen = {topic: count for topic, count in remote.select().items() if topics.matches(topic)}
     routes, ids = remote.prepare(chosen).routes, clusters.source.topic_ids(chosen)
     partitions = [TopicPartition(topic, n) for topic, count in chosen.items() if topic in routes for n in range(count)]
-    remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in partitions}
+    remotes = {p: routes[p.topic].remote(p) for p in partitions}
     here, there = clusters.source.first_offsets(partitions), clusters.target.first_offsets(remotes.values())
-    parked = quarantine.offsets(ids)
+    quarantined = quarantine.offsets(ids)
     writer = MapWriter(clusters.settings, maps, state_writer_of(clusters, None))
     for partition in partitions:
         meet = _meet(maps.get(partition), progress, partition)
@@ -90,13 +90,13 @@ def _rebuild(
             continue
         source = OffsetRange(min(here.get(partition, 0), meet[0]), meet[0])
         target = OffsetRange(min(there.get(remotes[partition], 0), meet[1]), meet[1])
-        gap = _Gap(partition, remotes[partition], source, target, parked.get(partition, frozenset()))
+        gap = _Gap(partition, remotes[partition], source, target, quarantined.get(partition, frozenset()))
         yield _fill(clusters, writer, gap, ids.get(partition.topic))
 
 
-def _meet(found: PartitionMap | None, progress: ProgressTopic, partition: TopicPartition) -> tuple[int, int] | None:
+def _meet(known: PartitionMap | None, progress: ProgressTopic, partition: TopicPartition) -> tuple[int, int] | None:
     """Source and target offset behind which everything is known, or to come."""
-    first = None if found is None else next(iter(found.parts()), None)
+    first = None if known is None else next(iter(known.parts()), None)
     if first is not None:
         downstream = first.intervals[0].downstream if first.intervals else first.target_end
         return None if downstream is None else (first.source.start, downstream)
@@ -111,7 +111,7 @@ def _fill(clusters: Clusters, writer: MapWriter, gap: _Gap, topic_id: str | None
     if gap.source.start == gap.source.end:
         return Rebuilt(gap.partition, gap.source)
     there = clusters.source.records(gap.partition, gap.source)
-    source: Iterator[TailRecord] = (record for record in there if record.offset not in gap.parked)
+    source: Iterator[TailRecord] = (record for record in there if record.offset not in gap.quarantined)
     target: Iterator[TailRecord] = clusters.target.records(gap.remote, gap.target)
     if settings.stamp is not None:
         source, target = copies(settings.stamp, gap.partition, source), ours(settings.stamp, gap.partition, target)
@@ -121,7 +121,7 @@ def _fill(clusters: Clusters, writer: MapWriter, gap: _Gap, topic_id: str | None
         return Rebuilt(gap.partition, OffsetRange(gap.source.start, gap.source.start), refusal=reason)
     # Where no older copy is left on the target, whoever stood further back goes on at its beginning.
     is_whole = not match.intervals or match.intervals[0].downstream == gap.target.start
-    found = OffsetRange(0, gap.source.end) if is_whole else gap.source
+    asked = OffsetRange(0, gap.source.end) if is_whole else gap.source
     clusters.require_lease()
-    writer.insert(gap.partition, IntervalMap(found, gap.target.end, tuple(match.intervals)), topic_id)
-    return Rebuilt(gap.partition, found, sum(interval.count for interval in match.intervals))
+    writer.insert(gap.partition, IntervalMap(asked, gap.target.end, tuple(match.intervals)), topic_id)
+    return Rebuilt(gap.partition, asked, sum(interval.count for interval in match.intervals))

@@ -25,7 +25,7 @@ class Recorded:
         self.progress.refresh()
         self.maps.refresh()
 
-    def parked(self) -> Quarantine:
+    def quarantine(self) -> Quarantine:
         """What is in quarantine now; nothing where no policy puts anything there."""
         if self._parks:
             self._quarantine.refresh()

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -17,80 +17,100 @@ from typing import Any
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.news import Every
-from srm_spark.errors import FlowError, LeaseHeld, QueryFailed
-from srm_spark.failure import Effect, Failure, FailureKind
+from srm_spark.errors import FlowError, LeaseHeld
+from srm_spark.failure import Failure
 from srm_spark.flow.assigning import Assigner
 from srm_spark.flow.batch.pace import pace_of
-from srm_spark.flow.clusters import connect
-from srm_spark.flow.generation import Generation, pass_unreadable, task_count
-from srm_spark.flow.groups.consumer_groups import ConsumerGroups
+from srm_spark.flow.clusters import Clusters, Connect, connect
+from srm_spark.flow.early import EarlyGeneration, can_copy_early
+from srm_spark.flow.generation import Generation, Running, pass_unreadable, task_count
 from srm_spark.flow.lanes import Lanes
-from srm_spark.flow.pulse import Pulse, Stall
+from srm_spark.flow.mending import Mending
+from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.pulse import Stall
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
-from srm_spark.flow.refused.unreadable import unreadable
+from srm_spark.flow.services import Services
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
-from srm_spark.flow.topics.map_table import MapTable
-from srm_spark.flow.topics.progress import Position
 from srm_spark.flow.topics.retention import MapRetention
-from srm_spark.flow.topics.rights import not_readable
+from srm_spark.kafka.batches.copy import prepared
 from srm_spark.kafka.compiled import is_used
-from srm_spark.kafka.fetch import prepared
 from srm_spark.kafka.lease import lost
 from srm_spark.spark import SparkSession
+from srm_spark.spark.opening import OwnSpark
 from srm_spark.spark.write import prepare_workers
 
 log = logging.getLogger(__name__)
 
-TICK_SECONDS = 1.0
-STOP_SECONDS = 120.0
-"""How long a clean stop waits for the batch in progress."""
-_GROUPS_SECONDS = 10.0
-"""How long a clean stop waits for a call about consumer groups; one that comes late does no harm."""
-_TABLE_SECONDS = 10.0
-"""How long it waits for a write to the table; one that is cut off leaves the table as it was."""
-_LAG_SECONDS = 5.0
-"""How old the lag in the status may be, however seldom topics are looked for."""
-_FIRST_COPY_SECONDS = 30.0
-"""Spark may need so long for the first batch of a query."""
-_DEBOUNCE_SECONDS = 1.0
-"""Topics are often created several at a time: one new generation for all of them."""
+
+_AUTHOR_SECONDS = 43_200.0
+"""How often the target hears that the flow's producer id is in use: it forgets one after a week, by default."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a run reaches its clusters and Spark by."""
+
+    reach: Connect = connect
+    follow: Callable[[Clusters, Callable[[str], None]], Before] = Before
+    """What is known of who wrote before."""
+    generate: Callable[..., Running] = Generation
+    generate_early: Callable[..., Running] = EarlyGeneration
+    """Before Spark is there."""
+    pass_unreadable: Callable[..., dict[TopicPartition, PausedPartition]] = pass_unreadable
+    task_count: Callable[[SparkSession, Clusters], int] = task_count
+    prepare: Callable[..., object] = prepare_workers
+
+
+WITH_SPARK = Means()
 
 
 class FlowRun:
-    """One attempt; `show(state, reason, **changes)` takes what changes in the flow's status."""
+    """One attempt; `show(state, reason, **changes)` takes what changes in the flow's status.
+
+    Ticks in the thread of its flow and not by the driver's clock: a tick may take minutes, for it starts and stops
+    queries, and the lease that it looks at is lost or kept with it. The lease itself has a thread, too (`kafka.lease`):
+    its consumer must be polled whatever anybody waits for.
+    """
 
     def __init__(
         self,
         settings: FlowSettings,
-        session: SparkSession,
+        spark: OwnSpark,
         stop: threading.Event,
         show: Callable[..., None],
         *,
+        tasks: Periodic,
         waits: bool,
         after_failure: bool,
+        means: Means = WITH_SPARK,
     ) -> None:
+        """`tasks` are the driver's."""
         self._settings = settings
-        self._session = session
+        self._means = means
+        self._spark = spark
         self._stop = stop
         self._show = show
         self._waits = waits
         self._after_failure = after_failure
-        clusters = connect(settings)
+        clusters = means.reach(settings)
         self._lease = clusters.make_lease()
         self._clusters = replace(clusters, require_lease=self._lease.require)
-        self._before = Before(self._clusters, partial(show, FlowState.STARTING))
-        self._pulse = Pulse(self._clusters, self._stalled)
+        self._before = means.follow(self._clusters, partial(show, FlowState.STARTING))
         self._recorded = Recorded(self._clusters)
         self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before)
-        self._groups = ConsumerGroups(self._clusters, self._recorded.maps)
+        self._mending = Mending(self._clusters, self._recorded.progress, self._assigner.paused)
+        self._services = Services(self._clusters, self._recorded, tasks, self._stalled)
         self._retention = MapRetention(self._clusters, self._recorded.maps)
-        self._table = MapTable(settings, session, self._recorded.maps)
-        self._generation: Generation | None = None
-        self._lanes = Lanes(settings, session)
-        self._look_due, self._lag_due = Every(settings.topics.refresh_seconds), Every(_LAG_SECONDS)
+        self._generation: Running | None = None
+        self._is_early = False
+        """Whether it began before Spark was there."""
+        self._is_prepared = False
+        self._lanes = Lanes(settings)
+        self._look_due, self._lag_due = Every(settings.topics.refresh_seconds), Every(settings.timings.lag_seconds)
+        self._author_due = Every(_AUTHOR_SECONDS)
 
     def __enter__(self) -> FlowRun:
         return self
@@ -98,32 +118,36 @@ class FlowRun:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, FlowError) and not isinstance(error, LeaseHeld):
             self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
-        self._pulse.end()
-        self._groups.tell_to_stop()
-        self._table.tell_to_stop()
+        self._services.tell_to_stop()
         try:
             self._stop_generation()
             if kind is None and self._lease.is_held():  # else there is nothing of ours
                 self._count()
                 self._before.note_clean(self._lease)
         finally:
-            self._groups.join(_GROUPS_SECONDS if kind is None else 0.0)
-            self._table.join(_TABLE_SECONDS if kind is None else 0.0)
+            self._services.join(waits=kind is None)
             self._recorded.close()
+            self._before.close()
             self._lease.release()
 
     def until_stopped(self) -> None:
         """Run until the flow is told to stop."""
+        if self.begin():
+            while not self._stop.wait(self._settings.timings.tick_seconds):
+                self.tick()
+
+    def begin(self) -> bool:
+        """Take the flow's lease and start its first generation; False where it was told to stop before."""
         self._show(FlowState.STARTING, None)
-        self._pulse.begin()
+        self._services.watch()
         if not self._after_failure:  # once, and not again with every retry
             for warning in factors_too_large(self._clusters):
                 log.warning("flow=%s %s", self._settings.flow, warning)
         self._recorded.progress.ensure()
         if not self._own():
-            return
-        if is_used(self._settings.batch.in_loop):
-            prepare_workers(self._session, prepared, task_count(self._session, self._clusters))
+            return False
+        if self._spark.is_up:
+            self._prepare(self._spark.session())
         ensure_topic(self._clusters.target, map_topic(self._settings))
         if self._settings.refused.parks:
             ensure_topic(self._clusters.target, quarantine_topic(self._settings))
@@ -133,11 +157,8 @@ class FlowRun:
         self._recorded.progress.take_totals()  # what earlier runs did
         self._before.follow(self._recorded.progress.last_run, after_failure=self._after_failure)
         self._start_generation()
-        if self._groups.is_wanted:
-            self._groups.start()
-        self._table.start()
-        while not self._stop.wait(TICK_SECONDS):
-            self._tick()
+        self._services.begin()
+        return True
 
     def _own(self) -> bool:
         while not self._stop.is_set():
@@ -148,24 +169,31 @@ class FlowRun:
             if not self._waits:
                 raise LeaseHeld(f"flow {self._settings.flow}: {reason}; stop that driver, or start without --no-wait")
             self._show(FlowState.WAITING, reason)
-            self._stop.wait(TICK_SECONDS)
+            self._stop.wait(self._settings.timings.tick_seconds)
         return False
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Look what has changed, and go on with it. Raises where that fails the run."""
         self._check_lease()
-        failure = self._generation.failure() if self._generation is not None else None
-        if failure is not None:
-            self._recover(failure)
+        if self._generation is not None and (failure := self._generation.failure()) is not None:
+            self._recover(self._generation, failure)
             return
         self._count()
+        if self._is_early and self._spark.is_up:
+            log.info("flow=%s Spark is there: its query takes over", self._settings.flow)
+            self._start_generation()
+            return
         now = time.monotonic()
+        if self._author_due.is_due(now):
+            self._author_due.done(now)
+            self._before.keep_alive()
         if self._assigner.paused.discover(self._recorded.progress.positions):
             self._assigner.paused.postpone(now)
             self._start_generation()
         elif self._look_due.is_due(now):
             self._look_due.done(now)
             self._look(now)
-        elif self._lag_due.is_due(now) or self._pulse.is_quiet:
+        elif self._lag_due.is_due(now) or self._services.pulse.is_quiet:
             self._follow_lag()
 
     def _check_lease(self) -> None:
@@ -179,7 +207,7 @@ class FlowRun:
         """Look whether the set of partitions should be another one."""
         has_changed = self._settings.topics.refresh_enabled and self._assigner.has_changed()
         if has_changed:
-            self._stop.wait(_DEBOUNCE_SECONDS)
+            self._stop.wait(self._settings.timings.debounce_seconds)
         if self._assigner.paused.release(now) or has_changed:
             self._start_generation()
         else:
@@ -189,7 +217,15 @@ class FlowRun:
 
     def _start_generation(self) -> None:
         self._stop_generation()
-        tasks = task_count(self._session, self._clusters)
+        if not self._spark.is_up and can_copy_early(self._settings) and self._start_early():
+            return
+        if not self._spark.is_up:
+            self._show(FlowState.STARTING, "Spark starts")
+        if not self._spark.wait(self._stop):
+            return
+        session = self._spark.session()
+        self._prepare(session)
+        tasks = self._means.task_count(session, self._clusters)
         assigned = self._assigner.assign(tasks)
         self._count()  # what was found to be lost: a run that fails at once would not come to it
         while not self._stop.is_set() and (
@@ -199,78 +235,66 @@ class FlowRun:
                 if assigned.assignment.routes[p.topic].policy is not RefusedPolicy.HOLD
             }
         ):
-            stand_still = pass_unreadable(self._session, self._clusters, assigned.assignment, passable, self._may_go_on)
+            stand_still = self._means.pass_unreadable(
+                session, self._clusters, assigned.assignment, passable, self._may_go_on
+            )
             self._check_lease()
             self._assigner.paused.partitions.update(stand_still)
             assigned = self._assigner.assign(tasks)  # positions and map are others now
         lag = self._moving(self._lag()) if self._settings.is_realtime else 0  # nobody else asks for it yet
         assignment, blocked = assigned.assignment, assigned.blocked
-        live = self._lanes.choose(assignment.starts.keys() - blocked.keys(), assignment.tasks, lag)
-        self._pulse.rest(_FIRST_COPY_SECONDS)
-        self._generation = Generation(self._session, self._clusters, assignment, blocked, self._may_go_on, live=live)
+        live = self._lanes.choose(session, assignment.starts.keys() - blocked.keys(), assignment.tasks, lag)
+        self._services.pulse.rest(self._settings.timings.first_copy_seconds)
+        self._generation = self._means.generate(
+            session, self._clusters, assignment, blocked, self._may_go_on, live=live
+        )
         self._assigner.paused.partitions.update(blocked)
+        self._services.begin_table(session)
         self._show_lag()
 
-    def _stop_generation(self, seconds: float = STOP_SECONDS) -> None:
+    def _start_early(self) -> bool:
+        """Copy here until Spark is there; False where a record lies ahead with which it could not go on."""
+        assigned = self._assigner.assign(1)
+        self._count()
+        if assigned.blocked:
+            return False
+        self._services.pulse.rest(self._settings.timings.first_copy_seconds)
+        self._generation = self._means.generate_early(self._clusters, assigned.assignment, self._may_go_on)
+        self._is_early = True
+        self._show_lag()
+        return True
+
+    def _prepare(self, session: SparkSession) -> None:
+        """Let Spark get its workers ready, once."""
+        if not self._is_prepared and is_used(self._settings.batch.in_loop):
+            self._means.prepare(session, prepared, self._means.task_count(session, self._clusters))
+        self._is_prepared = True
+
+    def _stop_generation(self) -> None:
         if self._generation is not None:
-            if not self._generation.stop(seconds):
+            if not self._generation.stop(self._settings.timings.stop_seconds):
                 log.warning("flow=%s the batch in progress was interrupted", self._settings.flow)
                 self._before.cut_off()
-            self._generation = None
+            self._generation, self._is_early = None, False
         self._lanes.leave()
 
-    def _recover(self, failure: Failure) -> None:
-        """Go on after a failure that other partitions or start positions mend; anything else fails the run."""
+    def _recover(self, generation: Running, failure: Failure) -> None:
         self._before.cut_off()  # with the other tasks of the batch
-        flow = self._settings.flow
-        if failure.kind.effect is Effect.STARTS_ANEW:
-            log.warning("flow=%s %s", flow, failure)
-        elif not self._hold_denied(failure) and not self._suspect_unreadable(failure):
-            raise QueryFailed(f"flow {flow}: {failure}", failure.kind)
+        self._mending.mend(failure, generation.assignment.starts)
         self._start_generation()
-
-    def _positions(self) -> dict[TopicPartition, Position]:
-        """Where the partitions of the generation that ended stand now."""
-        assert self._generation is not None
-        self._recorded.progress.refresh()
-        return {
-            p: self._recorded.progress.positions.get(p, start)
-            for p, start in self._generation.assignment.starts.items()
-        }
-
-    def _hold_denied(self, failure: Failure) -> bool:
-        """Hold the topics that may not be read; whether there are any. Java's clients do not say which: we ask."""
-        if failure.kind is not FailureKind.SOURCE_DENIED:
-            return False
-        positions = self._positions()
-        topics = set(failure.topics) or not_readable(self._clusters, {p.topic for p in positions})
-        found = {p: PausedPartition(start.next_offset, failure) for p, start in positions.items() if p.topic in topics}
-        self._assigner.paused.partitions.update(found)
-        self._assigner.paused.postpone(time.monotonic())
-        return bool(found)
-
-    def _suspect_unreadable(self, failure: Failure) -> bool:
-        """Remember where a record lies that Spark cannot read; whether there is a new one."""
-        if failure.kind is not FailureKind.TIMESTAMP_OVERFLOW:
-            return False
-        found = unreadable(self._clusters, self._positions())
-        known = self._assigner.paused.suspects
-        new = {partition: hold for partition, hold in found.items() if known.get(partition) != hold.offset}
-        for partition, hold in new.items():
-            log.warning("flow=%s partition=%s at offset %s: %s", self._settings.flow, partition, hold.offset, hold.why)
-        known.update({partition: hold.offset for partition, hold in new.items()})
-        return bool(new)
 
     def _count(self) -> None:
         self._recorded.progress.refresh()
         new = self._recorded.progress.take_totals()
         if new.records or new.losses:
-            self._groups.moved()
-            self._pulse.landed()
+            self._services.groups.moved()
+            self._services.pulse.landed()
             self._show_running(
                 records=new.records,
                 bytes=new.bytes,
                 zero_timestamps=new.zero_timestamps,
+                whole=new.whole,
+                merged=new.merged,
                 latency_ms=new.latency_ms,
                 losses={str(partition): ", ".join(map(str, lost)) for partition, lost in new.losses.items()},
                 lost_records=new.lost_records,
@@ -280,11 +304,11 @@ class FlowRun:
         """Tell the pulse where copies must land now: not where a limit makes them wait, or until the next trigger."""
         is_slow = pace_of(self._settings).describe() is not None or self._settings.batch.trigger_interval_ms > 1000
         if self._generation is None or is_slow:
-            self._pulse.expect(())
+            self._services.pulse.expect(())
             return
         routes = self._generation.assignment.routes
-        self._pulse.expect(
-            TopicPartition(routes[p.topic].remote_topic, p.partition)
+        self._services.pulse.expect(
+            routes[p.topic].remote(p)
             for p, behind in lag.items()
             if behind and p in self._generation.assignment.starts and p not in self._assigner.paused.partitions
         )
@@ -300,7 +324,7 @@ class FlowRun:
 
     def _show_running(self, **changes: Any) -> None:
         """Show what changed; it runs unless the pulse says that nothing moves."""
-        stall = self._pulse.stall
+        stall = self._services.pulse.stall
         if stall is None:
             self._show(FlowState.RUNNING, self._assigner.unseen or self._lanes.obstacle, **changes)
         else:
@@ -334,7 +358,7 @@ class FlowRun:
             batch_ms={} if self._generation is None else self._generation.phases(),
             limit=pace_of(self._settings).describe(),
             held=self._assigner.paused.describe(),
-            parked=self._recorded.parked().describe(),
-            consumers=self._groups.report,
+            parked=self._recorded.quarantine().describe(),
+            consumers=self._services.groups.report,
         )
         return lag

@@ -13,15 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.news import News
 from srm_spark.errors import LeaseHeld, SrmError
-from srm_spark.flow.run import FlowRun
+from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.run import WITH_SPARK, FlowRun, Means
 from srm_spark.flow.status import FlowState, FlowStatus
-from srm_spark.spark import SparkSession
-from srm_spark.spark.session import own_session, release
+from srm_spark.spark.opening import Spark
 
 log = logging.getLogger(__name__)
 
-_TOTALS = ("records", "bytes", "zero_timestamps", "lost_records")
+_TOTALS = ("records", "bytes", "zero_timestamps", "whole", "merged", "lost_records")
 _TROUBLE = (FlowState.STALLED, FlowState.RETRYING, FlowState.FAILED)
 _GOOD_RUN_SECONDS = 60.0
 """A run that lasted so long was a success: only starts that fail in a row count against `flow.retry.count`."""
@@ -31,19 +32,28 @@ class FlowRunner:
     """One flow."""
 
     def __init__(
-        self, settings: FlowSettings, session: SparkSession, *, waits: bool = True, before: FlowStatus | None = None
+        self,
+        settings: FlowSettings,
+        spark: Spark,
+        tasks: Periodic,
+        *,
+        waits: bool = True,
+        before: FlowStatus | None = None,
+        means: Means = WITH_SPARK,
     ) -> None:
         """With `waits` False, a flow that another driver owns fails at once instead of waiting for it.
 
-        `before` is what this driver did for the same flow by other settings: its totals go on.
+        `tasks` are the driver's. `before` is what it did for the same flow by other settings: its totals go on.
         """
         self.settings = settings
-        self._given = session
-        self._session = own_session(session)
+        self._spark = spark.own()
         self._waits = waits
+        self._tasks, self._means = tasks, means
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._status = FlowStatus(settings.flow) if before is None else begun_anew(before)
+        self._held, self._states = News(), News()
+        self._states.changes({settings.flow: (self._status.state, self._status.reason)})
         self._thread = threading.Thread(target=self._run, name=f"srm {settings.flow}", daemon=True)
 
     @property
@@ -70,7 +80,7 @@ class FlowRunner:
         try:
             self._retry()
         finally:
-            release(self._session, self._given)
+            self._spark.release()
 
     def _retry(self) -> None:
         failures = 0
@@ -81,22 +91,29 @@ class FlowRunner:
                 break
             failures = 1 if time.monotonic() - started > _GOOD_RUN_SECONDS else failures + 1
             if 0 <= self.settings.retry_count < failures:
-                self._show(FlowState.FAILED, f"given up after {failures} failed starts: {reason}")
+                self.show(FlowState.FAILED, f"given up after {failures} failed starts: {reason}")
                 break
-            self._show(FlowState.RETRYING, reason)
+            self.show(FlowState.RETRYING, reason)
             self._stop.wait(self.settings.retry_delay_seconds)
         if self._status.state is not FlowState.FAILED:
-            self._show(FlowState.STOPPED, None)
+            self.show(FlowState.STOPPED, None)
 
     def _attempt(self, after_failure: bool) -> str | None:
         """Run once; why it failed, or None if it was stopped."""
         try:
             with FlowRun(
-                self.settings, self._session, self._stop, self._show, waits=self._waits, after_failure=after_failure
+                self.settings,
+                self._spark,
+                self._stop,
+                self.show,
+                tasks=self._tasks,
+                waits=self._waits,
+                after_failure=after_failure,
+                means=self._means,
             ) as run:
                 run.until_stopped()
         except LeaseHeld as error:
-            self._show(FlowState.FAILED, str(error))
+            self.show(FlowState.FAILED, str(error))
             return str(error)
         except SrmError as error:
             return str(error)
@@ -106,7 +123,7 @@ class FlowRunner:
             return f"flow {self.settings.flow}: {type(error).__name__}: {first_line}"
         return None
 
-    def _show(self, state: FlowState, reason: str | None, **changes: Any) -> None:
+    def show(self, state: FlowState, reason: str | None, **changes: Any) -> None:
         """Change the status; totals are added up. A change of state is logged, and what stands still from now on."""
         with self._lock:
             old = self._status
@@ -116,10 +133,11 @@ class FlowRunner:
                 losses = changes.setdefault("losses", dict(old.losses))
                 losses[partition] = f"{losses[partition]}, {lost}" if partition in losses else lost
             self._status = replace(old, state=state, reason=reason, **{**changes, **_unknown(old, state, changes)})
-        for what, why in self._status.held.items():
-            if old.held.get(what) != why:
-                log.warning("flow=%s %s %s", self.settings.flow, what, why)
-        if (old.state, old.reason) != (state, reason):
+            held = self._held.changes(self._status.held)
+            has_changed = self._states.is_new(self.settings.flow, (state, reason))
+        for what, why in held.items():
+            log.warning("flow=%s %s %s", self.settings.flow, what, why)
+        if has_changed:
             level = logging.WARNING if state in _TROUBLE else logging.INFO
             log.log(level, "flow=%s state=%s%s", self.settings.flow, state.value, f" reason={reason}" if reason else "")
 

@@ -41,9 +41,13 @@ class FlowStatus:
     records: int = 0
     """Replicated since this driver started."""
     bytes: int = 0
-    """Of their keys and values."""
+    """Of their batches as they travelled; of their keys and values where librdkafka writes."""
     zero_timestamps: int = 0
     """Of these records, those with CreateTime 0, which were written with the time of the copy."""
+    whole: int = 0
+    """Of these records, those that were copied in the batches that they came in."""
+    merged: int = 0
+    """Of these records, those that were packed anew with their neighbours; all others went one by one."""
     lag_records: int | None = None
     """Source offsets that are not replicated yet, held partitions included."""
     limit: str | None = None
@@ -62,9 +66,17 @@ class FlowStatus:
     consumers: ConsumersReport | None = field(default=None, repr=False)
     """Where consumer groups stand; None until they were looked at."""
     parked: Mapping[str, str] = field(default_factory=dict)
-    """Source topic → how many of its records are in quarantine, and why; empty where nothing is ever parked."""
+    """Source topic → how many of its records are in quarantine, and why; empty where nothing ever goes there."""
     held: Mapping[str, str] = field(default_factory=dict)
     """Topic or partition → why it stands still, with the offset."""
+
+    @property
+    def ways(self) -> str:
+        """How the records travelled: `whole 97 %, merged 3 %`; empty before the first one."""
+        if not self.records:
+            return ""
+        counts = {"whole": self.whole, "merged": self.merged, "one by one": self.records - self.whole - self.merged}
+        return ", ".join(f"{way} {_percent(count, self.records)}" for way, count in counts.items() if count > 0)
 
     def _repr_html_(self) -> str:
         return Statuses((self,))._repr_html_()
@@ -77,6 +89,14 @@ class Statuses(tuple[FlowStatus, ...]):
 
     def _repr_html_(self) -> str:
         return table(_TITLES, map(_cells, self))
+
+
+def _percent(count: int, of: int) -> str:
+    """Rounded, but never to nothing or to all where it is neither."""
+    share = 100 * count / of
+    if 0 < share < 1:
+        return "< 1 %"
+    return "> 99 %" if 99 < share < 100 else f"{share:.0f} %"
 
 
 _TITLES = ("flow", "state", "topics", "partitions", "records", "lag", "latency, ms", "held", "parked", "lost", "reason")

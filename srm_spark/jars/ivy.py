@@ -37,7 +37,7 @@ def resolve(jar_set: JarSet, java: str, work: Path) -> dict[Dependency, Path]:
     module = _module_xml(jar_set.dependencies, jar_set.transitive, mapping)
     destination = work / "resolved"
     _run_ivy(
-        java, work, module, _settings_xml(with_poms=True), destination / "[organisation]:[artifact]:[revision].[ext]"
+        java, work, module, settings_xml(with_poms=True), destination / "[organisation]:[artifact]:[revision].[ext]"
     )
     return {Dependency(*jar.stem.split(":")): jar for jar in destination.glob("*.jar")}
 
@@ -49,7 +49,7 @@ def download(dependencies: Sequence[Dependency], java: str, work: Path, destinat
     def get_share(number: int) -> None:
         module = _module_xml(dependencies[number::processes], transitive=False, mapping="default")
         pattern = destination / "[artifact]-[revision].[ext]"
-        _run_ivy(java, work / str(number), module, _settings_xml(with_poms=False), pattern)
+        _run_ivy(java, work / str(number), module, settings_xml(with_poms=False), pattern)
 
     with ThreadPoolExecutor(processes) as pool:
         list(pool.map(get_share, range(processes)))
@@ -66,7 +66,7 @@ def _run_ivy(java: str, work: Path, module: str, settings: str, pattern: Path) -
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return
-    raise _failure(done.stdout + done.stderr)
+    raise failure_of(done.stdout + done.stderr)
 
 
 def _ivy_jar() -> Path:
@@ -74,13 +74,14 @@ def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SetupError("pyspark is not installed, and its wheel carries Apache Ivy", "run: make setup")
-    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
-    if not found:
+    candidates = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    if not candidates:
         raise SetupError(f"no ivy-*.jar in {Path(spec.origin).parent / 'jars'}: pyspark must come from its PyPI wheel")
-    return found[-1]
+    return candidates[-1]
 
 
-def _settings_xml(*, with_poms: bool) -> str:
+def settings_xml(*, with_poms: bool) -> str:
+    """What Ivy is told of the repository."""
     repository = os.environ.get(REPOSITORY_VARIABLE, "")
     root = f" root={quoteattr(_repository_url(repository))}" if repository else ""
     # The repository's own checksums are not asked for where ours decide.
@@ -108,7 +109,8 @@ def _module_xml(dependencies: Sequence[Dependency], transitive: bool, mapping: s
     )
 
 
-def _failure(output: str) -> SetupError:
+def failure_of(output: str) -> SetupError:
+    """What went wrong, by what Ivy printed."""
     missing = sorted({f"{g}:{a}:{v}" for g, a, v in re.findall(r":: (\S+)#(\S+?);(\S+): not found", output)})
     reasons = re.findall(r"Server access error at url \S+ \((.+?)\)\s*$", output, flags=re.MULTILINE)
     where = os.environ.get(REPOSITORY_VARIABLE, "") or "Maven Central"

@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 SUPPORTED = (17, 21)
 REMEDY = "install a JDK 17 or 21 and set JAVA_HOME to it, or as root run: apt-get install openjdk-17-jdk-headless"
 
-_SYSTEM_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
+SYSTEM_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
+"""Where systems have their Javas."""
 _CJDK = "cjdk>=0.4,<1"
 
 
@@ -110,7 +111,7 @@ def _candidates() -> Iterator[Path]:
     if on_path:
         yield Path(on_path)
     yield cache_dir() / "java" / "bin" / "java"
-    for pattern in _SYSTEM_FOLDERS:
+    for pattern in SYSTEM_FOLDERS:
         for home in sorted(Path("/").glob(pattern[1:])):
             yield home / "bin" / "java"
 

@@ -12,11 +12,11 @@ LOCK = Path(__file__).with_name("jars.lock")
 
 def read_lock(path: Path = LOCK) -> dict[str, dict[Dependency, str]]:
     """Set name → jar → sha256."""
-    found: dict[str, dict[Dependency, str]] = {}
+    locked: dict[str, dict[Dependency, str]] = {}
     for line in path.read_text().splitlines():
         digest, jar_set, coordinates = line.split()
-        found.setdefault(jar_set, {})[Dependency(*coordinates.split(":"))] = digest
-    return found
+        locked.setdefault(jar_set, {})[Dependency(*coordinates.split(":"))] = digest
+    return locked
 
 
 def write_lock(sets: Mapping[str, Mapping[Dependency, str]], path: Path = LOCK) -> None:

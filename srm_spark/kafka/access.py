@@ -98,7 +98,7 @@ class Access:
 
     def on_topics(self, names: Collection[str]) -> dict[str, Operations | None]:
         """What is allowed on each topic that exists; a topic that is hidden from us looks like one that does not."""
-        found: dict[str, Operations | None] = {}
+        operations: dict[str, Operations | None] = {}
         ordered = sorted(names)
         for start in range(0, len(ordered), _CHUNK):
             asked = TopicCollection(ordered[start : start + _CHUNK])
@@ -107,13 +107,13 @@ class Access:
             )
             for name, future in futures.items():
                 try:
-                    found[name] = _names(future.result().authorized_operations)
+                    operations[name] = _names(future.result().authorized_operations)
                 except KafkaException as error:
                     if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                        found[name] = frozenset()
+                        operations[name] = frozenset()
                     elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        found[name] = None
-        return found
+                        operations[name] = None
+        return operations
 
     def on_group(self, group: str) -> Operations | None:
         """What is allowed on a group; None for one that does not exist yet."""

@@ -67,8 +67,8 @@ def _refusing(cluster: ClusterSettings) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        found = error.args[0]
-        reason = found.str() if isinstance(found, KafkaError) else str(found)
+        kafka_error = error.args[0]
+        reason = kafka_error.str() if isinstance(kafka_error, KafkaError) else str(kafka_error)
         raise ClientRefused(
             f"cluster {cluster.alias} ({cluster.bootstrap_servers}): the client library refuses its settings: "
             f"{reason}; srm-control config validate names the line"

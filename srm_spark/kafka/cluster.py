@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource, ConfigSource
@@ -33,21 +33,20 @@ from srm_spark.kafka.records import first_records, read_range
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
-_MOVING = (
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.REPLICA_NOT_AVAILABLE,
-    KafkaError._NOENT,
-)
+_LEADERLESS = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT)
+"""The second where it is so of all that were asked for, or where no topic of theirs exists; an admin client stays with
+that for minutes, whatever has happened since."""
+_MOVING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REPLICA_NOT_AVAILABLE, *_LEADERLESS)
 """A partition that was just created or moves to another broker answers so for a while, one of 1000 new ones for half a
-minute; `_NOENT` is no leader known."""
-_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT)
+minute."""
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
 _STALE = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """An admin client that listed offsets before a partition's leader changed goes on with the old epoch for minutes."""
 _AWAY = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
 _ANY_TOPIC = TopicCollection(["__consumer_offsets"])
 """Whether it exists does not matter."""
 _RETRY_SECONDS = 0.2
+_LONGEST_RETRY_SECONDS = 2.0
 _FIRST_TRY_SECONDS = 5.0
 _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
@@ -129,62 +128,66 @@ class ClusterClient:
 
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Ids of the topics that exist; a re-created topic has another one."""
-        found: dict[str, str] = {}
+        ids: dict[str, str] = {}
         for chunk in _chunks(names):
             answers = self._ask(
                 chunk, lambda admin, names, limit: admin.describe_topics(TopicCollection(names), **limit)
             )
             for name, answer in answers.items():
                 if not isinstance(answer, KafkaException):
-                    found[name] = str(answer.topic_id)
+                    ids[name] = str(answer.topic_id)
                 elif answer.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise self.failure(f"describe topic {name}", answer, f"DESCRIBE on topic {name}") from answer
-        return found
+        return ids
 
     def configs(self, names: Collection[str]) -> dict[str, dict[str, TopicConfig]]:
         """All configs of the topics that exist."""
-        found: dict[str, dict[str, TopicConfig]] = {}
+        configs: dict[str, dict[str, TopicConfig]] = {}
         for chunk in _chunks(names):
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in chunk]
             answers = self._ask(resources, lambda admin, asked, limit: admin.describe_configs(asked, **limit))
             for resource, answer in answers.items():
                 if not isinstance(answer, KafkaException):
-                    found[resource.name] = {key: _config(entry) for key, entry in answer.items()}
+                    configs[resource.name] = {key: _config(entry) for key, entry in answer.items()}
                 elif answer.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     what, right = f"read the configs of topic {resource.name}", "DESCRIBE_CONFIGS on topic"
                     raise self.failure(what, answer, f"{right} {resource.name}") from answer
-        return found
+        return configs
 
     def create(self, specs: Iterable[TopicSpec]) -> dict[str, str | None]:
         """Create topics; per topic None, or why it was refused. One that exists already is fine."""
-        found: dict[str, str | None] = {}
+        refusals: dict[str, str | None] = {}
         fine = KafkaError.TOPIC_ALREADY_EXISTS
         for part in _in_parts(specs, lambda spec: spec.partitions):
             new = [NewTopic(s.name, s.partitions, s.replication_factor, config=dict(s.configs)) for s in part]
             futures = self._admin.create_topics(new, **self._limits())
-            found |= {name: self._refusal(future, fine, f"CREATE on topic {name}") for name, future in futures.items()}
-        return found
+            refusals |= {
+                name: self._refusal(future, fine, f"CREATE on topic {name}") for name, future in futures.items()
+            }
+        return refusals
 
     def grow(self, partitions: Mapping[str, int]) -> dict[str, str | None]:
         """Raise partition counts; per topic None, or why it was refused."""
-        found: dict[str, str | None] = {}
+        refusals: dict[str, str | None] = {}
         for part in _in_parts(partitions.items(), lambda wanted: wanted[1]):
             new = [NewPartitions(name, count) for name, count in part]
             futures = self._admin.create_partitions(new, **self._limits())
-            found |= {name: self._refusal(future, None, f"ALTER on topic {name}") for name, future in futures.items()}
-        return found
+            refusals |= {
+                name: self._refusal(future, None, f"ALTER on topic {name}") for name, future in futures.items()
+            }
+        return refusals
 
-    def first_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offset of the oldest record still there, or of the next one; partitions that are gone are left out."""
-        return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
+        """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""
+        return self._offsets(partitions, OffsetSpec.earliest(), waits=waits)  # type: ignore[no-untyped-call]
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, waits: bool = True, committed: bool = False
     ) -> dict[TopicPartition, int]:
         """Offset of the next record; partitions that are gone are left out.
 
-        One without a leader is waited for, since it may be new; without `waits` it counts as gone. With `committed` it
-        ends before the first transaction that is still open.
+        One without a leader is waited for, and raises where it gets none; without `waits` it is left out, too. With
+        `committed` it ends before the first transaction that is still open.
         """
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return self._offsets(partitions, latest, waits=waits, committed=committed)
@@ -192,18 +195,18 @@ class ClusterClient:
     def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         """Ends with the leader epoch at that moment; partitions that are gone are left out."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        found = self._listed(partitions, latest, waits=True)
-        return {partition: LogEnd(info.offset, info.leader_epoch) for partition, info in found.items()}
+        listed = self._listed(partitions, latest, waits=True)
+        return {partition: LogEnd(info.offset, info.leader_epoch) for partition, info in listed.items()}
 
     def offsets_since(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Offset of the first record not older than `timestamp` (ms); partitions without one are left out."""
-        found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
-        return {partition: offset for partition, offset in found.items() if offset >= 0}
+        offsets = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
+        return {partition: offset for partition, offset in offsets.items() if offset >= 0}
 
     def newest_timestamps(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Highest timestamp (ms) in each partition (KIP-734); empty ones are left out."""
-        found = self._listed(partitions, OffsetSpec.max_timestamp(), waits=False)  # type: ignore[no-untyped-call]
-        return {partition: info.timestamp for partition, info in found.items() if info.timestamp >= 0}
+        listed = self._listed(partitions, OffsetSpec.max_timestamp(), waits=False)  # type: ignore[no-untyped-call]
+        return {partition: info.timestamp for partition, info in listed.items() if info.timestamp >= 0}
 
     def records(
         self, partition: TopicPartition, offsets: OffsetRange, *, committed: bool | None = None
@@ -275,15 +278,16 @@ class ClusterClient:
         waits: bool = True,
         committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        found = self._listed(partitions, spec, waits=waits, committed=committed)
-        return {partition: info.offset for partition, info in found.items()}
+        listed = self._listed(partitions, spec, waits=waits, committed=committed)
+        return {partition: info.offset for partition, info in listed.items()}
 
     def _listed(
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, waits: bool, committed: bool = False
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = [KafkaTopicPartition(p.topic, p.partition) for p in partitions]
-        found: dict[TopicPartition, ListOffsetsResultInfo] = {}
+        listed: dict[TopicPartition, ListOffsetsResultInfo] = {}
+        topics, pause = cache(self.topics), _RETRY_SECONDS
         begun = time.monotonic()
         deadline, last = begun + (self.timeout if waits else 0.0), begun + self.timeout
         while asked:
@@ -297,23 +301,25 @@ class ClusterClient:
             )
             for kafka, answer in answers.items():
                 if not isinstance(answer, KafkaException):
-                    found[TopicPartition(kafka.topic, kafka.partition)] = answer
+                    listed[TopicPartition(kafka.topic, kafka.partition)] = answer
                     continue
                 code = answer.args[0].code()
-                if code in _STALE and time.monotonic() < last:
-                    is_stale = True
+                is_stale = is_stale or code in (*_STALE, KafkaError._NOENT)
+                now = time.monotonic()
+                if (code in _STALE and now < last) or (code in _MOVING and now < deadline):
                     late.append(kafka)
-                elif code in _MOVING and time.monotonic() < deadline:
-                    late.append(kafka)
+                elif code in _LEADERLESS and not (waits and kafka.topic in topics()):
+                    continue
                 elif code not in _GONE:
                     what, right = f"list offsets of {kafka.topic}-{kafka.partition}", "DESCRIBE on topic"
                     raise self.failure(what, answer, f"{right} {kafka.topic}") from answer
             asked = late
             if is_stale:
-                self._renew()  # by one that knows no epoch yet
+                self.renew()  # by one that knows no leader yet
             if asked:
-                time.sleep(_RETRY_SECONDS)
-        return found
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_RETRY_SECONDS)
+        return listed
 
     def _ask(
         self, asked: Sequence[_K], call: Callable[[AdminClient, list[_K], dict[str, float]], Mapping[_K, Future[_T]]]
@@ -322,23 +328,21 @@ class ClusterClient:
 
         A client whose broker was restarted may keep a request to itself until its time is up, however long that is.
         """
-        found: dict[_K, _T | KafkaException] = {}
+        answers: dict[_K, _T | KafkaException] = {}
         left, seconds, last = list(asked), _FIRST_TRY_SECONDS, time.monotonic() + self.timeout
         while left:
             admin = self._admin  # held on to: its end would end the futures
             for one, future in call(admin, left, {"request_timeout": min(seconds, self.timeout)}).items():
-                try:
-                    found[one] = future.result()
-                except KafkaException as error:
-                    found[one] = error
-            left = [one for one in left if _is_silent(found[one])] if time.monotonic() < last else []
+                answer = _answer(future)
+                answers[one] = answer
+            left = [one for one in left if _is_silent(answers[one])] if time.monotonic() < last else []
             if left:
                 time.sleep(_RETRY_SECONDS)
-                self._renew()
+                self.renew()
             seconds = min(2 * seconds, max(1.0, last - time.monotonic()))
-        return found
+        return answers
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
         """Go on with a new client."""
         self._admin.poll(0)  # what its threads met last
         self._admin = self._make_admin()
@@ -356,6 +360,21 @@ class ClusterClient:
         return None
 
 
+def _answer(future: Future[_T]) -> _T | KafkaException:
+    """What came, or why nothing did.
+
+    Where a leader did not answer "list offsets", librdkafka (2.16, `rd_kafka_ListOffsets_response_merge`) calls it a
+    success, with the offset that it had put there before. Taken for an end, all copies of the partition would be lost.
+    """
+    try:
+        answer = future.result()
+    except KafkaException as error:
+        return error
+    if isinstance(answer, ListOffsetsResultInfo) and answer.offset == OFFSET_INVALID:
+        return KafkaException(KafkaError(KafkaError._TIMED_OUT, "the partition's leader did not answer"))
+    return answer
+
+
 def _is_silent(answer: object) -> bool:
     return isinstance(answer, KafkaException) and answer.args[0].code() == KafkaError._TIMED_OUT
 
@@ -371,11 +390,11 @@ def _config(entry: ConfigEntry) -> TopicConfig:
     )
 
 
-def _in_parts(found: Iterable[_T], partitions: Callable[[_T], int]) -> Iterator[list[_T]]:
+def _in_parts(items: Iterable[_T], partitions: Callable[[_T], int]) -> Iterator[list[_T]]:
     """Cut into parts that a controller takes in one request; a part is one topic at least."""
     part: list[_T] = []
     size = 0
-    for one in found:
+    for one in items:
         count = max(1, partitions(one))
         if part and size + count > _PARTITIONS_AT_ONCE:
             yield part

@@ -95,16 +95,16 @@ def _first_difference(left: _Side, right: _Side) -> str | None:
 
 
 def _what_differs(ours: _Record, theirs: _Record) -> str:
-    found = []
+    differences = []
     if ours.key != theirs.key:
-        found.append(f"key {_shown(ours.key)} / {_shown(theirs.key)}")
+        differences.append(f"key {_shown(ours.key)} / {_shown(theirs.key)}")
     if ours.value != theirs.value:
-        found.append(f"value {_shown(ours.value)} / {_shown(theirs.value)}{_from_byte(ours.value, theirs.value)}")
+        differences.append(f"value {_shown(ours.value)} / {_shown(theirs.value)}{_from_byte(ours.value, theirs.value)}")
     if ours.headers != theirs.headers:
-        found.append(_headers_differ(ours.headers, theirs.headers))
+        differences.append(_headers_differ(ours.headers, theirs.headers))
     if ours.timestamp != theirs.timestamp:
-        found.append(f"timestamp {ours.timestamp} / {theirs.timestamp}")
-    return "; ".join(found)
+        differences.append(f"timestamp {ours.timestamp} / {theirs.timestamp}")
+    return "; ".join(differences)
 
 
 def _headers_differ(ours: tuple[tuple[str, bytes | None], ...], theirs: tuple[tuple[str, bytes | None], ...]) -> str:
@@ -153,10 +153,10 @@ class _Side:
     def partitions(self, topic: str) -> int:
         """How many partitions the topic has; 0 where it is not there."""
         try:
-            found = self._consumer.list_topics(topic, timeout=self._timeout).topics[topic]
+            metadata = self._consumer.list_topics(topic, timeout=self._timeout).topics[topic]
         except KafkaException as error:
             raise self._failure(f"list topic {topic}", error.args[0].str()) from error
-        return len(found.partitions) if found.error is None else 0
+        return len(metadata.partitions) if metadata.error is None else 0
 
     def open(self, topic: str, partition: int | None) -> None:
         """Go to the start of a partition; None for one that does not exist and holds nothing."""

@@ -15,16 +15,13 @@ from importlib import import_module
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import KafkaError, Producer, libversion
+from confluent_kafka import KafkaError, Producer
 
 from srm_spark.core.rows import Run, header_columns, list_begins
-from srm_spark.kafka.librdkafka import client_of, library
+from srm_spark.kafka.librdkafka import client_of, library, why_unknown
 
 _LOOP = "srm_spark.kafka.produce_loop"
 """Imported when it is needed, for it needs numba."""
-KNOWN_LIBRARIES = frozenset({"2.16.0"})
-"""Versions of librdkafka, as confluent-kafka ships them, with which all tests have passed: what is read past its calls
-(a client's address, the length of a header's name) lies where this module looks for it."""
 _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADERS = 2, 3, 4, 5, 7, 8, 10
 """`rd_kafka_vtype_t`; the topic by its handle."""
 _COPY = 2
@@ -39,9 +36,8 @@ _EMPTY = ctypes.create_string_buffer(1)
 @lru_cache(maxsize=1)
 def why_not() -> str | None:
     """Why the compiled loop can't be used here; None where it can."""
-    found = libversion()[0]
-    if found not in KNOWN_LIBRARIES:
-        return f"librdkafka is {found}, and the loop was tried with {', '.join(sorted(KNOWN_LIBRARIES))} only"
+    if (reason := why_unknown()) is not None:
+        return reason
     try:
         library()
         import_module(_LOOP)

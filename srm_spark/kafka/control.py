@@ -123,24 +123,28 @@ class ControlReader:
     def read(self, ends: Mapping[int, int], timeout: float) -> Iterator[ReadRecord]:
         """Records up to `ends` (partition → next offset); raises when they do not come in `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        while any(self._next[partition] < end for partition, end in ends.items()):
+        while left := self._left(ends):
+            if time.monotonic() > deadline:
+                text = f"not read to its end in {timeout:g} s: {left}; last seen: {self._last_error}"
+                raise self._error(f"{self._where}: {text}")
             # Asked for 1000 it would wait the whole time for the thousandth.
-            messages = self._consumer.consume(1, _POLL_SECONDS) + self._consumer.consume(1000, 0)
-            for message in messages:
+            for message in self._consumer.consume(1, _POLL_SECONDS) + self._consumer.consume(1000, 0):
                 if (error := message.error()) is not None:
                     if not is_passing(error):
                         hint = remedy(error, f"READ on topic {self._topic}", "the next start tries again")
                         raise self._error(f"{self._where}: cannot read: {named(error)}; {hint}")
                     continue
                 yield self._record(message)
-            if not messages:
-                self._skip_markers(ends)
-            if time.monotonic() > deadline:
-                raise self._error(f"{self._where}: not read to its end in {timeout:g} s; last seen: {self._last_error}")
+            self._skip_markers(ends)
 
     def close(self) -> None:
         """Let go of the connections."""
         self._consumer.close()
+
+    def _left(self, ends: Mapping[int, int]) -> str:
+        """Partitions that are not read to their ends, in words; empty when all are."""
+        left = [f"{p} at {self._next[p]} of {end}" for p, end in ends.items() if self._next[p] < end]
+        return f"partition {', '.join(left)}" if left else ""
 
     def _record(self, message: Message) -> ReadRecord:
         partition, offset = message.partition(), message.offset()
@@ -150,7 +154,8 @@ class ControlReader:
         return ReadRecord(partition, offset, _bytes(message.key()), _bytes(message.value()), dict(headers_of(message)))
 
     def _skip_markers(self, ends: Mapping[int, int]) -> None:
-        # Transaction markers and compacted ends hold no record: the consumer's position is the only sign of them.
+        # Transaction markers and compacted ends hold no record: the consumer's position is the only sign of them. Asked
+        # for only when nothing came, a partition that ends so would wait as long as another one is written to.
         asked = [KafkaTopicPartition(self._topic, partition) for partition in ends]
         for position in self._consumer.position(asked):
             self._next[position.partition] = max(self._next[position.partition], position.offset)

@@ -3,6 +3,8 @@
 The same call of librdkafka on the same client, so order, settings and transactions are the same, too. A callback goes
 with the record as confluent-kafka hands it on: the producer and the callback (`Producer_msgstate` in its Producer.c),
 in memory of the C library's, which it frees behind the call.
+
+All that holds of known versions of librdkafka; in others such records are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from srm_spark.core.header_names import is_plain
-from srm_spark.kafka.librdkafka import Headers, client_of, library, make_headers
+from srm_spark.core.rows import Headers
+from srm_spark.kafka.failures import UnfitName
+from srm_spark.kafka.librdkafka import client_of, is_known, library, make_headers, why_unknown
 
 Produce = Callable[..., None]
 """As `Producer.produce`: topic, value, key, partition, callback, None, timestamp, headers."""
@@ -32,9 +36,36 @@ _C.free.restype, _C.free.argtypes = None, (ctypes.c_void_p,)
 
 
 def produce_call(producer: Producer, headers: Iterable[Headers | None]) -> Produce:
-    """What produces records with these headers as they are."""
+    """What produces records with these headers as they are, or raises KafkaException for those that it cannot."""
     names = {name for several in headers for name, _ in several or ()}
-    return producer.produce if all(map(is_plain, names)) else Exact(producer).produce
+    if all(map(is_plain, names)):
+        return producer.produce
+    return Exact(producer).produce if is_known() else Plain(producer).produce
+
+
+class Plain:
+    """One producer by confluent-kafka's own call, which cuts names at a zero byte and dies of what is no UTF-8."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+
+    def produce(  # noqa: PLR0917 - as confluent-kafka's
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        callback: Callable[..., None] | None,
+        opaque: None,
+        timestamp: int,
+        headers: Headers | None,
+    ) -> None:
+        """Raises KafkaException where a name would be another one, BufferError where the queue is full."""
+        for name, _ in headers or ():
+            if not is_plain(name):
+                raise KafkaException(UnfitName(f"the header name {name!a} would be changed: {why_unknown()}"))
+        given: Any = headers
+        self._producer.produce(topic, value, key, partition, callback, opaque, timestamp, given)
 
 
 class Exact:

@@ -21,8 +21,17 @@ _KINDS = {
 }
 
 
+class UnfitName(KafkaError):
+    """A header's name that the client library would write as another one: the record was not handed to it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(KafkaError._INVALID_ARG, reason)
+
+
 def kind_of(error: KafkaError) -> FailureKind:
     """What became of a record that was not acknowledged because of it."""
+    if isinstance(error, UnfitName):
+        return FailureKind.HEADER_NAME
     return _KINDS.get(error.code(), FailureKind.WRITE_REFUSED)
 
 

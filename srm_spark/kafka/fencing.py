@@ -1,15 +1,15 @@
-"""Terms: which generation of a flow may write in transactions, and how older ones are fenced (KIP-98, KIP-618).
+"""Lets the newest generation of a flow write in transactions, and stops the writers of older ones (KIP-98, KIP-618).
 
 A slot is one Spark task of a batch; it writes under a transactional id of its own, `srm-A->B-<slot>`, and the driver
-under `srm-A->B-driver`. A term is the right of one generation of the flow to do so:
+under `srm-A->B-driver`. A fencing token is the right of one generation of the flow to do so:
 
 ```
-new term      the lease's owner commits its token as metadata of the lease group, then initialises every id
-any writer    initialises its id, then looks at the token: one that is not the newest gives up
+new generation  the lease's owner commits its token as metadata of the lease group, then initialises every id
+any writer      initialises its id, then looks at the token: one that is not the newest gives up
 ```
 
-Whoever initialised before the new term did is fenced by it, and whoever does so later sees the new token: there is no
-moment at which an old writer gets through.
+Whoever initialised before the new generation did is fenced by it, and whoever does so later sees the new token: there
+is no moment at which an old writer gets through.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _LONGEST_MS = 900_000
 """What brokers allow unless they are told otherwise (`transaction.max.timeout.ms`)."""
 
 
-class TokenMark(NamedTuple):
-    """What the lease group's metadata says."""
+class TokenNote(NamedTuple):
+    """A fencing token as it is written down, in the lease group's metadata."""
 
     token: str
     slots: int
@@ -44,14 +44,15 @@ class TokenMark(NamedTuple):
 
     def encode(self) -> str:
         """As metadata of a committed offset."""
+        # What older versions call a token; a driver of one reads it during an upgrade.
         return json.dumps({"term": self.token, "slots": self.slots})
 
     @classmethod
-    def decode(cls, metadata: str | None) -> TokenMark | None:
+    def decode(cls, metadata: str | None) -> TokenNote | None:
         """None where there is none, or it is somebody else's."""
         try:
-            found = json.loads(metadata or "null")
-            return cls(str(found["term"]), int(found["slots"]))
+            document = json.loads(metadata or "null")
+            return cls(str(document["term"]), int(document["slots"]))
         except (ValueError, TypeError, KeyError):
             return None
 
@@ -64,7 +65,7 @@ class FencingToken:
     """The lease group, `srm-A->B`; the transactional ids begin with it."""
     topic: str
     """The progress topic, whose partition 0 the lease is about."""
-    mark: TokenMark
+    note: TokenNote
     options: Mapping[str, str | int | float | bool] = field(repr=False)
     """librdkafka options of clients of the target."""
     timeout: float
@@ -75,15 +76,15 @@ class FencingToken:
         return f"{self.group}-{slot}"
 
 
-def newest_mark(fencing: FencingToken) -> TokenMark | None:
+def newest_token(fencing: FencingToken) -> TokenNote | None:
     """What the group's coordinator knows now. Raises KafkaException where it does not answer."""
     own = {**fencing.options, "group.id": fencing.group, "enable.auto.commit": False}
     consumer = Consumer(with_tokens(own), logger=QUIET)
     try:
-        (found,) = consumer.committed([KafkaTopicPartition(fencing.topic, 0)], fencing.timeout)
+        (committed,) = consumer.committed([KafkaTopicPartition(fencing.topic, 0)], fencing.timeout)
     finally:
         consumer.close()
-    return TokenMark.decode(found.metadata) if found.offset >= 0 else None
+    return TokenNote.decode(committed.metadata) if committed.offset >= 0 else None
 
 
 def fence(fencing: FencingToken, slots: int) -> None:
@@ -97,10 +98,10 @@ def fence(fencing: FencingToken, slots: int) -> None:
 def open_producer(
     fencing: FencingToken, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
 ) -> Producer:
-    """A producer that may write for this term. Raises LeaseLost where a newer one has begun."""
+    """A producer that may write with this token. Raises LeaseLost where there is a newer one."""
     producer = _initialised(fencing, slot, options, on_error)
-    newest = newest_mark(fencing)
-    if newest is None or newest.token != fencing.mark.token:
+    newest = newest_token(fencing)
+    if newest is None or newest.token != fencing.note.token:
         raise LeaseLost(
             f"{fencing.transactional_id(slot)}: a newer generation of the flow has begun; this one gives up"
         )

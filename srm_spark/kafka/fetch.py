@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
@@ -20,13 +19,12 @@ from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import SourceChanged, SourceDenied, SourceUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
-from srm_spark.kafka.compiled import is_used, why_not
+from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.fetched import Consumed, Event, Fetched
 from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.tokens import with_tokens
 from srm_spark.kafka.topic_ids import TopicIds
-from srm_spark.kafka.writer import WriteTask, settle
 
 _WAIT_SECONDS = 0.2
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
@@ -75,41 +73,10 @@ class Fetch:
     """Seconds without a record after which the task gives up."""
     in_loop: bool = True
     """Whether compiled loops take the records over, where they can."""
+    is_whole: bool = True
+    """Whether batches are copied as they are, where they can be."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Of which topics the ranges are: another one of the same name has other records at these offsets."""
-
-
-@dataclass(frozen=True)
-class FetchTask:
-    """What every task of one pass does: read its share of the ranges and write it."""
-
-    fetch: Fetch
-    write: WriteTask
-    shares: Sequence[Mapping[TopicPartition, OffsetRange]]
-    """By the number of the task."""
-
-    def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
-        """Yields one batch of report rows; what comes from Spark says nothing. Raises SourceUnavailable."""
-        for _ in batches:
-            pass
-        yield copy_ranges(self.fetch, self.write, self.shares[slot], slot)
-        settle()
-
-
-def prepared(batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
-    """A task that does nothing where everything is there that a `FetchTask` needs: importing it takes a second."""
-    del slot
-    for _ in batches:
-        pass
-    why_not()
-    yield from ()
-
-
-def copy_ranges(
-    fetch: Fetch, write: WriteTask, ranges: Mapping[TopicPartition, OffsetRange], slot: int
-) -> pa.RecordBatch:
-    """Read `ranges` and write them: report rows. Raises SourceUnavailable."""
-    return write.write_all(RangeReader(fetch, ranges), slot)
 
 
 class RangeReader:
@@ -290,12 +257,12 @@ class Source:
 
     def _denied(self) -> set[str]:
         """Further topics that may not be read."""
-        found: set[str] = set()
+        denied: set[str] = set()
         deadline = time.monotonic() + _MORE_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             pieces = self.fetched.take(left)
-            found |= {piece.partition.topic for piece in pieces if isinstance(piece, Event) and is_denied(piece.error)}
-        return found
+            denied |= {piece.partition.topic for piece in pieces if isinstance(piece, Event) and is_denied(piece.error)}
+        return denied
 
     def rest(self) -> None:
         """Fetch nothing until it is used again."""

@@ -9,8 +9,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+import srm_spark.kafka.produce_loop  # noqa: F401 - it makes librdkafka's symbols known
+from srm_spark.kafka.jit import compiled, types
 from srm_spark.kafka.librdkafka import NAME_SIZE
-from srm_spark.kafka.produce_loop import compiled, types
 
 _take_batch = types.ExternalFunction(
     "rd_kafka_consume_batch_queue", types.intp(types.uintp, types.int32, types.uintp, types.uintp)

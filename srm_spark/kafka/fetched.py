@@ -140,8 +140,8 @@ class Consumed:
 
     def take(self, seconds: float) -> list[Run | Event]:
         """What is there, once something is; nothing after `seconds`."""
-        found = self._consumer.consume(1, seconds)
-        return list(_pieces(found + self._consumer.consume(_AT_ONCE - 1, 0))) if found else []
+        messages = self._consumer.consume(1, seconds)
+        return list(_pieces(messages + self._consumer.consume(_AT_ONCE - 1, 0))) if messages else []
 
 
 def _pieces(messages: list[Message]) -> Iterator[Run | Event]:

@@ -33,11 +33,11 @@ from srm_spark.kafka.group_server import (
     Commit,
     Describe,
     Descriptions,
-    Fetch,
-    Offsets,
+    FetchOffsets,
+    GroupsOffsets,
+    OffsetRow,
     Question,
     Refusals,
-    Row,
     main,
 )
 
@@ -56,19 +56,27 @@ class GroupCallsDied(Exception):
 class GroupCalls:
     """One client of the process, which is started when somebody first asks and ends when nobody is left."""
 
-    def __init__(self, cluster: ClusterSettings, properties: Mapping[str, str], role: str) -> None:
+    def __init__(
+        self,
+        cluster: ClusterSettings,
+        properties: Mapping[str, str],
+        role: str,
+        process: SharedProcess | None = None,
+    ) -> None:
+        """`process` is the one to share; by default that of this driver."""
+        self._process = _shared if process is None else process
         self._client = Client(uuid.uuid4().hex, cluster, dict(properties), role)
         self._is_used = False
 
-    def offsets(self, groups: Sequence[str], timeout: float) -> Offsets:
+    def offsets(self, groups: Sequence[str], timeout: float) -> GroupsOffsets:
         """Where these groups stand. Raises GroupCallsDied when no try brought an answer."""
-        return cast("Offsets", self._ask(Fetch(tuple(groups), timeout), _TRIES))
+        return cast("GroupsOffsets", self._ask(FetchOffsets(tuple(groups), timeout), _TRIES))
 
     def describe(self, groups: Sequence[str], timeout: float) -> Descriptions:
         """Who is in these groups. Raises GroupCallsDied when no try brought an answer."""
         return cast("Descriptions", self._ask(Describe(tuple(groups), timeout), _TRIES))
 
-    def commit(self, group: str, rows: Sequence[Row], timeout: float) -> Refusals:
+    def commit(self, group: str, rows: Sequence[OffsetRow], timeout: float) -> Refusals:
         """Set offsets. Tried once, since nobody knows what a call did that died; raises GroupCallsDied then."""
         return cast("Refusals", self._ask(Commit(group, tuple(rows), timeout), 1))
 
@@ -76,17 +84,17 @@ class GroupCalls:
         """Let go of the client; another question makes it anew."""
         if self._is_used:
             self._is_used = False
-            _shared.leave(self._client)
+            self._process.leave(self._client)
 
     def _ask(self, question: Question, tries: int) -> Answer:
         if not self._is_used:
             self._is_used = True
-            _shared.enter()
+            self._process.enter()
         for number in range(tries):
             try:
-                answer = _shared.ask(self._client, question).result(question.timeout + _GRACE_SECONDS)
+                answer = self._process.ask(self._client, question).result(question.timeout + _GRACE_SECONDS)
             except FutureTimeout:
-                _shared.forget(self._client)  # a call may hang for good while another client is answered at once
+                self._process.forget(self._client)  # a call may hang for good while another client is answered at once
             except EOFError:
                 time.sleep(_PAUSE_SECONDS if number + 1 < tries else 0)
             else:
@@ -156,7 +164,7 @@ class _Process:
             future.set_exception(EOFError())
 
 
-class _Shared:
+class SharedProcess:
     """The process of this driver, while anybody uses it."""
 
     def __init__(self) -> None:
@@ -194,4 +202,4 @@ class _Shared:
             process.ask(client, None)
 
 
-_shared = _Shared()
+_shared = SharedProcess()

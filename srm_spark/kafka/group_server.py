@@ -39,9 +39,9 @@ _COMING = (
 _STUCK = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 """After a coordinator's restart a client can wait for an answer in vain, again and again: a new one is answered."""
 
-Row = tuple[str, int, int, str]
+OffsetRow = tuple[str, int, int, str]
 """Topic, partition, offset, metadata."""
-Offsets = Mapping[str, Sequence[Row] | Failure]
+GroupsOffsets = Mapping[str, Sequence[OffsetRow] | Failure]
 """Group → its rows, or why there are none."""
 
 
@@ -61,7 +61,7 @@ Refusals = Mapping[tuple[str, int], Failure | None]
 """Topic and partition → None, or why its offset was not set."""
 
 
-class Fetch(NamedTuple):
+class FetchOffsets(NamedTuple):
     """Where do these groups stand?"""
 
     groups: tuple[str, ...]
@@ -79,15 +79,15 @@ class Commit(NamedTuple):
     """Let a group stand there."""
 
     group: str
-    rows: tuple[Row, ...]
+    rows: tuple[OffsetRow, ...]
     timeout: float
 
 
-Question = Fetch | Describe | Commit
+Question = FetchOffsets | Describe | Commit
 
 
-Answer = Offsets | Descriptions | Refusals
-_Found = dict[str, Sequence[Row] | Described | KafkaError]
+Answer = GroupsOffsets | Descriptions | Refusals
+_Found = dict[str, Sequence[OffsetRow] | Described | KafkaError]
 _Ask = Callable[[AdminClient, Sequence[str], float], _Found]
 """Asks once about some groups; seconds."""
 
@@ -147,28 +147,28 @@ class Server:
     def _find(self, client: Client, question: Question) -> Answer:
         if isinstance(question, Commit):
             return _commit(self._client(client), question)
-        found = self._ask(client, question, _describe if isinstance(question, Describe) else _fetch)
+        reply = self._ask(client, question, _describe if isinstance(question, Describe) else _fetch)
         told = {
-            group: failure_of(answer) if isinstance(answer, KafkaError) else answer for group, answer in found.items()
+            group: failure_of(answer) if isinstance(answer, KafkaError) else answer for group, answer in reply.items()
         }
         return cast("Answer", told)
 
-    def _ask(self, client: Client, question: Fetch | Describe, ask: _Ask) -> _Found:
+    def _ask(self, client: Client, question: FetchOffsets | Describe, ask: _Ask) -> _Found:
         """The newest answer for each group; asks again for those whose coordinator cannot be reached yet."""
-        found: _Found = {}
+        answers: _Found = {}
         deadline = time.monotonic() + question.timeout
         left = list(question.groups)
         while left:
             for chunk in _chunks(left):
                 seconds = max(1.0, min(_TRY_SECONDS, deadline - time.monotonic()))
-                found |= ask(self._client(client), chunk, seconds)
-                if any(_code(found[group]) in _STUCK for group in chunk):
+                answers |= ask(self._client(client), chunk, seconds)
+                if any(_code(answers[group]) in _STUCK for group in chunk):
                     self._drop(client)
-            left = [group for group in left if _code(found[group]) in (*_COMING, *_STUCK)]
+            left = [group for group in left if _code(answers[group]) in (*_COMING, *_STUCK)]
             if time.monotonic() > deadline:
                 break
             time.sleep(_PAUSE_SECONDS if left else 0)
-        return found
+        return answers
 
     def _client(self, client: Client) -> AdminClient:
         with self._writing:  # not twice for two questions at once
@@ -194,31 +194,31 @@ def _fetch(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Found:
         )[group]
         for group in groups
     }
-    found: _Found = {}
+    answers: _Found = {}
     for group, future in futures.items():
         try:
             partitions = future.result().topic_partitions
         except KafkaException as error:
-            found[group] = error.args[0]
+            answers[group] = error.args[0]
         else:
             known = [p for p in partitions if p.error is None and p.offset >= 0]
-            found[group] = [(p.topic, p.partition, p.offset, p.metadata or "") for p in known]
-    return found
+            answers[group] = [(p.topic, p.partition, p.offset, p.metadata or "") for p in known]
+    return answers
 
 
 def _describe(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Found:
-    found: _Found = {}
+    answers: _Found = {}
     for group, future in admin.describe_consumer_groups(list(groups), request_timeout=timeout).items():
         try:
             described = future.result()
         except KafkaException as error:
             is_absent = error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
-            found[group] = Described("DEAD") if is_absent else error.args[0]
+            answers[group] = Described("DEAD") if is_absent else error.args[0]
         else:
             there = described.members or ()
             members = tuple(f"{member.client_id} at {member.host}" for member in there)
-            found[group] = Described(described.state.name, members, tuple(member.member_id for member in there))
-    return found
+            answers[group] = Described(described.state.name, members, tuple(member.member_id for member in there))
+    return answers
 
 
 def _commit(admin: AdminClient, question: Commit) -> Refusals:

@@ -5,6 +5,7 @@ One group that cannot be asked never hides the others: its answer is the reason.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,11 +15,15 @@ from confluent_kafka import KafkaException
 from srm_spark.core.cluster import Committed, GroupOffsets
 from srm_spark.core.model import TopicPartition
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.failures import is_denied
 from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
-from srm_spark.kafka.group_server import Described, Row
+from srm_spark.kafka.group_server import Described, OffsetRow
 
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
+
+_FIRST_TRY_SECONDS = 5.0
+_RETRY_SECONDS = 0.5
 
 
 class GroupsClient:
@@ -31,14 +36,31 @@ class GroupsClient:
         self._calls = GroupCalls(cluster.settings, cluster.properties, f"{cluster.role}|groups")
 
     def names(self) -> list[str]:
-        """Every group of consumers that we may see, of the classic and of the new protocol; see `others`."""
+        """Every group of consumers that we may see, of the classic and of the new protocol; see `others`.
+
+        A broker that does not answer is waited for, and raises: the groups that it coordinates would be missing, and
+        nobody could tell them from groups that do not exist.
+        """
+        seconds, last = _FIRST_TRY_SECONDS, time.monotonic() + self._cluster.timeout
+        while True:
+            names, error = self._listed(min(seconds, self._cluster.timeout))
+            if error is None:
+                return names
+            if is_denied(error.args[0]) or time.monotonic() >= last:
+                raise self._cluster.failure("list the groups of every broker", error, "DESCRIBE on the groups")
+            time.sleep(_RETRY_SECONDS)
+            self._cluster.renew()  # this client goes on asking a broker that has left the cluster
+            seconds = min(2 * seconds, max(1.0, last - time.monotonic()))
+
+    def _listed(self, seconds: float) -> tuple[list[str], KafkaException | None]:
+        """Groups of the brokers that answered, and why another one did not."""
+        admin = self._cluster.admin  # held on to: another thread may renew it, and its end would end the future
         try:
-            found = self._cluster.admin.list_consumer_groups(**self._limits()).result()
+            listed = admin.list_consumer_groups(request_timeout=seconds).result()
         except KafkaException as error:
-            raise self._cluster.failure("list the groups", error, "DESCRIBE on the groups") from error
-        if found.errors and not found.valid:
-            raise self._cluster.failure("list the groups", KafkaException(found.errors[0]), "DESCRIBE on the groups")
-        return sorted(group.group_id for group in found.valid)
+            return [], error
+        missing = KafkaException(listed.errors[0]) if listed.errors else None
+        return sorted(group.group_id for group in listed.valid), missing
 
     def others(self) -> list[str]:
         """Share groups (KIP-932) and streams groups (KIP-1071), which are no consumer groups.
@@ -47,10 +69,10 @@ class GroupsClient:
         protocol, and the newer one not at all.
         """
         try:
-            found = self._cluster.admin.list_groups(timeout=self._cluster.timeout)
+            listed = self._cluster.admin.list_groups(timeout=self._cluster.timeout)
         except KafkaException as error:
             raise self._cluster.failure("list all groups", error, "DESCRIBE on the groups") from error
-        unnamed = {str(group.id) for group in found if not group.protocol_type and group.state == "Dead"}
+        unnamed = {str(group.id) for group in listed if not group.protocol_type and group.state == "Dead"}
         return sorted(unnamed.difference(self.names())) if unnamed else []
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
@@ -71,16 +93,16 @@ class GroupsClient:
     def active(self, groups: Collection[str]) -> dict[str, bool | Failure]:
         """Whether each group has members (or is just changing them); a failure where that is not known."""
         return {
-            group: found.state not in ("EMPTY", "DEAD") if isinstance(found, Described) else found
-            for group, found in self._describe(groups).items()
+            group: described.state not in ("EMPTY", "DEAD") if isinstance(described, Described) else described
+            for group, described in self._describe(groups).items()
         }
 
     def describe(self, group: str) -> Described:
         """One group and its members; raises where the coordinator does not say."""
-        found = self._describe([group])[group]
-        if isinstance(found, Failure):
-            raise self._cluster.refused(f"describe the group {group}", found.sentence)
-        return found
+        described = self._describe([group])[group]
+        if isinstance(described, Failure):
+            raise self._cluster.refused(f"describe the group {group}", described.sentence)
+        return described
 
     def members(self, group: str) -> tuple[str, ...]:
         """Client id and host of each member; none of a group that does not exist."""
@@ -107,7 +129,7 @@ class GroupsClient:
             return dict.fromkeys(asked, Failure(FailureKind.GROUP_UNANSWERED, str(error)))
         return {group: self._refusal(group, why) if isinstance(why, Failure) else why for group, why in answer.items()}
 
-    def _committed(self, group: str, answer: Sequence[Row] | Failure) -> GroupOffsets:
+    def _committed(self, group: str, answer: Sequence[OffsetRow] | Failure) -> GroupOffsets:
         if isinstance(answer, Failure):
             return GroupOffsets({}, self._refusal(group, answer))
         return GroupOffsets({TopicPartition(topic, number): Committed(at, text) for topic, number, at, text in answer})
@@ -117,6 +139,3 @@ class GroupsClient:
             return failure
         hint = f"allow {self._right} on group {group} to the principal of these credentials"
         return replace(failure, sentence=f"{failure}; {hint}")
-
-    def _limits(self) -> dict[str, float]:
-        return {"request_timeout": self._cluster.timeout}

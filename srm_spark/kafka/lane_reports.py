@@ -38,9 +38,9 @@ class LaneReport:
     @classmethod
     def decode(cls, value: bytes) -> LaneReport:
         """What `encode` made."""
-        found = json.loads(value)
-        report = None if found["report"] is None else report_of(found["report"])
-        return cls(found["task"], found["number"], report, found["is_last"])
+        document = json.loads(value)
+        report = None if document["report"] is None else report_of(document["report"])
+        return cls(document["task"], document["number"], report, document["is_last"])
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ReportReader:
 
     def read(self, seconds: float) -> list[LaneReport]:
         """What comes within so many seconds. Raises TargetUnavailable where the topic cannot be read."""
-        found = []
+        reports = []
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             for message in self._consumer.consume(1, left) + self._consumer.consume(1000, 0):
@@ -91,8 +91,8 @@ class ReportReader:
                         hint = remedy(error, f"READ on topic {self._topic}", "the next start tries again")
                         raise TargetUnavailable(f"{self._where}: cannot read {self._topic}: {named(error)}; {hint}")
                 elif message.key() == self._key and (value := message.value()) is not None:
-                    found.append(LaneReport.decode(value if isinstance(value, bytes) else value.encode()))
-        return found
+                    reports.append(LaneReport.decode(value if isinstance(value, bytes) else value.encode()))
+        return reports
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -120,18 +120,18 @@ class Chains:
         """Whether all tasks have begun, and all have ended: then nobody writes any more."""
         return self._begun > 0 and self._begun % self._tasks == 0 and not self._open
 
-    def take(self, found: LaneReport) -> None:
+    def take(self, report: LaneReport) -> None:
         """The next report. Raises TargetWriteFailed where one in front of it is missing."""
-        if found.number == 0:
+        if report.number == 0:
             self._begun += 1
-            self._open[found.task] = 0
-        is_next = self._open.get(found.task) == found.number
-        if found.report is not None:
-            owner = self._owners.get(found.report.partition, found.task)
-            is_next = is_next and (owner == found.task or owner not in self._open)
-            self._owners[found.report.partition] = found.task
+            self._open[report.task] = 0
+        is_next = self._open.get(report.task) == report.number
+        if report.report is not None:
+            owner = self._owners.get(report.report.partition, report.task)
+            is_next = is_next and (owner == report.task or owner not in self._open)
+            self._owners[report.report.partition] = report.task
         if not is_next:
             raise TargetWriteFailed("reports of what was written are missing, so both sides are compared")
-        self._open[found.task] += 1
-        if found.is_last:
-            del self._open[found.task]
+        self._open[report.task] += 1
+        if report.is_last:
+            del self._open[report.task]

@@ -20,16 +20,16 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.reports import PartitionReport, Sent
+from srm_spark.core.reports import PartitionReport
 from srm_spark.core.rows import Run
 from srm_spark.errors import TargetWriteFailed
-from srm_spark.failure import Failure
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.failures import named
 from srm_spark.kafka.fetch import Fetch, Follower
 from srm_spark.kafka.lane_reports import LaneReport, ReportReader, ReportsPlace
 from srm_spark.kafka.lease import Permit, Watch
 from srm_spark.kafka.producers import record_producer
+from srm_spark.kafka.sinks import Answer
 from srm_spark.kafka.writer import WriteTask, Writing
 
 _REPORT_SECONDS = 0.1
@@ -77,7 +77,7 @@ class LaneTask:
 
 
 @dataclass
-class Acknowledged:
+class LanePartition:
     """One partition within a task."""
 
     report: PartitionReport
@@ -88,14 +88,14 @@ class Acknowledged:
     is_new: bool = False
     """Whether there is something to report."""
 
-    def take(self, sent: Sent, first: int, last: int, at: float, error: Failure | None) -> None:
-        """The next acknowledgements, as `PartitionReport.add` takes them."""
-        self.report.add(sent, first, last, at, error)
+    def take(self, answer: Answer) -> None:
+        """The next acknowledgements."""
+        answer.into(self.report)
         self.is_new, self.is_stuck = True, self.report.failure is not None
         if not self.is_stuck:
-            self.target_end, self.report.next_offset = last + 1, sent.stretches[-1].end
+            self.target_end, self.report.next_offset = answer.last + 1, answer.sent.stretches[-1].end
 
-    def reported(self) -> Acknowledged:
+    def reported(self) -> LanePartition:
         """Where the next report begins."""
         report = self.report
         follow = PartitionReport(
@@ -114,7 +114,8 @@ class _Lane:
 
     def __post_init__(self) -> None:
         self._writing = Writing(self.task.write, self.slot)
-        self._partitions: dict[TopicPartition, Acknowledged] = {}
+        self._sink = self._writing.sink
+        self._partitions: dict[TopicPartition, LanePartition] = {}
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._reports = self._producer()
@@ -135,7 +136,7 @@ class _Lane:
     @property
     def is_unanswered(self) -> bool:
         """Whether the target has yet to answer for anything that was written."""
-        return self._writing.is_unanswered
+        return self._sink.is_unanswered
 
     def write(self, runs: Iterable[Run]) -> None:
         """Produce what has come.
@@ -148,10 +149,10 @@ class _Lane:
             return
         with self._lock:
             for run in runs:
-                found = self._partitions.get(run.partition)
-                if found is None or not found.is_stuck:
+                lane_partition = self._partitions.get(run.partition)
+                if lane_partition is None or not lane_partition.is_stuck:
                     self._writing.write(run)
-            self._writing.poll()
+            self._sink.poll()
 
     def _may_write(self) -> bool:
         """Waits while nobody says so; False where the task is told to end meanwhile, and nothing else is written."""
@@ -167,7 +168,7 @@ class _Lane:
             self._watch.end()
         self._thread.join()
         self._told.close()
-        self._writing.drain()
+        self._sink.drain()
         self._report()
         self._send(None, is_last=True)
         deadline = time.monotonic() + self.task.write.timeout
@@ -175,7 +176,7 @@ class _Lane:
             self._reports.poll(0.1)
         if self._unsent:
             self._failure = self._failure or "reports were not acknowledged in time"
-        self._writing.discard_broken(self.is_stuck)
+        self._sink.end((), is_failed=self.is_stuck)
 
     def check_reports(self) -> None:
         """Raises where the driver does not learn any more what is written."""
@@ -185,7 +186,7 @@ class _Lane:
     @property
     def is_stuck(self) -> bool:
         """Whether this task must not be followed by another one."""
-        return self._failure is not None or any(found.is_stuck for found in self._partitions.values())
+        return self._failure is not None or any(lane_partition.is_stuck for lane_partition in self._partitions.values())
 
     def check(self) -> None:
         """Raises where the task must not be followed by another one."""
@@ -196,7 +197,7 @@ class _Lane:
         try:
             while not self._over.wait(_REPORT_SECONDS):
                 with self._lock:
-                    self._writing.poll()
+                    self._sink.poll()
                     self._report()
                 self._reports.poll(0)
                 if self._told.read(_GLANCE_SECONDS):
@@ -206,27 +207,27 @@ class _Lane:
 
     def _report(self) -> None:
         self._collect()
-        for partition, found in self._partitions.items():
-            if found.is_new:
-                self._send(found.report)
-                self._partitions[partition] = found.reported()
+        for partition, lane_partition in self._partitions.items():
+            if lane_partition.is_new:
+                self._send(lane_partition.report)
+                self._partitions[partition] = lane_partition.reported()
 
     def _collect(self) -> None:
         """Take in what was acknowledged, and a record that would be refused once everything before it is."""
         for partition, taken in self._writing.reports.items():
             if partition not in self._partitions:
-                self._partitions[partition] = Acknowledged(
+                self._partitions[partition] = LanePartition(
                     PartitionReport(partition, target_end=taken.target_end, slack=taken.slack)
                 )
-        for partition, sent, first, last, at, error in self._writing.acknowledged():
-            found = self._partitions[partition]
-            if not found.is_stuck:
-                found.take(sent, first, last, at, error)
+        for answer in self._sink.acknowledged():
+            lane_partition = self._partitions[answer.partition]
+            if not lane_partition.is_stuck:
+                lane_partition.take(answer)
         for partition, taken in self._writing.reports.items():
-            found = self._partitions[partition]
-            if taken.hold is not None and not found.is_stuck and not self._writing.is_waiting:
-                found.report.hold, found.report.next_offset = taken.hold, taken.hold.offset
-                found.is_stuck = found.is_new = True
+            lane_partition = self._partitions[partition]
+            if taken.hold is not None and not lane_partition.is_stuck and not self._sink.is_waiting:
+                lane_partition.report.hold, lane_partition.report.next_offset = taken.hold, taken.hold.offset
+                lane_partition.is_stuck = lane_partition.is_new = True
 
     def _send(self, report: PartitionReport | None, *, is_last: bool = False) -> None:
         if self._failure is not None:

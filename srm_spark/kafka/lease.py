@@ -6,6 +6,9 @@ leaves in peace is replaced at once. A driver does not join while another one is
 A thread of its own serves the membership for as long as it lasts, whatever else the flow's threads wait for, and has
 it confirmed every few seconds: the coordinator takes an offset commit from a living member only, and counts its session
 from there. What is written asks first, see `Permit`.
+
+No task of the driver's clock (`flow/periodic.py`): a consumer is polled all the time, commands without a driver have a
+lease, too, and a clock that is late must never cost one.
 """
 
 from __future__ import annotations
@@ -75,8 +78,8 @@ class Lease:
         """Who holds the lease, if it is somebody else."""
         if self._consumer is not None:
             return None
-        found = self._groups.describe(self.group)
-        names = (_named(member, name) for member, name in zip(found.ids, found.members, strict=True))
+        described = self._groups.describe(self.group)
+        names = (_named(member, name) for member, name in zip(described.ids, described.members, strict=True))
         return ", ".join(names) or None
 
     def acquire(self) -> bool:
@@ -119,7 +122,7 @@ class Lease:
         target = self._target
         return Permit(self._flow, self._member, target.settings, dict(target.properties), target.timeout)
 
-    def mark(self, metadata: str) -> None:
+    def note(self, metadata: str) -> None:
         """Leave a note that others can read; only the owner can, since the coordinator refuses everybody else.
 
         Raises LeaseLost where the lease is somebody else's now.
@@ -130,7 +133,7 @@ class Lease:
             try:
                 self._consumer.commit(offsets=[self._place()], asynchronous=False)
             except KafkaException as error:
-                raise LeaseLost(f"group {self.group}: cannot be marked: {error.args[0].str()}") from error
+                raise LeaseLost(f"group {self.group}: cannot get a note: {error.args[0].str()}") from error
 
     def release(self) -> None:
         """Leave the group, so that another driver can take over at once."""
@@ -179,8 +182,8 @@ class Lease:
 
     def _noted(self, consumer: Consumer) -> str:
         """What the owner before has left; a confirmation says it again."""
-        (found,) = consumer.committed([KafkaTopicPartition(self._topic, 0)], self._target.timeout)
-        return found.metadata or ""
+        (committed,) = consumer.committed([KafkaTopicPartition(self._topic, 0)], self._target.timeout)
+        return committed.metadata or ""
 
     def _look_at(self, message: Message | None) -> None:
         error = None if message is None else message.error()
@@ -292,10 +295,10 @@ class _Others:
 
     def ids(self, permit: Permit) -> frozenset[str]:
         with self._lock:
-            at, found = self._answers.get(permit.flow, (float("-inf"), frozenset[str]()))
+            at, ids = self._answers.get(permit.flow, (float("-inf"), frozenset[str]()))
             asked_at = time.monotonic()
             if asked_at - at < _ANSWER_SECONDS:
-                return found
+                return ids
             groups = self._groups.get(permit.flow)
             if groups is None:
                 role = f"{permit.flow}|permit"

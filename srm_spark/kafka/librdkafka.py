@@ -6,6 +6,9 @@ librdkafka's calls give no length with a name. It lies in front of it, in the wo
 ```
 serialized size | value's size | name's size | value's address | name … 0 value … 0
 ```
+
+What is read past the calls of both libraries is read in versions of `KNOWN_LIBRARIES` only. In others names of headers
+are what confluent-kafka makes of them: what it would write differently is refused, what it cannot read is an error.
 """
 
 from __future__ import annotations
@@ -15,11 +18,15 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from confluent_kafka import Consumer, Message, Producer, cimpl
+from confluent_kafka import Consumer, Message, Producer, cimpl, libversion
 
 from srm_spark.core.header_names import name_of, raw_name
+from srm_spark.core.rows import Headers
+from srm_spark.errors import HeaderNameUnfit
 
-Headers = list[tuple[str, bytes | None]]
+KNOWN_LIBRARIES = frozenset({"2.16.0"})
+"""Versions of librdkafka, as confluent-kafka ships them, with which all tests have passed: what is read past its calls
+(a client's address, the length of a header's name) lies where this module looks for it."""
 ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 """Takes the client, a code, a text and nothing in particular."""
 _POINTER, _TEXT, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ssize_t
@@ -48,20 +55,35 @@ _CALLS: Mapping[str, tuple[Any, Sequence[Any]]] = {
 """What each returns and takes: without it ctypes would cut pointers to 32 bits."""
 
 
+_LOADED = str(libversion()[0])
+
+
+def is_known() -> bool:
+    """Whether the librdkafka that is loaded may be read past its calls."""
+    return _LOADED in KNOWN_LIBRARIES
+
+
+def why_unknown() -> str | None:
+    """Why not; None where it may."""
+    if is_known():
+        return None
+    return f"librdkafka is {_LOADED}, and the loop was tried with {', '.join(sorted(KNOWN_LIBRARIES))} only"
+
+
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL:
     """Its functions. Raises ImportError where it lays out headers in another way than this module knows."""
-    found = ctypes.CDLL(cimpl.__file__)  # its symbols are those of the librdkafka that it is linked with
+    loaded = ctypes.CDLL(cimpl.__file__)  # its symbols are those of the librdkafka that it is linked with
     for name, (returned, taken) in _CALLS.items():
-        getattr(found, name).restype, getattr(found, name).argtypes = returned, taken
+        getattr(loaded, name).restype, getattr(loaded, name).argtypes = returned, taken
     odd: Headers = [("\0a\0", None), ("b", b"\0"), (name_of(b"\xff"), b"")]
-    made = make_headers(odd, found)
-    is_known = read_headers(made, found) == odd
-    found.rd_kafka_headers_destroy(made)
+    made = make_headers(odd, loaded)
+    is_known = read_headers(made, loaded) == odd
+    loaded.rd_kafka_headers_destroy(made)
     place = id(message := Message(headers=list(odd))) + _MESSAGE_HEADERS - _WORD
     if not is_known or _POINTER.from_address(place).value != id(message.headers()):
         raise ImportError(f"{cimpl.__file__} lays out headers in another way; pip install 'confluent-kafka<3'")
-    return found
+    return loaded
 
 
 def make_headers(headers: Headers, calls: ctypes.CDLL) -> int:
@@ -77,19 +99,37 @@ def read_headers(headers: int, calls: ctypes.CDLL) -> Headers:
     """What librdkafka's headers are."""
     name, value, size = _POINTER(), _POINTER(), _SIZE()
     places = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
-    found: Headers = []
+    pairs: Headers = []
     for index in range(calls.rd_kafka_header_cnt(headers)):
         calls.rd_kafka_header_get_all(headers, index, *places)
         assert name.value is not None
         raw = ctypes.string_at(name, _SIZE.from_address(name.value - NAME_SIZE).value)
-        found.append((name_of(raw), None if value.value is None else ctypes.string_at(value, size.value)))
-    return found
+        pairs.append((name_of(raw), None if value.value is None else ctypes.string_at(value, size.value)))
+    return pairs
 
 
 def headers_of(message: Message) -> Headers:
-    """Headers of a record that was just consumed, as they are on the broker."""
+    """Headers of a record that was just consumed, as they are on the broker.
+
+    Where librdkafka is not known, names end at their first zero byte, and HeaderNameUnfit is raised for one that is no
+    UTF-8.
+    """
+    if not is_known():
+        return _headers_by_call(message)
     headers = _POINTER.from_address(id(message) + _MESSAGE_HEADERS).value
     return [] if headers is None else read_headers(headers, library())
+
+
+def _headers_by_call(message: Message) -> Headers:
+    try:
+        headers: Any = message.headers()
+    except (UnicodeDecodeError, SystemError) as error:  # the latter where it is the last of them
+        place = f"{message.topic()}-{message.partition()} offset {message.offset()}"
+        raise HeaderNameUnfit(
+            f"{place}: a header's name is not UTF-8, and it cannot be read: {why_unknown()}; "
+            f"pip install a confluent-kafka with librdkafka {' or '.join(sorted(KNOWN_LIBRARIES))}"
+        ) from error
+    return headers or []
 
 
 def client_of(client: Producer | Consumer) -> int | None:

@@ -5,15 +5,14 @@ The machine code is kept beside this file from one process to the next, where th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
 from confluent_kafka import cimpl
 from numba import njit
-from numba import types as numba_types
 
-types: Any = numba_types  # partly annotated, and wrongly
+from srm_spark.kafka.jit import compiled, types
+
 llvm.load_library_permanently(cimpl.__file__)  # its symbols are those of the librdkafka that it is linked with
 _produce = types.ExternalFunction("rd_kafka_produceva", types.uintp(types.uintp, types.uintp, types.uintp))
 _code_of = types.ExternalFunction("rd_kafka_error_code", types.int32(types.uintp))
@@ -80,18 +79,6 @@ def _loop(  # noqa: PLR0917 - compiled code is called by position
             _destroy(error)
             return row, code
     return end, 0
-
-
-def compiled(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Machine code that runs without the interpreter's lock, kept on disk where there is a folder to keep it in."""
-
-    def compile_(function: Callable[..., Any]) -> Any:
-        try:
-            return njit(signature, nogil=True, cache=True)(function)
-        except RuntimeError:  # there is no folder to keep it in
-            return njit(signature, nogil=True)(function)
-
-    return compile_
 
 
 produce_rows = compiled(_SIGNATURE)(_loop)

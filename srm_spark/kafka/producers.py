@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 from confluent_kafka import Producer
 
@@ -38,7 +39,7 @@ def record_options(
     Fixed, because the promises rest on them: idempotence, all acks, no gap behind a refused record, no topic made by
     asking for it, the record's own timestamp kept.
     """
-    found: ClientOptions = {
+    chosen: ClientOptions = {
         "linger.ms": 10,
         "batch.size": 1_000_000,
         "queue.buffering.max.kbytes": 262_144,
@@ -53,21 +54,27 @@ def record_options(
         "acks": "all",
         "allow.auto.create.topics": False,
     }
-    return found if shared is None else suited(found, shared)
+    return chosen if shared is None else suited(chosen, shared)
 
 
 def suited(options: Mapping[str, str | int | float | bool], limits: Limits) -> ClientOptions:
     """Options of a producer whose batches a topic takes, in the topic's codec unless the user has chosen one."""
-    found: ClientOptions = {**options, "batch.size": min(limits.batch_bytes, int(options["batch.size"]))}
+    chosen: ClientOptions = {**options, "batch.size": min(limits.batch_bytes, int(options["batch.size"]))}
     if limits.codec:
-        found.setdefault("compression.type", limits.codec)
-    return found
+        chosen.setdefault("compression.type", limits.codec)
+    return chosen
 
 
 def codec_of(options: Mapping[str, str | int | float | bool], limits: Limits | None = None) -> str | None:
     """In which codec records are written, to a topic with these limits; None where they are not compressed."""
     codec = str(options.get("compression.type") or (limits.codec if limits else "") or "none")
     return None if codec == "none" else codec
+
+
+def level_of(options: Mapping[str, Any]) -> int | None:
+    """How hard a codec tries, where the user has said so."""
+    level = options.get("compression.level")
+    return None if level is None else int(level)
 
 
 def for_trials(options: Mapping[str, str | int | float | bool]) -> ClientOptions:
@@ -91,9 +98,9 @@ def record_producer(options: Mapping[str, str | int | float | bool], on_error: L
 def discard_producer(options: Mapping[str, str | int | float | bool]) -> None:
     """Forget a producer that failed: after a fatal error it never writes again."""
     with _lock:
-        found = _producers.pop(options_key(options), None)
-    if found is not None:
-        found[0].purge(in_queue=True, in_flight=True)
+        cached = _producers.pop(options_key(options), None)
+    if cached is not None:
+        cached[0].purge(in_queue=True, in_flight=True)
 
 
 def options_key(options: Mapping[str, str | int | float | bool]) -> tuple[tuple[str, str], ...]:

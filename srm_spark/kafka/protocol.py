@@ -5,10 +5,6 @@ One connection per broker, opened when it is first asked and closed with the blo
 
 from __future__ import annotations
 
-import logging
-import os
-import ssl
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -27,19 +23,13 @@ from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import ProtocolUnavailable
-from srm_spark.kafka.tokens import TokenProvider, tokens_of
+from srm_spark.kafka.login import TRY_MS, login_options
 
 _T = TypeVar("_T")
 _CONSUMER = -1
 """The replica id of a client that is no broker."""
-_PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _ANY_NAME = 2
 """How a quota's entity is matched: whatever its name is, the default too."""
-_TRY_MS = 5000
-_LARGEST_ANSWER = 100_000_000
-# What goes wrong comes back as an error of the call.
-logging.getLogger("kafka").addHandler(logging.NullHandler())
-logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 class Protocol:
@@ -49,7 +39,7 @@ class Protocol:
         """`seconds` bounds each call; raises ProtocolUnavailable for a login that kafka-python cannot make."""
         self._where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
         self._seconds = seconds
-        self._options = _options(librdkafka(cluster, properties), role, self._where)
+        self._options = login_options(librdkafka(cluster, properties), role, self._where)
         self._net: Any = None
         self._manager: Any = None
 
@@ -101,17 +91,17 @@ class Protocol:
             self._net = NetworkSelector()
             self._manager = KafkaConnectionManager(self._net, **self._options)
             self._net.start()
-            self._manager.bootstrap(_TRY_MS)
+            self._manager.bootstrap(TRY_MS)
 
     async def _leader_log_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted({p.topic for p in partitions})]
         metadata = await self._manager.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
         wanted, by_leader = set(partitions), defaultdict[int, dict[TopicPartition, int]](dict)
         for topic in metadata.topics:
-            for found in topic.partitions:
-                partition = TopicPartition(topic.name, found.partition_index)
-                if partition in wanted and found.leader_id >= 0:
-                    by_leader[found.leader_id][partition] = found.leader_epoch
+            for of_partition in topic.partitions:
+                partition = TopicPartition(topic.name, of_partition.partition_index)
+                if partition in wanted and of_partition.leader_id >= 0:
+                    by_leader[of_partition.leader_id][partition] = of_partition.leader_epoch
         ends: dict[TopicPartition, int] = {}
         for leader, epochs in by_leader.items():
             with suppress(KafkaError):  # the others answer
@@ -129,66 +119,18 @@ class Protocol:
         request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(asked.items()))
         answer = await self._manager.send(request, node_id=leader)
         return {
-            TopicPartition(topic.topic, found.partition): found.end_offset
+            TopicPartition(topic.topic, of_partition.partition): of_partition.end_offset
             for topic in answer.topics
-            for found in topic.partitions
-            if found.error_code == 0 and found.end_offset >= 0
+            for of_partition in topic.partitions
+            if of_partition.error_code == 0 and of_partition.end_offset >= 0
         }
 
     async def _smallest_produce_quota(self) -> float | None:
-        found: list[float] = []
+        quotas: list[float] = []
         for kind in ("user", "client-id", "ip"):
             component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=_ANY_NAME, match=None)
             answer = await self._manager.send(DescribeClientQuotasRequest(components=[component], strict=False))
             if answer.error_code:
                 raise KafkaError(answer.error_message or f"error {answer.error_code}")
-            found += [v.value for e in answer.entries or () for v in e.values if v.key == "producer_byte_rate"]
-        return min(found, default=None)
-
-
-def _options(options: Mapping[str, str], role: str, where: str) -> dict[str, Any]:
-    """librdkafka's options in the words of kafka-python."""
-    protocol = options.get("security.protocol", "plaintext").upper()
-    found: dict[str, Any] = {
-        "bootstrap_servers": options["bootstrap.servers"].split(","),
-        "client_id": role,
-        "security_protocol": protocol,
-        "receive_message_max_bytes": _LARGEST_ANSWER,
-        "request_timeout_ms": _TRY_MS,
-    }
-    if protocol.startswith("SASL"):
-        mechanism, tokens = options.get("sasl.mechanism", "GSSAPI"), tokens_of(options)
-        if tokens is not None:
-            found["sasl_oauth_token_provider"] = TokenProvider(tokens)
-        elif mechanism not in _PASSWORDS:
-            raise ProtocolUnavailable(f"{where}: a login by {mechanism} is not made by kafka-python")
-        found |= {
-            "sasl_mechanism": mechanism,
-            "sasl_plain_username": options.get("sasl.username"),
-            "sasl_plain_password": options.get("sasl.password"),
-        }
-    if protocol.endswith("SSL"):
-        found["ssl_context"] = _tls(options)
-    return found
-
-
-def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=options.get("ssl.ca.location"), cadata=options.get("ssl.ca.pem"))
-    context.check_hostname = options.get("ssl.endpoint.identification.algorithm", "https") != "none"
-    password = options.get("ssl.key.password")
-    if "ssl.key.location" in options:
-        context.load_cert_chain(options["ssl.certificate.location"], options["ssl.key.location"], password)
-    elif "ssl.key.pem" in options:
-        _load_texts(context, options["ssl.certificate.pem"] + options["ssl.key.pem"], password)
-    return context
-
-
-def _load_texts(context: ssl.SSLContext, pem: str, password: str | None) -> None:
-    """Python's ssl reads keys from files only: one that nobody else may read, for a moment."""
-    handle, path = tempfile.mkstemp(suffix=".pem")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(pem)
-        context.load_cert_chain(path, password=password)
-    finally:
-        os.unlink(path)
+            quotas += [v.value for e in answer.entries or () for v in e.values if v.key == "producer_byte_rate"]
+        return min(quotas, default=None)

@@ -71,8 +71,8 @@ def first_timestamps(
 
     Partitions that did not answer within `seconds` are left out.
     """
-    found = first_records(cluster, properties, ranges, error, seconds)
-    return {partition: None if record is None else record.timestamp for partition, record in found.items()}
+    first = first_records(cluster, properties, ranges, error, seconds)
+    return {partition: None if record is None else record.timestamp for partition, record in first.items()}
 
 
 def first_records(
@@ -86,31 +86,31 @@ def first_records(
 
     Partitions that did not answer within `seconds` are left out.
     """
-    found: dict[TopicPartition, TailRecord | None] = {p: None for p, (start, end) in ranges.items() if start >= end}
-    asked = [KafkaTopicPartition(p.topic, p.partition, ranges[p].start) for p in ranges if p not in found]
+    first: dict[TopicPartition, TailRecord | None] = {p: None for p, (start, end) in ranges.items() if start >= end}
+    asked = [KafkaTopicPartition(p.topic, p.partition, ranges[p].start) for p in ranges if p not in first]
     if not asked:
-        return found
+        return first
     consumer = reader(cluster, {**properties, "max.partition.fetch.bytes": _ONE_RECORD}, "first-records", LastError())
     consumer.assign(asked)
     deadline = time.monotonic() + seconds
     try:
-        while found.keys() != ranges.keys() and time.monotonic() < deadline:
+        while first.keys() != ranges.keys() and time.monotonic() < deadline:
             for message in consumer.consume(1, _POLL_SECONDS) + consumer.consume(1000, 0):
                 partition = TopicPartition(message.topic() or "", message.partition() or 0)
                 if (failure := message.error()) is not None:
                     if not is_passing(failure):
                         raise _refused(cluster, partition, failure, error)
-                elif partition in ranges and partition not in found:
+                elif partition in ranges and partition not in first:
                     record = record_of(message)
-                    found[partition] = record if record.offset < ranges[partition].end else None
+                    first[partition] = record if record.offset < ranges[partition].end else None
                     consumer.pause([KafkaTopicPartition(*partition)])  # the others are waited for
             for place in consumer.position(asked):  # markers and compacted offsets give no record
                 partition = TopicPartition(place.topic, place.partition)
-                if partition not in found and place.offset >= ranges[partition].end:
-                    found[partition] = None
+                if partition not in first and place.offset >= ranges[partition].end:
+                    first[partition] = None
     finally:
         consumer.close()
-    return found
+    return first
 
 
 def _refused(

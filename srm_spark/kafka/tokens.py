@@ -32,13 +32,13 @@ class Tokens:
     def __call__(self, _: str = "") -> tuple[Any, ...]:
         """A new token. Raises whatever the function raises, which is logged: librdkafka says only that none came."""
         try:
-            found = load_function(TOKEN_FUNCTION, self.path)(dict(self.options))
-            if not isinstance(found, tuple) or len(found) < 2 or not isinstance(found[0], str):
-                raise TypeError(f"got {type(found).__name__}, expected (token, end in seconds of the epoch)")
+            token = load_function(TOKEN_FUNCTION, self.path)(dict(self.options))
+            if not isinstance(token, tuple) or len(token) < 2 or not isinstance(token[0], str):
+                raise TypeError(f"got {type(token).__name__}, expected (token, end in seconds of the epoch)")
         except Exception as error:
             log.warning("%s gave no token: %s: %s", self.path, type(error).__name__, self._without_secrets(error))
             raise
-        return found
+        return token
 
     def _without_secrets(self, error: Exception) -> str:
         text = str(error)

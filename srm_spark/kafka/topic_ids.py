@@ -47,13 +47,13 @@ class TopicIds:
         self._admin = self._admin or AdminClient(with_tokens(self._fixed), logger=QUIET)
         asked = TopicCollection(sorted(expected))
         for topic, future in self._admin.describe_topics(asked, request_timeout=_TRY_SECONDS).items():
-            found = None
+            difference = None
             try:
-                found = str(future.result().topic_id)
+                difference = str(future.result().topic_id)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     return topic, error.args[0]
-            if found != expected[topic]:
-                what = "is gone" if found is None else "was created anew"
+            if difference != expected[topic]:
+                what = "is gone" if difference is None else "was created anew"
                 raise SourceChanged(f"cluster {cluster}: topic {topic} {what} while it was read")
         return None

@@ -1,6 +1,6 @@
 """The exactly-once mode: records and the progress they make, committed in one transaction (KIP-618).
 
-`kafka.terms` says who may; a task that fails, or was overtaken by a newer generation, leaves nothing behind.
+`kafka/fencing.py` says who may; a task that fails, or was overtaken by a newer generation, leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class TransactionalWriter:
 
     def write(self, records: Iterable[ControlRecord]) -> None:
         """All of them or none."""
-        found = list(records)
-        if not found:
+        rows = list(records)
+        if not rows:
             return
         if self._producer is None:
             self._producer = open_producer(self._fencing, DRIVER_SLOT, {"linger.ms": 0}, self._last_error)
         producer = self._producer
         try:
             producer.begin_transaction()
-            for record in found:
+            for record in rows:
                 produce_control(producer, record)
             persist(lambda: producer.commit_transaction(self._fencing.timeout), self._fencing.timeout)
         except (KafkaException, BufferError) as error:
-            self._producer = None  # the next one, of a new term, ends what this one has left
+            self._producer = None  # the next one, with a new token, ends what this one has left
             reason = named(error.args[0]) if isinstance(error, KafkaException) else str(error)
             raise self._error(f"{self._role}: not committed: {reason}; last seen: {self._last_error}") from error
 
@@ -158,7 +158,7 @@ class SlotTransaction:
 
 _lock = threading.Lock()
 _producers: dict[str, tuple[ClientOptions, str, Producer]] = {}
-"""Transactional id → options and term of its producer, and the producer."""
+"""Transactional id → options and token of its producer, and the producer."""
 _process: tuple[int, str] = (0, "")
 
 
@@ -176,11 +176,11 @@ def _kept(recording: Recording, slot: int, options: ClientOptions, on_error: Las
     with _lock:
         kept = _producers.get(name)
         is_newest = recording.writers.get(slot) == process_id()
-        if kept is not None and is_newest and kept[:2] == (options, fencing.mark.token):
+        if kept is not None and is_newest and kept[:2] == (options, fencing.note.token):
             return kept[2]
         _producers.pop(name, None)
         producer = open_producer(fencing, slot, options, on_error)
-        _producers[name] = options, fencing.mark.token, producer
+        _producers[name] = options, fencing.note.token, producer
         return producer
 
 

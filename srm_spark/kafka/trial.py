@@ -1,7 +1,7 @@
 """Whether librdkafka takes what a configuration makes of its clients: each one is made once, without an address.
 
 That is the only complete list of what it refuses: ranges, combinations, and what it was built without. Nothing is
-reached by it: a client that knows no broker opens no connection, and one that gets tokens by OIDC is tried without.
+reached by it: a client that knows no broker opens no connection, and one that gets tokens by OIDC gets no address.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from srm_spark.kafka.fencing import transactional
 from srm_spark.kafka.fetch import fetch_options
 from srm_spark.kafka.producers import delivery_timeout, record_options
 
-_OIDC = "sasl.oauthbearer."
-_METHOD = f"{_OIDC}method"
+_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+_NOWHERE = "nowhere:"
+"""No address that anything could be asked for at."""
 Make = Callable[[ClientOptions], object]
 
 
@@ -44,45 +45,45 @@ def refusal(client: str, settings: FlowSettings, cluster: ClusterSettings, extra
     reason = _try(make, cluster, extra)
     if reason is None:
         return None
-    found = []
+    messages = []
     for name in {**cluster.properties, **extra}:
         own = {key: value for key, value in cluster.properties.items() if key != name}
         rest = {key: value for key, value in extra.items() if key != name}
         if _try(make, ClusterSettings(cluster.alias, cluster.bootstrap_servers, own), rest) is None:
-            found.append(name)
-    return Refusal(reason, tuple(found))
+            messages.append(name)
+    return Refusal(reason, tuple(messages))
 
 
 def _try(make: Make, cluster: ClusterSettings, extra: Mapping[str, str]) -> str | None:
     rendered = options(cluster, extra, "trial")
     del rendered["bootstrap.servers"]
     rendered = {name: value for name, value in rendered.items() if name not in (TOKEN_FUNCTION, TOKEN_OPTIONS)}
-    if rendered.get(_METHOD) == "oidc":
-        rendered = {name: value for name, value in rendered.items() if not name.startswith(_OIDC)}
+    if _ENDPOINT in rendered:
+        rendered[_ENDPOINT] = _NOWHERE
     try:
         make(rendered)
     except KafkaException as error:
-        found = error.args[0]
-        return str(found.str() if isinstance(found, KafkaError) else found).strip()
+        kafka_error = error.args[0]
+        return str(kafka_error.str() if isinstance(kafka_error, KafkaError) else kafka_error).strip()
     except (ValueError, TypeError) as error:
         return str(error)
     return None
 
 
 def _consumer(_: FlowSettings) -> Make:
-    return lambda found: Consumer(fetch_options(found), logger=QUIET)
+    return lambda accepted: Consumer(fetch_options(accepted), logger=QUIET)
 
 
 def _producer(settings: FlowSettings) -> Make:
-    def make(found: ClientOptions) -> object:
-        own = record_options(found, delivery_timeout(settings.producer))
+    def make(accepted: ClientOptions) -> object:
+        own = record_options(accepted, delivery_timeout(settings.producer))
         return Producer(transactional("trial", own) if settings.is_exactly_once else own, logger=QUIET)
 
     return make
 
 
 def _admin(_: FlowSettings) -> Make:
-    return lambda found: AdminClient(found, logger=QUIET)
+    return lambda accepted: AdminClient(accepted, logger=QUIET)
 
 
 _MAKERS: Mapping[str, Callable[[FlowSettings], Make]] = {"consumer": _consumer, "producer": _producer, "admin": _admin}

@@ -15,7 +15,7 @@ def plan_document(plan: Plan) -> Document:
         "stages": [{"stage": stage.name.lower(), "does": stage.value} for stage in plan.stages],
         "done": [stage.name.lower() for stage in plan.done],
         "unsafe": list(plan.unsafe),
-        **_world(plan.world),
+        **_snapshot(plan.snapshot),
     }
 
 
@@ -28,17 +28,17 @@ def statement_document(statement: Statement) -> Document:
         "ended": statement.ended,
         "unsafe": list(statement.unsafe),
         "next_steps": list(statement.next_steps),
-        **_world(statement.world),
+        **_snapshot(statement.snapshot),
     }
 
 
-def _world(world: ClusterSnapshot) -> Document:
+def _snapshot(snapshot: ClusterSnapshot) -> Document:
     return {
-        "source_down": world.source_down,
-        "owner": world.owner,
-        "loss": vars(world.loss),
-        "groups": [_group(move) for move in world.moves],
-        "ranges": [_range(found) for found in world.ranges],
+        "source_down": snapshot.source_down,
+        "owner": snapshot.owner,
+        "loss": vars(snapshot.loss),
+        "groups": [_group(move) for move in snapshot.moves],
+        "ranges": [_range(one) for one in snapshot.ranges],
     }
 
 
@@ -51,22 +51,22 @@ def _group(move: GroupMove) -> Document:
         "before": move.before,
         "after": move.after,
         "outcome": move.outcome.value,
-        "standing": move.standing,
+        "standing": move.translation,
         "reason": move.reason,
     }
 
 
-def _range(found: Range) -> Document:
-    missing = found.missing
+def _range(one: Range) -> Document:
+    missing = one.missing
     return {
-        "topic": found.partition.topic,
-        "partition": found.partition.partition,
-        "remote_topic": found.remote.topic,
-        "replicated_to": found.replicated_to,
-        "source_end": found.source_end,
-        "target_end": found.target_end,
+        "topic": one.partition.topic,
+        "partition": one.partition.partition,
+        "remote_topic": one.remote.topic,
+        "replicated_to": one.replicated_to,
+        "source_end": one.source_end,
+        "target_end": one.target_end,
         "missing": None if missing is None else missing.end - missing.start,
-        "held": found.hold,
-        "parked": found.parked,
-        "lost": [list(lost) for lost in found.lost],
+        "held": one.hold,
+        "parked": one.quarantined,
+        "lost": [list(lost) for lost in one.lost],
     }

@@ -28,9 +28,9 @@ class Stillness:
 
     def take(self, now: float, ranges: Sequence[Range]) -> bool:
         """Whether the source is drained: it is as it was at an earlier look, at least `seconds` ago."""
-        self.silent = [found.partition for found in ranges if found.source_end is None]
+        self.silent = [one.partition for one in ranges if one.source_end is None]
         last = {partition: end for partition in self.silent if (end := self.ends.get(partition)) is not None}
-        ends = last | {found.partition: found.source_end for found in ranges if found.source_end is not None}
+        ends = last | {one.partition: one.source_end for one in ranges if one.source_end is not None}
         if self.ends and ends != self.ends:
             self.moving = moved(self.ends, ends)
             self._since = None
@@ -50,5 +50,5 @@ def moved(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, i
 
 def behind(ranges: Sequence[Range]) -> int:
     """Source offsets that are not copied, as far as the source's ends are known."""
-    known = (found.missing for found in ranges)
+    known = (one.missing for one in ranges)
     return sum(missing.end - missing.start for missing in known if missing is not None)

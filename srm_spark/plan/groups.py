@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from srm_spark.core.checkpoints import TranslationStatus
-from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.checkpoints import GroupPartition, TranslationStatus
+from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 from srm_spark.flow.groups.positions import GroupPosition
 from srm_spark.flow.groups.sync import Synced, SyncState
 from srm_spark.plan.snapshot import GroupMove, MoveKind, MoveOutcome
-
-Stand = tuple[str, TopicPartition]
-"""Group and partition of the target."""
 
 
 @dataclass(frozen=True)
 class Earlier:
     """What earlier calls of the same move wrote down."""
 
-    before: Mapping[Stand, int | None] = field(default_factory=dict)
+    before: Mapping[GroupPartition, int | None] = field(default_factory=dict)
     """Where groups stood on the target before anything was touched; None for nowhere."""
-    moved: Mapping[Stand, int] = field(default_factory=dict)
+    moved: Mapping[GroupPartition, int] = field(default_factory=dict)
     """Where they were set to."""
 
 
@@ -55,26 +52,26 @@ class Judge:
 
     def moves(self, verdicts: Iterable[Synced], stuck: Mapping[str, str]) -> tuple[GroupMove, ...]:
         """What becomes of each group, by group and partition; `stuck` are groups that stay, with the reason."""
-        found = (self._move(one, stuck.get(one.position.group)) for one in verdicts)
-        return tuple(sorted(found, key=lambda move: (move.group, move.remote)))
+        moves = (self._move(one, stuck.get(one.position.group)) for one in verdicts)
+        return tuple(sorted(moves, key=lambda move: (move.group, move.remote)))
 
     def _move(self, one: Synced, stuck: str | None) -> GroupMove:
         position = one.position
-        stand = (position.group, position.remote)
-        outcome, reason = (MoveOutcome.STAYS, stuck) if stuck is not None else self._outcome(one, stand)
+        at = (position.group, position.remote)
+        outcome, reason = (MoveOutcome.STAYS, stuck) if stuck is not None else self._outcome(one, at)
         return GroupMove(
             group=position.group,
             remote=position.remote,
             upstream=position.committed.offset,
-            before=self.earlier.before.get(stand, one.before),
+            before=self.earlier.before.get(at, one.before),
             after=position.translation.downstream,
             outcome=outcome,
-            standing=str(position.translation),
+            translation=str(position.translation),
             reason=reason,
         )
 
-    def _outcome(self, one: Synced, stand: Stand) -> tuple[MoveOutcome, str]:
-        ours, before = self.earlier.moved.get(stand), self.earlier.before.get(stand, one.before)
+    def _outcome(self, one: Synced, at: GroupPartition) -> tuple[MoveOutcome, str]:
+        ours, before = self.earlier.moved.get(at), self.earlier.before.get(at, one.before)
         if one.state in (SyncState.SYNCED, SyncState.DUE):
             return (MoveOutcome.MOVED if one.state is SyncState.SYNCED else MoveOutcome.MOVES), self._note(one.position)
         if one.state is SyncState.IN_STEP:
@@ -111,5 +108,5 @@ class Judge:
 
 def _unseen(position: GroupPosition) -> int:
     """Records that the group has read and the target does not have, as far as the map knows."""
-    found = position.translation
-    return position.committed.offset - found.upstream if found.standing is TranslationStatus.AHEAD else 0
+    translation = position.translation
+    return position.committed.offset - translation.upstream if translation.status is TranslationStatus.AHEAD else 0

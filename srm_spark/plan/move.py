@@ -28,7 +28,7 @@ from srm_spark.plan.snapshot import (
     Stage,
     Statement,
     few,
-    standing,
+    not_copied,
 )
 from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, write_whole
 
@@ -79,7 +79,7 @@ class Move:
         self._id = MoveId(kind.value, str(self.flow), *addresses, ",".join(groups))
         self._found = load_state(self.state_path, self._id)
         self._state = self._found or MoveState(self._id, _now())
-        self._world: ClusterSnapshot | None = None
+        self._snapshot: ClusterSnapshot | None = None
         self._preflight = Preflight(self._settings, groups)
 
     def __enter__(self) -> Move:
@@ -96,18 +96,18 @@ class Move:
 
     def plan(self) -> Plan:
         """Look at both clusters; nothing is changed. Raises TargetUnavailable."""
-        world = self._preflight.look(self._kind, self._state.earlier, is_final=False)
-        return make_plan(self._kind, self.flow, world, fenced=self._fence is not None, state=self._found)
+        snapshot = self._preflight.look(self._kind, self._state.earlier, is_final=False)
+        return make_plan(self._kind, self.flow, snapshot, fenced=self._fence is not None, state=self._found)
 
     def apply(self, plan: Plan) -> Statement:
         """Do what is left to do. The statement is on disk when this returns, and so is the state unless all is safe.
 
         Raises TargetUnavailable and MoveError; the next call goes on where this one stopped.
         """
-        self._world = plan.world
+        self._snapshot = plan.snapshot
         if plan.refusals:
             return self._statement(plan.refusals)
-        self._state = self._state.knowing(plan.world.moves)
+        self._state = self._state.knowing(plan.snapshot.moves)
         does = {
             Stage.FENCE: self._run_fence,
             Stage.DRAIN: self._drain,
@@ -117,7 +117,7 @@ class Move:
         trouble: tuple[str, ...] = ()
         for stage in plan.stages:
             self._tell(stage.value)
-            self._save(self._state.entered(stage, self._world.ranges))
+            self._save(self._state.entered(stage, self._snapshot.ranges))
             trouble = does[stage]()
             if trouble:
                 break
@@ -147,7 +147,7 @@ class Move:
                 self._tell(f"{count(left, 'record')} to copy")
                 told = left
             if time.monotonic() > deadline:
-                return (self._not_drained(left, stillness), *standing(ranges))
+                return (self._not_drained(left, stillness), *not_copied(ranges))
             time.sleep(_POLL_SECONDS)
 
     def _not_drained(self, left: int, stillness: Stillness) -> str:
@@ -175,8 +175,8 @@ class Move:
 
     def _check(self) -> tuple[str, ...]:
         """Look at everything again: what is on the target now is what counts."""
-        self._world = self._preflight.look(self._kind, self._state.earlier)
-        return verdict(self._kind, self._state, self._world)
+        self._snapshot = self._preflight.look(self._kind, self._state.earlier)
+        return verdict(self._kind, self._state, self._snapshot)
 
     def _moves(self) -> tuple[GroupMove, ...]:
         return self._preflight.moves(self._kind, self._state.earlier)[0]
@@ -186,10 +186,10 @@ class Move:
         self._state = state
 
     def _statement(self, trouble: tuple[str, ...]) -> Statement:
-        assert self._world is not None
-        world = ended(self._world)
-        steps = next_steps(self._kind, self.flow, world, has_way_back=self._has_way_back, is_safe=not trouble)
-        return Statement(self._kind, self.flow, self._state.began, _now(), world, trouble, steps)
+        assert self._snapshot is not None
+        snapshot = ended(self._snapshot)
+        steps = next_steps(self._kind, self.flow, snapshot, has_way_back=self._has_way_back, is_safe=not trouble)
+        return Statement(self._kind, self.flow, self._state.began, _now(), snapshot, trouble, steps)
 
 
 def _settings_of(settings: Settings, flow: str, kind: MoveKind) -> FlowSettings:

@@ -12,7 +12,7 @@ from srm_spark.plan.snapshot import ClusterSnapshot, MoveKind, MoveOutcome, Plan
 from srm_spark.plan.state import MoveState
 
 
-def make_plan(kind: MoveKind, flow: Flow, world: ClusterSnapshot, *, fenced: bool, state: MoveState | None) -> Plan:
+def make_plan(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, fenced: bool, state: MoveState | None) -> Plan:
     """The stages that are left, or why there are none. `fenced`: there is a fence command."""
     stages = [Stage.COMMIT, Stage.CHECK]
     if kind.is_planned:
@@ -20,74 +20,74 @@ def make_plan(kind: MoveKind, flow: Flow, world: ClusterSnapshot, *, fenced: boo
     done = () if state is None else state.done
     if fenced and Stage.FENCE not in done:
         stages.insert(0, Stage.FENCE)
-    refusals = tuple(_refusals(kind, flow, world))
-    return Plan(kind, flow, world, () if refusals else tuple(stages), done, refusals)
+    refusals = tuple(_refusals(kind, flow, snapshot))
+    return Plan(kind, flow, snapshot, () if refusals else tuple(stages), done, refusals)
 
 
-def verdict(kind: MoveKind, state: MoveState, world: ClusterSnapshot) -> tuple[str, ...]:
+def verdict(kind: MoveKind, state: MoveState, snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """What is not safe behind the last stage."""
-    found = list(unsafe(world))
-    late = [move for move in world.moves if move.outcome is MoveOutcome.MOVES]
-    found += [
+    problems = list(unsafe(snapshot))
+    late = [move for move in snapshot.moves if move.outcome is MoveOutcome.MOVES]
+    problems += [
         f"group {move.group} on {move.remote}: it is not at {move.after}; run the same command again" for move in late
     ]
     if kind.is_planned:
-        if world.source_down is not None:
-            found.append(f"whether the source stood still to the end is not known: {world.source_down}")
-        ends = {r.partition: r.source_end for r in world.ranges if r.source_end is not None}
-        silent = {r.partition for r in world.ranges} - ends.keys() if world.source_down is None else set()
+        if snapshot.source_down is not None:
+            problems.append(f"whether the source stood still to the end is not known: {snapshot.source_down}")
+        ends = {r.partition: r.source_end for r in snapshot.ranges if r.source_end is not None}
+        silent = {r.partition for r in snapshot.ranges} - ends.keys() if snapshot.source_down is None else set()
         still = {partition: end for partition, end in state.still.items() if partition not in silent}
         if silent:
             names = few([str(partition) for partition in sorted(silent)])
-            found.append(f"{names} has no leader on the source, so whether everything is copied is not known")
-        if world.source_down is None and ends != still:
-            found.append(f"the source was written after it was drained: {moved(still, ends)}")
-        if missing := behind(world.ranges):
-            found.append(f"not copied before the groups moved: {count(missing, 'record')}")
-    return tuple(found)
+            problems.append(f"{names} has no leader on the source, so whether everything is copied is not known")
+        if snapshot.source_down is None and ends != still:
+            problems.append(f"the source was written after it was drained: {moved(still, ends)}")
+        if missing := behind(snapshot.ranges):
+            problems.append(f"not copied before the groups moved: {count(missing, 'record')}")
+    return tuple(problems)
 
 
-def ended(world: ClusterSnapshot) -> ClusterSnapshot:
-    """The world of a move that is over: what has not moved by now stays."""
+def ended(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """The snapshot of a move that is over: what has not moved by now stays."""
     moves = (
         replace(move, outcome=MoveOutcome.STAYS, reason=move.reason or "the move ended before it")
         if move.outcome is MoveOutcome.MOVES
         else move
-        for move in world.moves
+        for move in snapshot.moves
     )
-    return replace(world, moves=tuple(moves))
+    return replace(snapshot, moves=tuple(moves))
 
 
 def next_steps(
-    kind: MoveKind, flow: Flow, world: ClusterSnapshot, *, has_way_back: bool, is_safe: bool
+    kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, has_way_back: bool, is_safe: bool
 ) -> tuple[str, ...]:
     """What its owner does now. `has_way_back`: the flow of the other direction is configured."""
-    gone = [move for move in world.moves if move.outcome in (MoveOutcome.MOVED, MoveOutcome.IN_STEP)]
-    found = []
+    gone = [move for move in snapshot.moves if move.outcome in (MoveOutcome.MOVED, MoveOutcome.IN_STEP)]
+    steps = []
     if gone:
         groups, topics = _listed(move.group for move in gone), _listed(move.remote.topic for move in gone)
-        found.append(f"start the consumers of {groups} on {flow.target}; their topics there are {topics}")
+        steps.append(f"start the consumers of {groups} on {flow.target}; their topics there are {topics}")
     if not is_safe:
-        found.append("mend what is not safe and run the same command again; it goes on where it stopped")
+        steps.append("mend what is not safe and run the same command again; it goes on where it stopped")
     if kind is MoveKind.PLANNED_FAILOVER and gone:
-        found.append(f"let the producers write to {flow.target}")
+        steps.append(f"let the producers write to {flow.target}")
     if kind is MoveKind.FAILBACK or not gone:
-        return tuple(found)
+        return tuple(steps)
     if not has_way_back:
-        found.append(
+        steps.append(
             f"for the way back, enable {flow.reverse} before {flow.source} is used: {flow.reverse}.enabled = true"
         )
     else:
-        found.append(f"when {flow.source} is to take over again: srm-control failback --flow '{flow}'")
-    return tuple(found)
+        steps.append(f"when {flow.source} is to take over again: srm-control failback --flow '{flow}'")
+    return tuple(steps)
 
 
-def _refusals(kind: MoveKind, flow: Flow, world: ClusterSnapshot) -> Iterable[str]:
-    if kind.is_planned and world.source_down is not None:
-        yield f"a planned move needs {flow.source}: {world.source_down}"
-    if kind.is_planned and world.owner is None:
+def _refusals(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot) -> Iterable[str]:
+    if kind.is_planned and snapshot.source_down is not None:
+        yield f"a planned move needs {flow.source}: {snapshot.source_down}"
+    if kind.is_planned and snapshot.owner is None:
         yield f"nobody runs the flow {flow}, and a planned move waits until it is done; start srm-driver"
-    if not world.moves:
+    if not snapshot.moves:
         yield f"no group stands on a topic of the flow {flow}; check --group and the groups of the configuration"
 
 

@@ -79,12 +79,13 @@ class Preflight:
         losses = self._progress.take_totals().losses
         self._lost.update({p: tuple(loss.offsets for loss in lost) for p, lost in losses.items()})
         self._quarantine.refresh()
-        parked = Counter(place.partition for place in self._quarantine.entries)
+        quarantined = Counter(place.partition for place in self._quarantine.entries)
         positions, source = self._progress.positions, self._ends.source
         if self._source_down is None:
             topics = {topic: count for topic, count in source.topics().items() if self._is_data(topic)}
             partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
-            starts, ends = source.first_offsets(partitions), source.end_offsets(partitions, waits=False)
+            starts = source.first_offsets(partitions, waits=False)
+            ends = source.end_offsets(partitions, waits=False)
         else:
             partitions = [partition for partition in positions if self._is_data(partition.topic)]
             starts, ends = {}, {}
@@ -94,13 +95,13 @@ class Preflight:
             Range(
                 partition,
                 remote,
-                None if (found := positions.get(partition)) is None else found.next_offset,
+                None if (start := positions.get(partition)) is None else start.next_offset,
                 ends.get(partition),
                 starts.get(partition, 0),
                 target_ends.get(remote),
-                None if found is None or found.hold is None else found.hold.why.sentence,
+                None if start is None or start.hold is None else start.hold.why.sentence,
                 self._lost.get(partition, ()),
-                parked[partition],
+                quarantined[partition],
             )
             for partition, remote in remotes.items()
         )
@@ -111,9 +112,9 @@ class Preflight:
         """What becomes, or with `commits` became, of each group; and groups whose position is not known."""
         positions = self._positions()
         judge = Judge(kind, self._settings.flow, self._active(positions), earlier, is_final)
-        stuck = {p.group: why for p in positions.found if (why := judge.stuck(p)) is not None}
-        free = replace(positions, found=tuple(p for p in positions.found if p.group not in stuck))
-        held = replace(positions, found=tuple(p for p in positions.found if p.group in stuck))
+        stuck = {p.group: why for p in positions.known if (why := judge.stuck(p)) is not None}
+        free = replace(positions, known=tuple(p for p in positions.known if p.group not in stuck))
+        held = replace(positions, known=tuple(p for p in positions.known if p.group in stuck))
         verdicts = (*self._sync.sync(free, commits=commits), *self._sync.sync(held, commits=False))
         moves = judge.moves(verdicts, stuck)
         return moves, tuple(self._unknown(positions, {move.group for move in moves}))
@@ -134,8 +135,8 @@ class Preflight:
         """Groups with members on the source; one that cannot be asked may have some."""
         if self._source_down is not None:
             return frozenset()
-        found = self._here.active({position.group for position in positions.found})
-        return frozenset(group for group, answer in found.items() if answer is not False)
+        active = self._here.active({position.group for position in positions.known})
+        return frozenset(group for group, answer in active.items() if answer is not False)
 
     def _unknown(self, positions: Positions, seen: set[str]) -> list[str]:
         refused = [f"group {group}: {why}" for group, why in positions.refusals.items()]
@@ -149,7 +150,7 @@ class Preflight:
         return [*refused, *unseen, *whole]
 
     def _loss(self, ranges: Sequence[Range]) -> LossEstimate:
-        missing = {found.partition: found.missing for found in ranges}
+        missing = {one.partition: one.missing for one in ranges}
         known = {partition: gap for partition, gap in missing.items() if gap is not None}
         progress_seconds = self._progress_seconds()
         if self._source_down is not None or len(known) < len(missing):
@@ -160,9 +161,9 @@ class Preflight:
         asked = {partition: gap for partition, gap in missing.items() if gap.start < gap.end}
         if not asked:
             return 0.0
-        found = self._ends.source.first_records(asked)
-        times = [record.timestamp for record in found.values() if record is not None]
-        if len(found) < len(asked) or -1 in times:
+        first = self._ends.source.first_records(asked)
+        times = [record.timestamp for record in first.values() if record is not None]
+        if len(first) < len(asked) or -1 in times:
             return None
         return max(0.0, time.time() - min(times) / 1000) if times else 0.0
 

@@ -43,8 +43,8 @@ def plan_renames(settings: FlowSettings) -> tuple[Rename, ...]:
         if settings.progress_topic not in clusters.target.topics():
             return ()
         progress.refresh()
-        found = find_renames(clusters, topics, progress.positions)
-        return tuple(_plan(clusters, topic, before, progress.positions) for topic, before in sorted(found.items()))
+        renames = find_renames(clusters, topics, progress.positions)
+        return tuple(_plan(clusters, topic, before, progress.positions) for topic, before in sorted(renames.items()))
 
 
 def _plan(clusters: Clusters, topic: str, before: str, positions: dict[TopicPartition, Position]) -> Rename:

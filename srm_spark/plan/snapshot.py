@@ -61,7 +61,7 @@ class Range:
     """Why it stands still at `replicated_to`."""
     lost: tuple[OffsetRange, ...] = ()
     """Deleted on the source before it was copied, as far as the newest progress says."""
-    parked: int = 0
+    quarantined: int = 0
     """Records that are in quarantine instead of on the target."""
 
     @property
@@ -104,7 +104,7 @@ class GroupMove:
     after: int | None
     """Where it goes on on the target; None where that is not known."""
     outcome: MoveOutcome
-    standing: str
+    translation: str
     """How well its position translates, or why it does not."""
     reason: str = ""
     """Why it is not moved, or what its owner should know."""
@@ -132,7 +132,7 @@ class Plan:
     kind: MoveKind
     flow: Flow
     """Over which the groups move: they consume on its source and go on on its target."""
-    world: ClusterSnapshot
+    snapshot: ClusterSnapshot
     stages: tuple[Stage, ...]
     """What is left to do."""
     done: tuple[Stage, ...] = ()
@@ -143,7 +143,7 @@ class Plan:
     @property
     def unsafe(self) -> tuple[str, ...]:
         """What would not be safe."""
-        return (*self.refusals, *unsafe(self.world))
+        return (*self.refusals, *unsafe(self.snapshot))
 
 
 @dataclass(frozen=True)
@@ -155,24 +155,26 @@ class Statement:
     began: str
     """UTC, ISO 8601; the first call's where it took several."""
     ended: str
-    world: ClusterSnapshot
+    snapshot: ClusterSnapshot
     """As it was found at the end."""
     unsafe: tuple[str, ...]
     """What did not become safe, with the reason; empty where everything moved."""
     next_steps: tuple[str, ...]
 
 
-def unsafe(world: ClusterSnapshot) -> tuple[str, ...]:
+def unsafe(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Everything in it that is not safe: groups that stay, positions that are not known, partitions that stand."""
     stays: dict[tuple[str, str], list[str]] = {}
-    for move in world.moves:
+    for move in snapshot.moves:
         if move.outcome is MoveOutcome.STAYS:
             stays.setdefault((move.group, move.reason), []).append(str(move.remote))
     groups = [f"group {group} on {few(partitions)}: {reason}" for (group, reason), partitions in stays.items()]
-    parked = [
-        f"{found.partition}: {count(found.parked, 'record')} in quarantine" for found in world.ranges if found.parked
+    quarantined = [
+        f"{one.partition}: {count(one.quarantined, 'record')} in quarantine"
+        for one in snapshot.ranges
+        if one.quarantined
     ]
-    return (*groups, *world.unknown, *standing(world.ranges), *parked)
+    return (*groups, *snapshot.unknown, *not_copied(snapshot.ranges), *quarantined)
 
 
 def few(texts: Sequence[str], most: int = 3) -> str:
@@ -181,12 +183,12 @@ def few(texts: Sequence[str], most: int = 3) -> str:
     return ", ".join(texts[:most]) + more
 
 
-def standing(ranges: Sequence[Range]) -> tuple[str, ...]:
+def not_copied(ranges: Sequence[Range]) -> tuple[str, ...]:
     """Partitions that are not copied any further, with the reason."""
-    held = [f"{found.partition} is held at {found.replicated_to}: {found.hold}" for found in ranges if found.hold]
+    held = [f"{one.partition} is held at {one.replicated_to}: {one.hold}" for one in ranges if one.hold]
     absent = [
-        f"{found.remote} is not there, so nothing of {found.partition} is"
-        for found in ranges
-        if found.target_end is None and not found.is_empty
+        f"{one.remote} is not there, so nothing of {one.partition} is"
+        for one in ranges
+        if one.target_end is None and not one.is_empty
     ]
     return (*held, *absent)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from srm_spark.core.checkpoints import GroupPartition
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import MoveError
-from srm_spark.plan.groups import Earlier, Stand
+from srm_spark.plan.groups import Earlier
 from srm_spark.plan.snapshot import GroupMove, MoveOutcome, Range, Stage
 
 _FORMAT = 1
@@ -64,10 +65,10 @@ class MoveState:
         """With where groups stood before they were touched, and where those that moved were set to."""
         before, moved = dict(self.earlier.before), dict(self.earlier.moved)
         for move in moves:
-            stand = (move.group, move.remote)
-            before.setdefault(stand, move.before)
+            at = (move.group, move.remote)
+            before.setdefault(at, move.before)
             if move.outcome is MoveOutcome.MOVED and move.after is not None:
-                moved[stand] = max(move.after, moved.get(stand, 0))
+                moved[at] = max(move.after, moved.get(at, 0))
         return replace(self, earlier=Earlier(before, moved))
 
 
@@ -76,12 +77,12 @@ def load_state(path: Path, wanted: MoveId) -> MoveState | None:
     if not path.exists():
         return None
     try:
-        found = json.loads(path.read_text())
-        if found["format"] != _FORMAT:
+        document = json.loads(path.read_text())
+        if document["format"] != _FORMAT:
             raise MoveError(
-                f"{path}: format {found['format']}, expected {_FORMAT}; finish it with the version it is of"
+                f"{path}: format {document['format']}, expected {_FORMAT}; finish it with the version it is of"
             )
-        state = _state(found)
+        state = _state(document)
     except (ValueError, KeyError, TypeError) as error:
         remedy = "move it away, or name another one with --state"
         raise MoveError(
@@ -137,29 +138,29 @@ def _document(state: MoveState) -> dict[str, object]:
         ],
         "found": [
             {
-                "topic": found.partition.topic,
-                "partition": found.partition.partition,
-                "remote_topic": found.remote.topic,
-                "replicated_to": found.replicated_to,
-                "source_end": found.source_end,
-                "target_end": found.target_end,
+                "topic": one.partition.topic,
+                "partition": one.partition.partition,
+                "remote_topic": one.remote.topic,
+                "replicated_to": one.replicated_to,
+                "source_end": one.source_end,
+                "target_end": one.target_end,
             }
-            for found in state.ranges
+            for one in state.ranges
         ],
     }
 
 
-def _state(found: Mapping[str, Any]) -> MoveState:
-    groups: dict[Stand, Mapping[str, Any]] = {
-        (str(row["group"]), TopicPartition(str(row["topic"]), int(row["partition"]))): row for row in found["groups"]
+def _state(document: Mapping[str, Any]) -> MoveState:
+    groups: dict[GroupPartition, Mapping[str, Any]] = {
+        (str(row["group"]), TopicPartition(str(row["topic"]), int(row["partition"]))): row for row in document["groups"]
     }
-    before = {stand: None if row["before"] is None else int(row["before"]) for stand, row in groups.items()}
-    moved = {stand: int(row["moved_to"]) for stand, row in groups.items() if row["moved_to"] is not None}
+    before = {at: None if row["before"] is None else int(row["before"]) for at, row in groups.items()}
+    moved = {at: int(row["moved_to"]) for at, row in groups.items() if row["moved_to"] is not None}
     return MoveState(
-        id=MoveId(**found["id"]),
-        began=str(found["began"]),
-        stage=None if found["stage"] is None else Stage[found["stage"]],
-        done=tuple(Stage[name] for name in found["done"]),
-        still={TopicPartition(str(row["topic"]), int(row["partition"])): int(row["end"]) for row in found["still"]},
+        id=MoveId(**document["id"]),
+        began=str(document["began"]),
+        stage=None if document["stage"] is None else Stage[document["stage"]],
+        done=tuple(Stage[name] for name in document["done"]),
+        still={TopicPartition(str(row["topic"]), int(row["partition"])): int(row["end"]) for row in document["still"]},
         earlier=Earlier(before, moved),
     )

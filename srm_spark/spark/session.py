@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home, unfit_java_home
 from srm_spark.spark.scratch import scratch
+from srm_spark.spark.starting import sparing_the_jvm
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ def open_session(
             if key not in _SITE_DECIDES or key not in site:
                 builder = builder.config(key, value)
     try:
-        with _sparing_the_jvm(), _keeping_our_interrupt():
+        with sparing_the_jvm(), _keeping_our_interrupt():
             session = builder.getOrCreate()
     except Exception as error:
         raise SetupError(f"Spark does not start: {error}; run srm-driver doctor to see what is missing") from error
@@ -131,20 +132,6 @@ def _said_by_the_site() -> set[str]:
 
 
 @contextmanager
-def _sparing_the_jvm() -> Iterator[None]:
-    """Start the JVM deaf to SIGTERM: service managers send it to every process, and Spark must outlive the last batch.
-
-    pyspark does the same for SIGINT; the JVM ends with its parent anyway. Only the child is made deaf: a SIGTERM that
-    this process gets meanwhile must not be lost.
-    """
-    _starting.append(True)
-    try:
-        yield
-    finally:
-        _starting.pop()
-
-
-@contextmanager
 def _keeping_our_interrupt() -> Iterator[None]:
     """Put back who gets SIGINT: pyspark takes it for cancelling every job, and the batch in progress shall end."""
     if threading.current_thread() is not threading.main_thread():  # Python lets no other one set it, nor pyspark
@@ -155,18 +142,6 @@ def _keeping_our_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-_starting: list[bool] = []
-
-
-def _deafen_the_child() -> None:
-    if _starting:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
-# pyspark gives its JVM a `preexec_fn`, and before that Python runs what was registered for forks.
-os.register_at_fork(after_in_child=_deafen_the_child)
 
 
 def listen_for_batches(session: SparkSession) -> None:
@@ -214,6 +189,13 @@ def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
 def is_connect(session: SparkSession) -> bool:
     """Whether the session is a client of a Spark Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def end(session: SparkSession) -> None:
+    """Stop a session of our own. What its tasks and workers say of being ended amid something is no news."""
+    with suppress(Exception):
+        session.sparkContext.setLogLevel("OFF")
+    session.stop()
 
 
 def is_alive(session: SparkSession) -> bool:

@@ -35,11 +35,11 @@ def bounded(
 
 UNBOUNDED = 2**62
 """Records of a batch that are never too many; Spark adds offsets to it."""
-Row = tuple[str, int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+SourceRow = tuple[str, int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 """Topic, partition, offset, timestamp in microseconds, key, value, headers."""
 
 
-def given(session: SparkSession, rows: Sequence[Row]) -> DataFrame:
+def given(session: SparkSession, rows: Sequence[SourceRow]) -> DataFrame:
     """Records that were read by other means."""
     schema = "topic string, partition int, offset bigint, micros bigint, key binary, value binary, "
     schema += "headers array<struct<key: string, value: binary>>"

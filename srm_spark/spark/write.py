@@ -77,8 +77,8 @@ def run(
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
     reports = frame.coalesce(tasks).mapInArrow(FirstAttempt(task), schema)
-    found = [row.asDict() for row in reports.collect()]
+    rows = [row.asDict() for row in reports.collect()]
     if not is_alive(frame.sparkSession):
         # pyspark takes the end of a connection for the end of the rows, and a range without a row counts as empty.
         raise SessionEnded("Spark ended while it told what was written; the next start finds that out by itself")
-    return found
+    return rows

@@ -29,7 +29,7 @@ PROPERTIES = {
     "delta.logRetentionDuration": "interval 1 day",
     "delta.deletedFileRetentionDuration": "interval 1 day",
 }
-_ROWS_PER_WRITE = 500_000
+ROWS_PER_WRITE = 500_000
 """Bounds the driver's memory at the first write of a map with many gaps."""
 _SCHEMA = pa.schema(
     [
@@ -61,9 +61,10 @@ class TableRow(NamedTuple):
 class OffsetMapTable:
     """Writes the table of one flow; what Spark or Delta refuses is raised as it comes."""
 
-    def __init__(self, session: SparkSession, flow: Flow, path: str) -> None:
+    def __init__(self, session: SparkSession, flow: Flow, path: str, *, rows_per_write: int = ROWS_PER_WRITE) -> None:
         """`session` has `SETTINGS`; `path` is a folder or a URI that driver and executors reach."""
         self.path = path
+        self._rows_per_write = rows_per_write
         self._session = session
         self._flow = str(flow)
         self._name = f"delta.`{path.replace('`', '``')}`"
@@ -79,7 +80,7 @@ class OffsetMapTable:
     def replace(self, rows: Iterable[TableRow]) -> None:
         """Write the whole table anew; older rows are never read, so their files may be damaged or gone."""
         mode = "overwrite"
-        for part in _cut(rows, at_least_one=True):
+        for part in _cut(rows, self._rows_per_write, at_least_one=True):
             writer = self._session.createDataFrame(self._arrow(part)).coalesce(1).write.format("delta").mode(mode)
             if mode == "overwrite":
                 writer = writer.option("overwriteSchema", "true").options(**PROPERTIES)
@@ -89,7 +90,7 @@ class OffsetMapTable:
     def merge(self, put: Iterable[TableRow], gone: Iterable[TableRow]) -> None:
         """Add or change the rows `put`, and remove the rows `gone`."""
         for is_gone, rows in ((True, gone), (False, put)):
-            for part in _cut(rows):
+            for part in _cut(rows, self._rows_per_write):
                 table = self._arrow(part).append_column(_IS_GONE, pa.array([is_gone] * len(part)))
                 self._session.sql(
                     f"MERGE INTO {self._name} AS t USING {{changes}} AS c "
@@ -125,10 +126,10 @@ def first_line(error: Exception) -> str:
     return lines[1] if len(lines) > 1 and lines[0].startswith("An error occurred while calling") else lines[0]
 
 
-def _cut(rows: Iterable[TableRow], *, at_least_one: bool = False) -> Iterator[list[TableRow]]:
+def _cut(rows: Iterable[TableRow], most: int, *, at_least_one: bool = False) -> Iterator[list[TableRow]]:
     left = iter(rows)
-    part = list(islice(left, _ROWS_PER_WRITE))
+    part = list(islice(left, most))
     if part or at_least_one:
         yield part
-    while part := list(islice(left, _ROWS_PER_WRITE)):
+    while part := list(islice(left, most)):
         yield part

@@ -12,13 +12,13 @@ broker is given the broker's own port one day, connects to itself, and the broke
 
 def free_ports(count: int) -> list[int]:
     """Ports of the loopback interface that nobody listens on at this moment."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
-        if len(found) == count:
+        if len(ports) == count:
             break
         if _is_free(port):
-            found.append(port)
-    return found
+            ports.append(port)
+    return ports
 
 
 def _is_free(port: int) -> bool:

@@ -130,10 +130,11 @@ class JavaProcess:
         self._dismiss_watchdog()
 
     def _dismiss_watchdog(self) -> None:
-        # Its answer to a line is to end; left alone it would later kill whoever got the pid again.
-        if self._watchdog is not None:
-            self._watchdog.communicate(b"\n")
-        self._watchdog = None
+        # Its answer to a line is to end; left alone it would later kill whoever got the pid again. Forgotten first: a
+        # Ctrl-C amid this closes its input, and whoever ends the same process then would write to it again.
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None:
+            watchdog.communicate(b"\n")
 
     def _exit_code(self) -> int | None:
         return None if self._jvm is None else self._jvm.returncode

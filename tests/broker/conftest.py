@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import os
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from srm_spark.config import load_settings
-from srm_spark.config.settings import FlowSettings
+from srm_spark.config.settings import FlowSettings, Timings
 from srm_spark.driver import Driver
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.broker.mirror import write_config
@@ -22,7 +24,23 @@ Start = Callable[..., Driver]
 
 
 @pytest.fixture
-def start(spark: SparkSession, tmp_path: Path, local_kafka: Callable[..., LocalKafka]) -> Iterator[Start]:
+def chance() -> random.Random:
+    """Of faults and pauses. Its seed is printed where a test fails; `SRM_SEED` has it again."""
+    seed = int(os.environ.get("SRM_SEED") or random.randrange(10**6))
+    print(f"SRM_SEED={seed}")
+    return random.Random(seed)
+
+
+@pytest.fixture
+def timings() -> Timings:
+    """How long the flows of a test wait for what; modules that would only wait have shorter ones."""
+    return Timings()
+
+
+@pytest.fixture
+def start(
+    spark: SparkSession, tmp_path: Path, timings: Timings, local_kafka: Callable[..., LocalKafka]
+) -> Iterator[Start]:
     """`start(clusters, flows, keys)` runs a driver; its `stop()`, or the end of the test, ends it.
 
     Brokers of `local_kafka` live longer: a driver that stops asks them, and waits for those that are gone.
@@ -34,7 +52,9 @@ def start(spark: SparkSession, tmp_path: Path, local_kafka: Callable[..., LocalK
             clusters: Mapping[str, KafkaCluster], flows: Sequence[str], keys: Mapping[str, str], *, waits: bool = True
         ) -> Driver:
             path = write_config(tmp_path / f"srm-{next(numbers)}.properties", clusters, flows, keys)
-            driver = Driver(load_settings([path]), session=spark, waits=waits)
+            settings = load_settings([path])
+            settings = replace(settings, flows=tuple(replace(flow, timings=timings) for flow in settings.flows))
+            driver = Driver(settings, session=spark, waits=waits)
             driver.start()
             stack.callback(driver.stop)
             return driver
@@ -96,8 +116,10 @@ class Pair:
         return load_settings([path]).flows[0]
 
     def replicate(self, keys: Mapping[str, str] | None = None, *, waits: bool = True) -> Driver:
-        """Run the flow over all topics of this test."""
-        return self.start(self.clusters, [self.flow], {**self.keys, **(keys or {})}, waits=waits)
+        """Run the flow over all topics of this test; `exactly.once.support` is a key that only a flow can have."""
+        of_flow = {"exactly.once.support": f"{self.flow}.exactly.once.support"}
+        named = {of_flow.get(key, key): value for key, value in (keys or {}).items()}
+        return self.start(self.clusters, [self.flow], {**self.keys, **named}, waits=waits)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def await_committed(pair: Pair, count: int, name: str = "t", seconds: float = SO
     await_until(lambda: seen() >= count, seconds, lambda: f"{count} records, there are {seen()}")
 
 
-EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
+EXACTLY_ONCE = {"exactly.once.support": "required"}
 
 
 HOUR = 3_600_000

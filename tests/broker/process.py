@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from srm_spark.testing import KafkaCluster
 from tests.broker.mirror import write_config
@@ -46,3 +48,12 @@ def srm_driver(
         finally:
             process.kill()
             process.wait(END_SECONDS)
+
+
+def kill_all_of(process: subprocess.Popen[bytes]) -> None:
+    """The driver and its children at one moment, as with their machine."""
+    first = psutil.Process(process.pid)
+    for one in [*first.children(recursive=True), first]:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.wait(END_SECONDS)

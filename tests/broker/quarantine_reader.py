@@ -13,7 +13,7 @@ Position = tuple[str, int, int]
 
 
 def read_quarantine(cluster: Kafka, topic: str) -> dict[Position, tuple[Record, dict[str, Any]]]:
-    """What is parked: the record as it was, and what the entry says of it."""
+    """What is in quarantine: the record as it was, and what the entry says of it."""
     log = cluster.read(topic, committed=True)
     entries = {stored.record.key: stored.record.value for stored in log[0]}
     parts = {tuple(json.loads(stored.record.key or b"")): stored.record.value for stored in log[1]}

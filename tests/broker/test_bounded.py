@@ -40,6 +40,6 @@ def test_600_records_of_a_megabyte_pass_in_small_steps_through_a_small_heap(pair
         )
         assert all(content is not None and content[4:] == block[4:] for content in found)
     passes = [progress.header["bytes"] for progress in read_progress(pair.target, pair.progress_topic)]
-    assert sum(passes) == RECORDS * (MEGABYTE + 1)
+    assert RECORDS * MEGABYTE < sum(passes) < 1.001 * RECORDS * MEGABYTE, "as they travel: batches of one record"
     # A task may go over its share by what one Arrow batch holds.
     assert max(passes) < 2 * MOST_PER_PASS

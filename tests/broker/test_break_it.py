@@ -18,7 +18,7 @@ from srm_spark.errors import LeaseLost
 from srm_spark.flow.recovery import starts
 from srm_spark.flow.recovery.guard import Checked, SourceGuard
 from srm_spark.kafka.clients import LastError
-from srm_spark.kafka.fencing import FencingToken, TokenMark, newest_mark, open_producer
+from srm_spark.kafka.fencing import FencingToken, TokenNote, newest_token, open_producer
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_count, await_lag_zero
@@ -95,7 +95,7 @@ def _late(pair: Pair) -> list[Record]:
     ("old_writer", "guarded_by"),
     [
         (_initialised_before, "srm_spark.flow.recovery.fencing.fence"),
-        (_initialised_after, "srm_spark.kafka.fencing.newest_mark"),
+        (_initialised_after, "srm_spark.kafka.fencing.newest_token"),
     ],
 )
 def test_without_the_fencing_a_writer_that_comes_back_doubles_records(
@@ -114,7 +114,7 @@ def test_without_the_fencing_a_writer_that_comes_back_doubles_records(
     write_late = old_writer(pair, fencing)
     driver.stop()
     if is_broken:
-        monkeypatch.setattr(guarded_by, lambda asked, *_: asked.mark)  # nobody is fenced, everybody is the newest
+        monkeypatch.setattr(guarded_by, lambda asked, *_: asked.note)  # nobody is fenced, everybody is the newest
     driver = pair.replicate(keys)
     pair.source.write(pair.topic(), told_apart(10, 20))
     await_until(lambda: _copied(pair) == 20, SOON, "all records")
@@ -154,10 +154,10 @@ def test_without_the_identity_guard_records_of_a_topic_created_anew_are_lost(
 def _fencing(pair: Pair) -> FencingToken:
     """That of the generation that runs now."""
     options = {"bootstrap.servers": pair.target.bootstrap_servers}
-    fencing = FencingToken(f"srm-{pair.flow}", pair.progress_topic, TokenMark("", 0), options, 30.0)
-    mark = newest_mark(fencing)
-    assert mark is not None
-    return replace(fencing, mark=mark)
+    fencing = FencingToken(f"srm-{pair.flow}", pair.progress_topic, TokenNote("", 0), options, 30.0)
+    note = newest_token(fencing)
+    assert note is not None
+    return replace(fencing, note=note)
 
 
 def _copied(pair: Pair) -> int:

@@ -79,7 +79,8 @@ def test_what_the_source_has_lost_is_named_and_what_is_new_there_is_copied(
     driver.stop()
     left = records(pair.source.read(pair.topic()))[0]
     assert copied(pair) == old + left[10:]
-    assert mapped(pair) == list(enumerate([*range(10), *range(15, 15 + count)]))
+    places = [stored.offset for stored in pair.target.read(pair.remote())[0]]  # a marker may lie between them
+    assert mapped(pair) == list(enumerate([*places[:10], *places[15:]]))
 
 
 def test_without_the_comparison_records_would_be_skipped(
@@ -108,7 +109,7 @@ def test_with_the_policy_to_stop_the_partition_is_held_where_it_differs(pair: Pa
     pair.source.write(pair.topic(), NEW)
     held = await_held(driver, [f"{pair.topic()}-0"])
     assert "held at offset 10: offsets 10 to 14 were replicated" in held[f"{pair.topic()}-0"]
-    assert pair.target.count(pair.remote()) == 15
+    assert len(copied(pair)) == 15
     driver.stop()
     assert driver.status()[0].losses == {}
 

@@ -13,7 +13,7 @@ from srm_spark.driver import Driver
 from srm_spark.errors import LeaseLost
 from srm_spark.flow.status import FlowState
 from srm_spark.kafka.clients import LastError
-from srm_spark.kafka.fencing import FencingToken, TokenMark, fence, newest_mark, open_producer
+from srm_spark.kafka.fencing import FencingToken, TokenNote, fence, newest_token, open_producer
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -21,7 +21,7 @@ from tests.broker.dying import BATCH_COMMITTER, DyingCommitter
 from tests.broker.map_reader import Part, assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.pair_io import await_committed
-from tests.group_io import commit_mark
+from tests.group_io import commit_note
 from tests.kafka_io import Kafka, Record, numbered, records
 
 
@@ -75,19 +75,19 @@ def test_a_refused_record_holds_its_partition_and_no_other(pair: Pair) -> None:
 
 
 def test_a_writer_of_an_older_term_gives_up(pair: Pair) -> None:
-    """Whether it initialises its id before the newer term, or after it."""
+    """Whether it initialises its id before the newer generation, or after it."""
     topic = pair.topic("progress")
     pair.target.create(topic)
     options = {"bootstrap.servers": pair.target.bootstrap_servers}
     older, newer = (
-        FencingToken(f"g{pair.unique}", topic, TokenMark(name, 2), options, 30.0) for name in ("older", "newer")
+        FencingToken(f"g{pair.unique}", topic, TokenNote(name, 2), options, 30.0) for name in ("older", "newer")
     )
 
     def begin(fencing: FencingToken) -> None:
-        commit_mark(pair.target, fencing.group, topic, fencing.mark.encode())
+        commit_note(pair.target, fencing.group, topic, fencing.note.encode())
         fence(fencing, 2)
 
-    assert newest_mark(older) is None
+    assert newest_token(older) is None
     begin(older)
     before = open_producer(older, 0, {}, LastError())
     before.begin_transaction()

@@ -29,6 +29,7 @@ def dying() -> Iterator[LocalKafka]:
         yield cluster
 
 
+@pytest.mark.slow
 def test_a_group_fails_over_and_back(dying: LocalKafka, secondary: KafkaCluster, start: Start, unique: str) -> None:
     a, b, topic, group = f"a{unique}", f"b{unique}", f"t-{unique}", f"g{unique}"
     here, there, remote = Kafka(dying), Kafka(secondary), f"{a}.{topic}"

@@ -13,7 +13,8 @@ from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
 from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.errors import SourceChanged, SourceUnavailable
-from srm_spark.kafka.fetch import Fetch, FetchTask, RangeReader, copy_ranges, fetch_options
+from srm_spark.kafka.batches.copy import FetchTask, copy_ranges
+from srm_spark.kafka.fetch import Fetch, RangeReader, fetch_options
 from srm_spark.kafka.producers import record_options
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import KafkaCluster

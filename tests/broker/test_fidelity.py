@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,10 @@ import pytest
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import assert_copied, await_count
-from tests.kafka_io import Headers, Record, numbered, records
+from tests.kafka_io import HeaderPairs, Record, numbered, records
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
-HEADERS: tuple[Headers, ...] = (
+HEADERS: tuple[HeaderPairs, ...] = (
     (("b", b"2"), ("a", b"1"), ("b", b"1")),
     (("null", None), ("empty", b""), ("", b"no name"), ("", None)),
     (("text", "grüße ✓".encode()), ("grün", b"\x00\xff\xfe"), ("quote", b'"\\')),
@@ -49,17 +49,30 @@ def test_keys_values_headers_timestamps_and_order_are_kept(pair: Pair) -> None:
     assert {stored.timestamp_type for stored in pair.target.read(pair.remote("times"))[0]} == {1}
 
 
-def test_create_time_zero_becomes_the_time_of_the_copy(
-    pair: Pair, java_judge: Callable[..., subprocess.CompletedProcess[str]], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("keys", [{}, {"compiled.loop.enabled": "false"}], ids=["batches", "rows of Spark"])
+def test_create_time_zero_is_kept(
+    pair: Pair, java_judge: Callable[..., subprocess.CompletedProcess[str]], keys: Mapping[str, str]
 ) -> None:
-    """librdkafka sends 0 as now, so a Java producer has to write it; the count of such records is logged."""
+    """librdkafka sends 0 as now, so a Java producer has to write it; batches of our own have it as it is."""
     pair.source.create(pair.topic())
     java_judge(JAVA / "WriteAtZero.java", pair.source.bootstrap_servers, pair.topic(), "3")
     pair.source.write(pair.topic(), [Record(b"k", b"v", timestamp=1)])
-    assert [s.record.timestamp for s in pair.source.read(pair.topic())[0]] == [0, 0, 0, 1]
-    pair.replicate()
+    pair.replicate(keys)
     await_count(pair.target, pair.remote(), 4)
-    found = records(pair.target.read(pair.remote()))[0]
+    assert [s.record.timestamp for s in pair.target.read(pair.remote())[0]] == [0, 0, 0, 1]
+
+
+def test_create_time_zero_becomes_the_time_of_the_copy_where_librdkafka_writes(
+    pair: Pair, java_judge: Callable[..., subprocess.CompletedProcess[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The count of such records is logged."""
+    pair.source.create(pair.topic())
+    java_judge(JAVA / "WriteAtZero.java", pair.source.bootstrap_servers, pair.topic(), "3")
+    pair.source.write(pair.topic(), [Record(b"k", b"v", timestamp=1)])
+    pair.replicate({"exactly.once.support": "required"})
+    await_until(lambda: pair.remote() in pair.target.topics(), 60, "the remote topic")
+    await_until(lambda: len(pair.target.read(pair.remote(), committed=True)[0]) == 4, 60, "four records")
+    found = records(pair.target.read(pair.remote(), committed=True))[0]
     assert [record.value for record in found] == [b"0", b"1", b"2", b"v"]
     assert all(abs(time.time() * 1000 - (record.timestamp or 0)) < 120_000 for record in found[:3])
     assert found[3].timestamp == 1

@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
+from srm_spark.config.settings import Timings
 from srm_spark.driver import Driver
-from srm_spark.flow.refused import paused
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -24,12 +24,17 @@ OPEN = {
 }
 
 
+@pytest.fixture
+def timings() -> Timings:
+    """The minute would only be waited for."""
+    return Timings(retry_paused_seconds=15.0)
+
+
 @pytest.mark.slow
 def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
-    pair: Pair, local_kafka: Callable[..., LocalKafka], monkeypatch: pytest.MonkeyPatch
+    pair: Pair, local_kafka: Callable[..., LocalKafka]
 ) -> None:
     """A broker that creates any topic it is asked for, with rules against growing one topic and writing another."""
-    monkeypatch.setattr(paused, "RETRY_SECONDS", 15.0)  # the minute would only be waited for
     cluster = local_kafka("open", overrides=OPEN)
     target = Kafka(cluster)
     for name in ("small", "closed", "fine"):
@@ -56,7 +61,7 @@ def test_what_the_target_forbids_is_held_and_nothing_is_made_by_asking(
     assert "has 1 partition, 3 are needed and it cannot grow" in reasons[pair.topic("small")]
     assert all("TOPIC_AUTHORIZATION_FAILED" in reasons[name] for name in closed)
     assert target.topics()[pair.remote("small")] == 1
-    assert target.count(pair.remote("small")) == target.count(pair.remote("closed")) == 0
+    assert target.given(pair.remote("small")) == target.given(pair.remote("closed")) == 0
 
     for future in admin.delete_acls([_filter(rule) for rule in rules]).values():
         future.result(30)

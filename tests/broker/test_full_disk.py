@@ -47,7 +47,9 @@ def test_a_full_disk_of_the_target_delays_records_only(
     _fill(ballast)
     source.write(topic, _large(1000, 3000))
     await_until(lambda: not broker.running, SOON, "the broker dies of its full disk")
-    assert "No space left on device" in broker.log_path.read_text(errors="replace")
+    words = broker.log_path.read_text(errors="replace")
+    # The second one is what Java says of a file that lies in memory and has no room to grow.
+    assert any(told in words for told in ("No space left on device", "unsafe memory access"))
     ballast.unlink()
     broker.start()
     source.write(topic, _large(3000, 3100))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -10,12 +9,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.refused import paused
+from srm_spark.config.settings import Timings
+from srm_spark.failure import FailureKind
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_held, await_lag_zero
+from tests.garbled import GARBAGE, garble
 from tests.kafka_io import Kafka, Record, numbered, records
 
 pytestmark = pytest.mark.slow
@@ -24,23 +24,18 @@ RULES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
-GARBAGE = "\N{SNOWMAN}" * 7
+
+
+@pytest.fixture
+def timings() -> Timings:
+    """The minute would only be waited for."""
+    return Timings(retry_paused_seconds=5.0)
 
 
 @pytest.fixture(autouse=True)
 def garbled(monkeypatch: pytest.MonkeyPatch) -> set[FailureKind]:
-    """Every failure of this process gets the same words; the kinds that there were."""
-    seen: set[FailureKind] = set()
-    assert [each.name for each in dataclasses.fields(Failure)] == ["kind", "sentence", "topics"]
-
-    def init(self: Failure, kind: FailureKind, _: str, topics: tuple[str, ...] = ()) -> None:
-        for name, value in {"kind": kind, "sentence": GARBAGE, "topics": topics}.items():
-            object.__setattr__(self, name, value)
-        seen.add(kind)
-
-    monkeypatch.setattr(Failure, "__init__", init)
-    monkeypatch.setattr(paused, "RETRY_SECONDS", 5.0)
-    return seen
+    """The kinds of failure that there were."""
+    return garble(monkeypatch)
 
 
 def test_a_refused_record_is_held_recorded_and_goes_into_quarantine(pair: Pair, garbled: set[FailureKind]) -> None:
@@ -51,12 +46,12 @@ def test_a_refused_record_is_held_recorded_and_goes_into_quarantine(pair: Pair, 
     held = await_held(driver, [f"{pair.topic()}-0"])
     assert held == {f"{pair.topic()}-0": f"held at offset 1: {GARBAGE}"}
     driver.stop()
-    parking = pair.replicate({"refused.record.policy": "park"})
+    quarantining = pair.replicate({"refused.record.policy": "park"})
     await_count(pair.target, pair.remote(), 2)
     await_until(
-        lambda: parking.status()[0].parked == {pair.topic(): f"1 parked: {GARBAGE}"},
+        lambda: quarantining.status()[0].parked == {pair.topic(): f"1 in quarantine: {GARBAGE}"},
         SOON,
-        lambda: f"{parking.status()}",
+        lambda: f"{quarantining.status()}",
     )
     assert FailureKind.NO_KEY in garbled
 

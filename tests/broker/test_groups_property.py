@@ -15,7 +15,7 @@ from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero
 from tests.broker.pair_io import FAST
-from tests.broker.random_world import Copies, Place, World, wrong
+from tests.broker.random_topics import Copies, Place, RandomTopics, wrong
 from tests.group_io import Checkpoint, commit, read_checkpoints
 from tests.kafka_io import Kafka
 
@@ -32,30 +32,30 @@ Stands = dict[tuple[str, Place], int]
 def test_every_group_goes_on_at_its_next_unread_record(pair: Pair) -> None:
     seed = int(os.environ.get("SRM_SEED") or random.randrange(10**6))
     print(f"SRM_SEED={seed}")
-    world = World(pair, random.Random(seed))
-    world.create()
+    topics = RandomTopics(pair, random.Random(seed))
+    topics.create()
     forward: Stands = {}
     backward: Stands = {}
     driver = _start(pair)
     for number in range(ROUNDS):
-        world.change()
-        if world.random.random() < 0.5:
+        topics.change()
+        if topics.random.random() < 0.5:
             driver.stop()
-            world.change()
+            topics.change()
             driver = _start(pair)
         await_lag_zero(driver)
         for one in range(GROUPS):
-            forward |= _commit(world, pair.source, "", f"g{pair.unique}-{number}-{one}")
-            backward |= _commit(world, pair.target, f"{pair.alias}.", f"r{pair.unique}-{number}-{one}")
+            forward |= _commit(topics, pair.source, "", f"g{pair.unique}-{number}-{one}")
+            backward |= _commit(topics, pair.target, f"{pair.alias}.", f"r{pair.unique}-{number}-{one}")
         copies = {
             (t, p): found
-            for t in world.partitions
-            for p, found in world.copies(pair.target.read(pair.alias + "." + t)).items()
+            for t in topics.partitions
+            for p, found in topics.copies(pair.target.read(pair.alias + "." + t)).items()
         }
         _check(pair.target, f"{pair.alias}.checkpoints.internal", f"{pair.alias}.", forward, copies)
         swapped = {place: [(down, up) for up, down in found] for place, found in copies.items()}
         _check(pair.source, f"{pair.target_alias}.checkpoints.internal", "", backward, swapped)
-        world.trim()
+        topics.trim()
 
 
 def _start(pair: Pair) -> Driver:
@@ -68,9 +68,9 @@ def _start(pair: Pair) -> Driver:
     return pair.start(pair.clusters, [pair.flow, f"{pair.target_alias}->{pair.alias}"], keys)
 
 
-def _commit(world: World, cluster: Kafka, prefix: str, group: str) -> Stands:
+def _commit(topics: RandomTopics, cluster: Kafka, prefix: str, group: str) -> Stands:
     """Let a new group stand anywhere in the topics of the source, or in their copies."""
-    stands = world.anywhere({topic: cluster.ends(prefix + topic) for topic in world.partitions})
+    stands = topics.anywhere({topic: cluster.ends(prefix + topic) for topic in topics.partitions})
     commit(cluster, group, {(prefix + topic, partition): at for (topic, partition), at in stands.items()})
     return {(group, place): at for place, at in stands.items()}
 

@@ -10,18 +10,22 @@ import pytest
 from srm_spark.core.header_names import raw_name
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
-from srm_spark.core.quarantine import Parked, SourcePlace, decode_content, encode_content
+from srm_spark.core.quarantine import QuarantinedRecord, SourcePlace, decode_content, encode_content
+from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.errors import SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.copy import copy_ranges
 from srm_spark.kafka.compare import compare_topics
-from srm_spark.kafka.fetch import Fetch, copy_ranges, fetch_options
+from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.producers import record_options
 from srm_spark.kafka.records import read_range
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import KafkaCluster
+from tests.awaiting import await_until
+from tests.broker.authors import author_of
 from tests.broker.conftest import Pair
-from tests.broker.mirror import await_count, await_held, await_lag_zero
+from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero
 from tests.broker.pair_io import settings
 from tests.kafka_io import Kafka
 from tests.raw_records import RawRecord, read_raw, write_raw
@@ -37,12 +41,12 @@ ODD = [
 PLAIN = [RawRecord(b"k", b"plain", ())]
 
 
-@pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
+@pytest.mark.parametrize("in_loop", [True, False, None], ids=["compiled", "one by one", "batches"])
 @pytest.mark.parametrize(
     "found", [ODD[:1], ODD, ODD + PLAIN * 20, PLAIN * 20 + ODD[:3]], ids=["one", "odd", "first", "last"]
 )
 def test_every_name_is_written_as_it_was_read(
-    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_loop: bool, found: Sequence[RawRecord]
+    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_loop: bool | None, found: Sequence[RawRecord]
 ) -> None:
     topic = f"names-{unique}"
     for cluster in (primary, secondary):
@@ -58,7 +62,7 @@ def test_every_name_is_written_as_it_was_read(
         read_range(settings(primary), {}, partition, offsets, SourceUnavailable), found, strict=True
     ):
         assert tuple((raw_name(name), value) for name, value in record.headers) == raw.headers
-        parked = Parked(
+        entry = QuarantinedRecord(
             SourcePlace(Flow("a", "b"), partition, None, record.offset),
             ANY,
             record.timestamp,
@@ -67,7 +71,7 @@ def test_every_name_is_written_as_it_was_read(
             0,
         )
         content = encode_content(record)
-        assert decode_content(replace(parked, size=len(content)), content) == record
+        assert decode_content(replace(entry, size=len(content)), content) == record
 
 
 def test_a_record_whose_headers_nobody_can_read_holds_its_partition(
@@ -80,23 +84,27 @@ def test_a_record_whose_headers_nobody_can_read_holds_its_partition(
     write_raw(primary, topic, [ODD[0], *PLAIN, too_many, *PLAIN])
     report = copy(primary, secondary, topic, 4, in_loop=True)
     assert report.hold is not None
-    assert (report.hold.offset, report.records, report.is_parking) == (2, 2, False)
+    assert (report.hold.offset, report.records, report.to_quarantine) == (2, 2, False)
     assert "more than 100,000" in report.hold.why.sentence
     assert read_raw(secondary, topic) == [ODD[0], *PLAIN]
 
 
-def copy(source: KafkaCluster, target: KafkaCluster, topic: str, count: int, *, in_loop: bool) -> PartitionReport:
-    fetch = Fetch(fetch_options({"bootstrap.servers": source.bootstrap_servers}), "a", 30.0, in_loop)
+def copy(
+    source: KafkaCluster, target: KafkaCluster, topic: str, count: int, *, in_loop: bool | None
+) -> PartitionReport:
+    fetch = Fetch(fetch_options({"bootstrap.servers": source.bootstrap_servers}), "a", 30.0, in_loop is not False)
     options = record_options({"bootstrap.servers": target.bootstrap_servers}, timeout=30.0)
     routes = {topic: Route(topic, Limits())}
-    task = WriteTask(options, routes, frozenset(), max_bytes=10**9, timeout=30.0, in_loop=in_loop)
+    task = WriteTask(options, routes, frozenset(), max_bytes=10**9, timeout=30.0, in_loop=bool(in_loop))
+    if in_loop is None:
+        task = replace(task, authorship=Authorship(author_of(target)))
     (row,) = copy_ranges(fetch, task, {TopicPartition(topic, 0): OffsetRange(0, count)}, 0).to_pylist()
     return read_report(row)
 
 
 @pytest.mark.parametrize(
     "keys",
-    [{"exactly.once.source.support": "enabled"}, {"provenance.header.enabled": "true"}],
+    [{"exactly.once.support": "required"}, {"provenance.header.enabled": "true"}],
     ids=["exactly once", "provenance"],
 )
 def test_a_flow_copies_them_in_every_mode(pair: Pair, keys: Mapping[str, str]) -> None:
@@ -105,7 +113,7 @@ def test_a_flow_copies_them_in_every_mode(pair: Pair, keys: Mapping[str, str]) -
     write_raw(source, pair.topic(), ODD)
     driver = pair.replicate(keys)
     await_lag_zero(driver)
-    await_count(pair.target, pair.remote(), len(ODD))
+    await_until(lambda: pair.target.count(pair.remote()) >= len(ODD), SOON, "all copies")
     copied = [
         record._replace(headers=tuple(header for header in record.headers if header[0] != b"srm-provenance"))
         for record in read_raw(target, pair.remote())
@@ -113,7 +121,7 @@ def test_a_flow_copies_them_in_every_mode(pair: Pair, keys: Mapping[str, str]) -
     assert copied == ODD
 
 
-def test_where_spark_decodes_names_the_record_is_held_or_parked_and_nothing_else(pair: Pair) -> None:
+def test_where_spark_decodes_names_the_record_is_held_or_put_aside_and_nothing_else(pair: Pair) -> None:
     source, target = pair.clusters.values()
     zero = RawRecord(b"k", b"v", ((b"a\0b", None),))
     for name in ("held", "parked", "fine"):

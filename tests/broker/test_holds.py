@@ -96,7 +96,7 @@ def test_a_timestamp_that_spark_cannot_read_holds_its_partition_only(pair: Pair)
     assert [record.value for record in records(pair.target.read(pair.remote()))[0]] == [b"0", b"1", b"behind"]
 
 
-@pytest.mark.parametrize("support", ["disabled", "enabled"], ids=["", "exactly once"])
+@pytest.mark.parametrize("support", ["requested", "required"], ids=["", "exactly once"])
 def test_a_large_record_that_fits_compressed_is_copied_between_others_that_do_not(pair: Pair, support: str) -> None:
     fits, noise = Record(b"k", b"z" * 50_000), Record(b"k", random.Random(1).randbytes(50_000))
     small = Record(b"k", b"v")
@@ -104,7 +104,7 @@ def test_a_large_record_that_fits_compressed_is_copied_between_others_that_do_no
         pair.source.create(pair.topic(name))
         pair.target.create(pair.remote(name), 1, {"max.message.bytes": "20000", "compression.type": "zstd"})
         pair.source.write(pair.topic(name), [small, fits, noise, fits, noise, noise, fits, small])
-    driver = pair.replicate({"exactly.once.source.support": support, "policy.park.topics": pair.topic("parked")})
+    driver = pair.replicate({"exactly.once.support": support, "policy.park.topics": pair.topic("parked")})
     (reason,) = await_held(driver, [f"{pair.topic('held')}-0"]).values()
     assert "held at offset 2: " in reason
     wanted = {"held": [small, fits], "parked": [small, fits, fits, fits, small]}

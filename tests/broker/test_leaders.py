@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable
@@ -31,3 +33,22 @@ def test_offsets_and_epochs_are_listed_after_a_change_of_leader(local_kafka: Cal
     assert before.epoch is not None
     assert now.epoch is not None
     assert now.epoch > before.epoch
+
+
+@pytest.mark.parametrize("how", ["kill", "pause"])
+def test_a_leader_that_is_away_is_no_end_of_its_partitions(local_kafka: Callable[..., LocalKafka], how: str) -> None:
+    """The client library calls it a success where a leader that it knows does not answer."""
+    broker = local_kafka("away")
+    kafka, place = Kafka(broker), TopicPartition("t", 0)
+    kafka.create("t")
+    kafka.write("t", numbered(3))
+    cluster = ClusterClient(ClusterSettings("a", broker.bootstrap_servers), SourceUnavailable, timeout=6)
+    assert cluster.end_offsets([place]) == {place: 3}
+    (broker.kill if how == "kill" else broker.pause)()
+    try:
+        for ask in (cluster.end_offsets, cluster.log_ends):
+            with pytest.raises(SourceUnavailable, match=r"cluster a .*cannot list"):
+                ask([place])
+    finally:
+        (broker.start if how == "kill" else broker.resume)()
+    assert cluster.end_offsets([place]) == {place: 3}

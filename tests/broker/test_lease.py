@@ -70,7 +70,7 @@ def test_a_lease_is_kept_while_its_owner_has_other_things_to_do(target: KafkaClu
 
 def test_a_note_outlives_confirmations_and_owners(target: KafkaCluster, unique: str) -> None:
     with lease_of(target, unique) as lease:
-        lease.mark("a note")
+        lease.note("a note")
     with lease_of(target, unique) as lease:
         time.sleep(5)  # two confirmations
         assert lease.is_held()

@@ -1,4 +1,7 @@
-"""What the source itself loses is told as exact offset ranges, and the policy decides whether the topic goes on."""
+"""What the source itself loses is told as exact offset ranges, and the policy decides whether the topic goes on.
+
+One of each kind; what policies make of them, and losses beside holds: `tests/unit/test_run.py`, `test_assigning.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from srm_spark.errors import StateFailed
 from srm_spark.testing import ExternalKafka, KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair, Start
-from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero, await_losses, write_config
+from tests.broker.mirror import SOON, await_count, await_lag_zero, await_losses, write_config
 from tests.broker.progress_reader import read_progress
 from tests.door import behind_door
 from tests.kafka_io import Kafka, Record, numbered, records
@@ -44,31 +47,6 @@ def test_records_deleted_before_they_were_replicated_are_told_exactly(pair: Pair
     driver.stop()
     copied, left = records(pair.target.read(pair.remote()))[0], records(pair.source.read(pair.topic()))[0]
     assert copied[10:] == left
-
-
-def test_with_the_policy_to_stop_the_partition_is_held_and_others_flow(pair: Pair) -> None:
-    _replicated_then_truncated(pair)
-    pair.source.create(pair.topic("other"))
-    pair.source.write(pair.topic("other"), numbered(3))
-    driver = pair.replicate({"policy.stop.topics": pair.topic()})
-    held = await_held(driver, [f"{pair.topic()}-0"])
-    assert "held at offset 10" in held[f"{pair.topic()}-0"]
-    assert "source.truncated.policy=resume" in held[f"{pair.topic()}-0"]
-    await_count(pair.target, pair.remote("other"), 3)
-    assert pair.target.count(pair.remote()) == 10
-
-
-def test_records_deleted_under_a_running_flow_are_told(pair: Pair) -> None:
-    """Nothing reads while the target refuses a record, so the source can lose what waits behind it."""
-    pair.source.create(pair.topic(), configs={"max.message.bytes": "200000"})
-    pair.target.create(pair.remote(), configs={"max.message.bytes": "1000"})
-    big = numbered(1)[0]._replace(value=b"x" * 5000)
-    pair.source.write(pair.topic(), [*numbered(3), big, *numbered(4, prefix="behind ")])
-    driver = pair.replicate()
-    await_held(driver, [f"{pair.topic()}-0"])
-    pair.source.delete_records(pair.topic(), 0, 6)
-    await_count(pair.target, pair.remote(), 5)
-    await_losses(driver, {f"{pair.topic()}-0": "3 to 5"})
 
 
 def test_records_deleted_while_they_are_read_are_told_exactly(
@@ -110,27 +88,12 @@ def _values(target: Kafka, remote: str) -> list[int]:
     return [int((stored.record.value or b"").split()[0].rstrip(bytes(1))) for stored in log]
 
 
-def test_a_topic_created_anew_is_held_where_the_policy_says_so(pair: Pair) -> None:
+def test_a_topic_created_anew_between_two_looks_is_copied_from_its_beginning(pair: Pair) -> None:
+    """Longer than it was: the batch that skips its first records must see it."""
+    count = 20
     pair.source.create(pair.topic())
     pair.source.write(pair.topic(), numbered(3))
-    driver = pair.replicate({"source.recreated.policy": "stop"})
-    await_count(pair.target, pair.remote(), 3)
-    pair.source.delete(pair.topic())
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(5, prefix="new "))
-    held = await_held(driver, [f"{pair.topic()}-0"])
-    assert "created anew" in held[f"{pair.topic()}-0"]
-    assert pair.target.count(pair.remote()) == 3
-
-
-@pytest.mark.parametrize(("count", "seconds"), [(20, 600), (2, 6)])
-def test_a_topic_created_anew_between_two_looks_is_copied_from_its_beginning(
-    pair: Pair, count: int, seconds: int
-) -> None:
-    """Longer than it was: the batch that skips its first records must see it. Shorter: no batch comes, a look must."""
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(3))
-    driver = pair.replicate({"refresh.topics.interval.seconds": str(seconds)})
+    driver = pair.replicate({"refresh.topics.interval.seconds": "600"})
     await_count(pair.target, pair.remote(), 3)
     pair.source.delete(pair.topic())
     pair.source.create(pair.topic())
@@ -139,22 +102,6 @@ def test_a_topic_created_anew_between_two_looks_is_copied_from_its_beginning(
     await_until(lambda: driver.status()[0].records == 3 + count, SOON, lambda: f"all counted: {driver.status()}")
     copied, anew = records(pair.target.read(pair.remote()))[0], records(pair.source.read(pair.topic()))[0]
     assert copied[3:] == anew
-
-
-def test_a_deleted_remote_topic_is_held_where_the_policy_says_so(pair: Pair) -> None:
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(3))
-    driver = pair.replicate()
-    await_count(pair.target, pair.remote(), 3)
-    await_lag_zero(driver)
-    driver.stop()
-    pair.target.delete(pair.remote())
-    pair.source.write(pair.topic(), numbered(2, prefix="later "))
-    driver = pair.replicate({"target.changed.policy": "stop"})
-    held = await_held(driver, [pair.topic()])
-    assert "is gone on" in held[pair.topic()]
-    assert "target.changed.policy=resume" in held[pair.topic()]
-    assert pair.remote() not in pair.target.topics()
 
 
 def test_a_loss_is_kept_for_ever_in_a_table_and_told_without_the_source(

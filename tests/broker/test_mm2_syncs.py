@@ -81,8 +81,8 @@ def test_mirror_makers_checkpoint_connector_reads_our_offset_syncs(pair: Pair, t
 
 def sampled(driver: Driver) -> Iterator[GroupPosition]:
     report = driver.status()[0].consumers
-    for found in () if report is None else report.positions.found:
-        if found.translation.standing is TranslationStatus.SAMPLED:
+    for found in () if report is None else report.positions.known:
+        if found.translation.status is TranslationStatus.SAMPLED:
             yield found
 
 
@@ -90,8 +90,8 @@ def by_checkpoint(driver: Driver) -> dict[tuple[str, TopicPartition], int | None
     report = driver.status()[0].consumers
     return {
         (found.group, found.partition): found.translation.downstream
-        for found in (() if report is None else report.positions.found)
-        if found.translation.standing is TranslationStatus.CHECKPOINT
+        for found in (() if report is None else report.positions.known)
+        if found.translation.status is TranslationStatus.CHECKPOINT
     }
 
 
@@ -127,8 +127,8 @@ def test_positions_in_what_mirror_maker_copied_are_translated_by_its_offset_sync
         assert len(copies) <= position.translation.reread
     report = driver.status()[0].consumers
     assert report is not None
-    for position in report.positions.found:
-        if position.translation.standing is TranslationStatus.EXACT:
+    for position in report.positions.known:
+        if position.translation.status is TranslationStatus.EXACT:
             unread = next_unread(source, remote, position.partition.partition, position.committed.offset)
             assert position.translation.downstream == unread
 

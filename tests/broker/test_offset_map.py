@@ -1,4 +1,7 @@
-"""The offset map on the target: every record of both sides is found through it, after restarts and rewinds, too."""
+"""The offset map on the target: every record of both sides is found through it, after restarts and rewinds, too.
+
+What starts leave in it: `tests/unit/test_assigning.py`.
+"""
 
 from __future__ import annotations
 
@@ -44,32 +47,3 @@ def test_markers_and_aborted_records_are_gaps(pair: Pair) -> None:
     found = read_map(pair.target, pair.map_topic)
     for partition in (0, 1):
         assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)
-
-
-def test_a_flow_that_starts_at_the_end_knows_that_nothing_before_was_copied(pair: Pair) -> None:
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(7))
-    driver = pair.replicate({f"{pair.alias}.consumer.auto.offset.reset": "latest"})
-    await_lag_zero(driver)
-    assert read_map(pair.target, pair.map_topic)[pair.topic(), 0] == {0: ((0, 7), [])}
-    pair.source.write(pair.topic(), numbered(3))
-    await_count(pair.target, pair.remote(), 3)
-    await_lag_zero(driver)
-    assert read_map(pair.target, pair.map_topic)[pair.topic(), 0] == {0: ((0, 10), [[7, 0, 3]])}
-
-
-def test_a_topic_created_anew_has_a_map_of_its_own(pair: Pair) -> None:
-    keys = {"source.recreated.policy": "resume"}
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(5))
-    driver = pair.replicate(keys)
-    await_count(pair.target, pair.remote(), 5)
-    await_lag_zero(driver)
-    driver.stop()
-    pair.source.delete(pair.topic())
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(4, prefix="again"))
-    driver = pair.replicate(keys)
-    await_count(pair.target, pair.remote(), 9)
-    await_lag_zero(driver)
-    assert read_map(pair.target, pair.map_topic)[pair.topic(), 0] == {0: ((0, 4), [[0, 5, 4]])}

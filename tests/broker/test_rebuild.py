@@ -1,4 +1,4 @@
-"""A lost offset map is made again from both logs, or not at all."""
+"""A lost offset map is made again from both logs. Or not at all: `tests/unit/test_rebuild.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.broker.conftest import Pair
 from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import await_count, await_lag_zero, write_config
 from tests.broker.pair_io import transactions
-from tests.kafka_io import Record, numbered
+from tests.kafka_io import numbered
 
 COMMITTED = "consumer.isolation.level"
 
@@ -50,24 +50,3 @@ def test_a_lost_map_is_made_again_from_the_records(pair: Pair, tmp_path: Path) -
     found = read_map(pair.target, pair.map_topic)
     for partition in (0, 1):
         assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)
-
-
-def test_logs_that_do_not_pair_up_are_left_alone(pair: Pair, tmp_path: Path) -> None:
-    pair.source.create(pair.topic())
-    pair.source.write(pair.topic(), numbered(5))
-    keys = {"foreign.writer.policy": "resume"}
-    driver = pair.replicate(keys)
-    await_count(pair.target, pair.remote(), 5)
-    await_lag_zero(driver)
-    driver.stop()
-    pair.target.write(pair.remote(), [Record(b"not", b"ours")])
-    driver = pair.replicate(keys)
-    pair.source.write(pair.topic(), numbered(5, prefix="more"))
-    await_count(pair.target, pair.remote(), 11)
-    await_lag_zero(driver)
-    driver.stop()
-    pair.target.delete(pair.map_topic)
-    result = _rebuild(pair, tmp_path)
-    assert result.exit_code == 3, result.output
-    assert "do not pair up to the end: target offset 5" in result.output
-    assert read_map(pair.target, pair.map_topic) == {}

@@ -17,7 +17,7 @@ from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.fencing import FencingToken, TokenMark, fence
+from srm_spark.kafka.fencing import FencingToken, TokenNote, fence
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
@@ -28,7 +28,7 @@ from tests.kafka_io import Kafka, Record, numbered
 
 pytestmark = pytest.mark.slow
 
-USERS = {f"u{number}": f"pass-{number}" for number in range(26)}
+USERS = {f"u{number}": f"pass-{number}" for number in range(27)}
 ALL = "u0"
 """Who lacks nothing."""
 
@@ -148,14 +148,14 @@ def test_without_a_right_heartbeats_name_it(broker: SecuredKafka) -> None:
     with pytest.raises(TargetUnavailable, match=f"allow CREATE on topic {HEARTBEATS_TOPIC}"):
         beat("u1", "WRITE")
     beat("u2", "CREATE", "WRITE")
-    assert broker.kafka.count(HEARTBEATS_TOPIC) == 1
+    assert broker.kafka.given(HEARTBEATS_TOPIC) == 1
     with pytest.raises(TargetUnavailable, match=f"allow WRITE on topic {HEARTBEATS_TOPIC}"):
         beat("u3", "CREATE")
 
 
 def test_without_the_right_to_its_transactional_ids_a_flow_names_it(broker: SecuredKafka) -> None:
     settings = ClusterSettings("b", broker.at("SCRAM").bootstrap_servers, _login("u4"))
-    fencing = FencingToken("srm-x->y", "t", TokenMark("token", 1), options(settings, {}, "test"), 30.0)
+    fencing = FencingToken("srm-x->y", "t", TokenNote("token", 1), options(settings, {}, "test"), 30.0)
     with pytest.raises(TargetUnavailable, match="allow WRITE on transactional id srm-x->y-"):
         fence(fencing, 1)
     broker.allow("u4", [Acl("WRITE", "TRANSACTIONAL_ID", "srm-x->y-*")])

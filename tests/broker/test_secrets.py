@@ -181,7 +181,7 @@ def test_logs_and_errors(running: Running) -> None:
     await_until(lambda: "state=retrying" in running.log, SOON, lambda: running.log[-3000:])
     reason = next(line for line in running.log.splitlines() if "state=retrying" in line)
     assert "wrong-hush" in reason
-    assert " INFO AdminClientConfig: " in running.log, "Spark and its Kafka client log, too"
+    await_until(lambda: " INFO AdminClientConfig: " in running.log, SOON, "Spark and its Kafka client log, too")
     assert re.search("(?i)authenticat", reason), reason
     assert running.found_in(running.log) == []
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
 import pytest
 
 from tests.soak.faults import kinds
-from tests.soak.run import soak
+from tests.soak.run import FENCED, soak
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +20,10 @@ pytestmark = pytest.mark.slow
         ("exactly-once", ("come_back",)),
     ],
 )
-def test_nothing_is_lost_doubled_or_reordered(mode: str, names: tuple[str, ...], tmp_path: Path) -> None:
-    seed = int(os.environ.get("SRM_SEED") or random.randrange(10**6))
-    print(f"SRM_SEED={seed}")
-    found = {fault.__name__: fault for fault in kinds(is_exactly_once=mode == "exactly-once", has_executors=False)}
-    verdict = soak(mode, [found[name] for name in names], random.Random(seed), tmp_path, print)
+def test_nothing_is_lost_doubled_or_reordered(
+    mode: str, names: tuple[str, ...], tmp_path: Path, chance: random.Random
+) -> None:
+    found = {fault.__name__: fault for fault in kinds(is_fenced=mode in FENCED, has_executors=False)}
+    verdict = soak(mode, [found[name] for name in names], chance, tmp_path, print)
     assert verdict.records > 1000
     assert verdict.is_good, str(verdict)

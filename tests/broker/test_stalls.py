@@ -112,4 +112,4 @@ def test_a_second_ctrl_c_ends_now(running: subprocess.Popen[bytes], pair: Pair, 
     assert running.wait(3) in (0, 130), "0 where it had ended in peace before"
     driver = pair.replicate()
     await_lag_zero(driver)
-    assert pair.target.count(pair.remote()) == 10
+    assert pair.target.given(pair.remote()) == 10

@@ -1,17 +1,23 @@
-"""Leaders change under load, on the source and on the target, and the source elects one that lacks records."""
+"""Leaders change under load, on the source and on the target, and either one elects one that lacks records."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
+from srm_spark.errors import SourceUnavailable
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import KafkaCluster, LocalCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, await_count, await_lag_zero, await_losses
+from tests.group_io import commit
 from tests.kafka_io import Kafka, numbered, produce, records
 
 pytestmark = pytest.mark.slow
@@ -56,6 +62,42 @@ def leader(kafka: Kafka, topic: str) -> tuple[int, list[int]]:
     return found.leader, sorted(found.isrs)
 
 
+def test_a_partition_without_a_leader_is_not_taken_for_one_that_is_gone(cluster: LocalCluster, unique: str) -> None:
+    kafka, place = Kafka(cluster), TopicPartition(f"t-{unique}", 0)
+    make(kafka, place.topic, [(3,)])
+    kafka.write(place.topic, numbered(3))
+    client = ClusterClient(ClusterSettings("a", cluster.bootstrap_servers), SourceUnavailable, timeout=6)
+    cluster.brokers[2].kill()
+    await_until(
+        lambda: kafka.admin.list_topics(place.topic, timeout=30).topics[place.topic].partitions[0].leader < 0,
+        SOON,
+        "no leader",
+    )
+    with pytest.raises(SourceUnavailable, match=str(place)):
+        client.end_offsets([place])
+    assert client.end_offsets([place], waits=False) == {}
+    assert client.end_offsets([TopicPartition(f"never-{unique}", 0)]) == {}
+    cluster.brokers[2].start()
+    await_until(lambda: client.end_offsets([place], waits=False) == {place: 3}, SOON, "its leader is back")
+
+
+def test_groups_are_not_overlooked_while_their_broker_hangs(cluster: LocalCluster, unique: str) -> None:
+    kafka, groups = Kafka(cluster), [f"g{number}-{unique}" for number in range(4)]
+    make(kafka, f"t-{unique}", [(1,)])
+    for group in groups:
+        commit(kafka, group, {(f"t-{unique}", 0): 0})
+    client = ClusterClient(ClusterSettings("a", cluster.bootstrap_servers), SourceUnavailable, timeout=60)
+    described = kafka.admin.describe_consumer_groups(groups[:1])[groups[0]].result()
+    broker = cluster.broker(described.coordinator.id)
+    with closing(client.groups("DESCRIBE")) as asked:
+        assert set(groups) <= set(asked.names())
+        broker.pause()
+        try:
+            assert set(groups) <= set(asked.names())
+        finally:
+            broker.resume()
+
+
 def test_nothing_is_lost_doubled_or_reordered_while_leaders_change(
     cluster: LocalCluster, unique: str, start: Start
 ) -> None:
@@ -79,7 +121,7 @@ def test_nothing_is_lost_doubled_or_reordered_while_leaders_change(
         await_until(lambda: remote in kafka.topics(), SOON, "the remote topic")
         await_count(kafka, remote, 400, 2 * SOON)
         for node in (2, 3):
-            before = kafka.count(remote)
+            before = kafka.given(remote)
             cluster.broker(node).kill()
             await_count(kafka, remote, before + 2000, 2 * SOON)
             cluster.broker(node).start()
@@ -117,3 +159,45 @@ def test_an_unclean_election_is_found_and_told(
     await_losses(driver, {f"{topic}-0": "10 to 14"})
     driver.stop()
     assert records(target.read(remote))[0] == old + records(kafka.read(topic))[0][10:]
+
+
+@pytest.fixture
+def target() -> Iterator[LocalCluster]:
+    """Three brokers, the first of which keeps what the flow needs beside records: nothing of it is away with others."""
+    with LocalCluster("moved", overrides={"offsets.topic.num.partitions": "1"}) as found:
+        make(Kafka(found), "__consumer_offsets", [(1,)], cleanup_policy="compact")
+        yield found
+
+
+def test_an_unclean_election_of_the_target_is_found_where_others_write_and_no_connection_breaks(
+    target: LocalCluster, primary: KafkaCluster, unique: str, start: Start
+) -> None:
+    """The new leader knows nothing of the flow's producer, so it takes what comes; the old one only hung."""
+    source, there, a = Kafka(primary), Kafka(target), f"a{unique}"
+    topic, remote = f"t-{unique}", f"a{unique}.t-{unique}"
+    for name, partitions in ((f"mm2-offsets.{a}.internal", 3), (f"mm2-offset-map.{a}.internal", 1)):
+        make(there, name, [(1,)] * partitions, cleanup_policy="compact")
+    make(there, remote, [(2, 3)], min_insync_replicas="1", unclean_leader_election_enable="true")
+    target.broker(3).kill()
+    await_until(lambda: leader(there, remote) == (2, [2]), 2 * SOON, lambda: f"2 alone, {leader(there, remote)}")
+    source.create(topic)
+    source.write(topic, numbered(10, prefix="lost "))
+    keys = {"topics": topic, "foreign.writer.policy": "resume", "refresh.topics.interval.seconds": "600"}
+    driver = start({a: primary, f"b{unique}": target}, [f"{a}->b{unique}"], keys)
+    await_count(there, remote, 10, 2 * SOON)
+    await_lag_zero(driver)
+    target.broker(2).pause()
+    target.broker(3).start()
+    # A client that is new asks the broker that it was told of, and not the one that hangs.
+    await_until(lambda: leader(Kafka(target.broker(1)), remote)[0] == 3, 2 * SOON, "3 leads")
+    target.broker(2).resume()
+    await_until(lambda: leader(there, remote) == (3, [2, 3]), 2 * SOON, lambda: f"both, {leader(there, remote)}")
+    await_until(lambda: there.given(remote) == 0, SOON, lambda: f"none, {records(there.read(remote))}")
+    there.write(remote, numbered(20, prefix="theirs "))
+    source.write(topic, numbered(5, prefix="new "))
+    await_losses(driver, {f"{topic}-0": "0 to 9"})
+    await_count(there, remote, 25, 2 * SOON)
+    await_lag_zero(driver)
+    driver.stop()
+    values = [record.value for record in records(there.read(remote))[0]]
+    assert values[20:] == [f"new {number}".encode() for number in range(5)]

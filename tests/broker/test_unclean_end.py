@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewTopic
@@ -22,7 +20,7 @@ from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.map_reader import mapped_pairs
 from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero, write_config
-from tests.broker.process import SRM_DRIVER
+from tests.broker.process import SRM_DRIVER, kill_all_of
 from tests.kafka_io import Kafka, Record, numbered, records
 from tests.soak.load import Load, await_all, compare
 
@@ -33,8 +31,12 @@ OWN = {
     "__consumer_offsets": 3,
     "mm2-offsets.a.internal": 3,
     "mm2-offset-map.a.internal": 1,
+    "__transaction_state": 3,
 }
-"""Topics that the flow needs to start, on the one broker that never hangs; with their partitions."""
+"""Topics that the flow needs to start, on the one broker that never hangs; with their partitions.
+
+Those of transactions are as many as `LocalKafka` has, or their coordinator would load for ever.
+"""
 
 
 @pytest.fixture
@@ -59,15 +61,6 @@ def start(folder: Path, clusters: dict[str, KafkaCluster]) -> subprocess.Popen[b
         return subprocess.Popen(
             [str(SRM_DRIVER), "--config", str(config)], stdout=log, stderr=log, env=dict(os.environ)
         )
-
-
-def kill_all_of(process: subprocess.Popen[bytes]) -> None:
-    """The driver and its children at one moment, as with their machine."""
-    first = psutil.Process(process.pid)
-    for one in [*first.children(recursive=True), first]:
-        with suppress(psutil.NoSuchProcess):
-            one.kill()
-    process.wait(30)
 
 
 def hidden(protocol: Protocol, there: Kafka) -> int:
@@ -104,7 +97,7 @@ def test_records_behind_the_high_watermark_are_not_written_again(
             kill_all_of(driver)
             driver = start(tmp_path, clusters)
             log = tmp_path / "driver.log"
-            await_until(lambda: "not all in-sync replicas" in log.read_text(), SOON, log.read_text)
+            await_until(lambda: "not all in-sync replicas" in log.read_text(), 3 * SOON, log.read_text)
             assert there.count("a.load") <= stuck + PARTITIONS * 200
             cluster.broker(3).resume()
             await_count(there, "a.load", ahead, 2 * SOON)

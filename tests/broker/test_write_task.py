@@ -9,28 +9,31 @@ import pytest
 
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import Interval, PausedPartition
+from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport, read_report
+from srm_spark.core.rows import Headers
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.compiled import why_not
 from srm_spark.kafka.producers import record_options
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import KafkaCluster
+from tests.broker.authors import author_of
 from tests.kafka_io import Kafka, Record, records
-from tests.unit.arrow_rows import Headers, Row, arrow_batch
+from tests.unit.arrow_rows import ArrowRow, arrow_batch
 
 NO_KEY = Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")
 
-WAYS = pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
+WAYS = pytest.mark.parametrize("in_loop", [True, False, None], ids=["compiled", "one by one", "batches"])
 FIELDS = (None, b"", b"x", b"some bytes", bytes(range(256)), b"y" * 5000)
 HEADERS: tuple[Headers | None, ...] = (None, [("h", b"1")], [("h", None), ("", b""), ("h", b"z" * 300), ("ü", b"\0")])
 TIMESTAMPS = (-1, -7, 1, 1_700_000_000_123)
 
 
-def random_rows(seed: int, count: int, *, headers: bool) -> list[Row]:
+def random_rows(seed: int, count: int, *, headers: bool) -> list[ArrowRow]:
     """Rows of two partitions in turn, in stretches, with offsets that are missing here and there."""
     chance = random.Random(seed)
     offsets = [0, 0]
-    rows: list[Row] = []
+    rows: list[ArrowRow] = []
     while len(rows) < count:
         partition = chance.randrange(2)
         for _ in range(chance.choice((1, 2, 15, 16, 17, 300))):
@@ -41,7 +44,7 @@ def random_rows(seed: int, count: int, *, headers: bool) -> list[Row]:
     return rows
 
 
-def expected(rows: list[Row], partition: int) -> list[Record]:
+def expected(rows: list[ArrowRow], partition: int) -> list[Record]:
     """What must lie in the remote partition; without a timestamp for rows that have none."""
     return [
         Record(key, value, number, None if stamp == -1 else stamp, tuple(headers or ()))
@@ -50,7 +53,7 @@ def expected(rows: list[Row], partition: int) -> list[Record]:
     ]
 
 
-def write(task: WriteTask, rows: list[Row], piece: int) -> dict[int, PartitionReport]:
+def write(task: WriteTask, rows: list[ArrowRow], piece: int) -> dict[int, PartitionReport]:
     """The reports of a task over rows that arrive in Arrow batches of `piece`."""
     batches = [arrow_batch(rows[at : at + piece]) for at in range(0, len(rows), piece)]
     (found,) = task(iter(batches))
@@ -58,13 +61,14 @@ def write(task: WriteTask, rows: list[Row], piece: int) -> dict[int, PartitionRe
 
 
 def task_of(
-    cluster: KafkaCluster, topic: str, *, in_loop: bool, limits: Limits | None = None, queue: int = 0
+    cluster: KafkaCluster, topic: str, *, in_loop: bool | None, limits: Limits | None = None, queue: int = 0
 ) -> WriteTask:
     options = record_options({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30.0)
     if queue:
         options["queue.buffering.max.messages"] = queue
     route = Route(topic, limits or Limits())
-    return WriteTask(options, {"t": route}, frozenset(), max_bytes=10**9, timeout=30.0, in_loop=in_loop)
+    task = WriteTask(options, {"t": route}, frozenset(), max_bytes=10**9, timeout=30.0, in_loop=bool(in_loop))
+    return task if in_loop is not None else replace(task, authorship=Authorship(author_of(cluster)))
 
 
 def test_the_compiled_loop_is_there() -> None:
@@ -75,7 +79,7 @@ def test_the_compiled_loop_is_there() -> None:
 @pytest.mark.parametrize("queue", [0, 50], ids=["", "a queue that is always full"])
 @pytest.mark.parametrize("headers", [False, True], ids=["", "headers"])
 def test_every_record_is_written_as_it_is(
-    secondary: KafkaCluster, unique: str, in_loop: bool, queue: int, headers: bool
+    secondary: KafkaCluster, unique: str, in_loop: bool | None, queue: int, headers: bool
 ) -> None:
     kafka, topic = Kafka(secondary), f"written-{unique}"
     kafka.create(topic, partitions=2)
@@ -97,7 +101,7 @@ def test_every_record_is_written_as_it_is(
         assert mapped == list(zip(offsets, range(len(offsets)), strict=True))
 
 
-@WAYS
+@pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
 def test_what_the_client_refuses_fails_the_partition_and_nothing_behind_it_is_written(
     secondary: KafkaCluster, unique: str, in_loop: bool
 ) -> None:
@@ -105,7 +109,7 @@ def test_what_the_client_refuses_fails_the_partition_and_nothing_behind_it_is_wr
     kafka.create(topic)
     task = task_of(secondary, topic, in_loop=in_loop)
     task = replace(task, options={**task.options, "message.max.bytes": 2000})
-    rows: list[Row] = [("t", 0, at, 1, None, b"z" * (5000 if at == 40 else 10), None) for at in range(100)]
+    rows: list[ArrowRow] = [("t", 0, at, 1, None, b"z" * (5000 if at == 40 else 10), None) for at in range(100)]
     report = write(task, rows, piece=100)[0]
     assert report.failure is not None
     assert "MSG_SIZE_TOO_LARGE" in report.failure.sentence
@@ -115,11 +119,11 @@ def test_what_the_client_refuses_fails_the_partition_and_nothing_behind_it_is_wr
 
 @WAYS
 def test_what_the_target_would_refuse_is_held_with_everything_behind_it(
-    secondary: KafkaCluster, unique: str, in_loop: bool
+    secondary: KafkaCluster, unique: str, in_loop: bool | None
 ) -> None:
     kafka, topic = Kafka(secondary), f"held-{unique}"
     kafka.create(topic)
-    rows: list[Row] = [("t", 0, 7 + at, 1, None if at == 60 else b"k", b"v", None) for at in range(100)]
+    rows: list[ArrowRow] = [("t", 0, 7 + at, 1, None if at == 60 else b"k", b"v", None) for at in range(100)]
     task = task_of(secondary, topic, in_loop=in_loop, limits=Limits(needs_key=True))
     report = write(task, rows, piece=40)[0]
     assert report.hold == PausedPartition(67, NO_KEY)
@@ -131,15 +135,16 @@ LARGE, RANDOM = b"z" * 50_000, random.Random(1).randbytes(50_000)
 SIZED = [b"a", LARGE, b"b", LARGE, RANDOM, b"behind"]
 
 
+@pytest.mark.parametrize("in_loop", [True, None], ids=["compiled", "batches"])
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_a_record_that_fits_compressed_is_written_and_one_that_does_not_is_held_alone(
-    secondary: KafkaCluster, unique: str, codec: str
+    secondary: KafkaCluster, unique: str, codec: str, in_loop: bool | None
 ) -> None:
     kafka, topic = Kafka(secondary), f"sized-{unique}"
     kafka.create(topic, 2, {"max.message.bytes": "20000", "compression.type": codec})
-    rows: list[Row] = [("t", 0, at, 1, b"k", value, None) for at, value in enumerate(SIZED)]
+    rows: list[ArrowRow] = [("t", 0, at, 1, b"k", value, None) for at, value in enumerate(SIZED)]
     rows += [("t", 1, at, 1, b"k", b"other", None) for at in range(30)]
-    reports = write(task_of(secondary, topic, in_loop=True, limits=Limits(20_000, codec=codec)), rows, piece=100)
+    reports = write(task_of(secondary, topic, in_loop=in_loop, limits=Limits(20_000, codec=codec)), rows, piece=100)
     hold = reports[0].hold
     assert hold is not None
     assert hold.offset == 4
@@ -151,10 +156,13 @@ def test_a_record_that_fits_compressed_is_written_and_one_that_does_not_is_held_
     assert len(copied[1]) == 30
 
 
-def test_without_a_codec_a_record_that_is_too_large_is_not_even_tried(secondary: KafkaCluster, unique: str) -> None:
+@WAYS
+def test_without_a_codec_a_record_that_is_too_large_is_not_even_tried(
+    secondary: KafkaCluster, unique: str, in_loop: bool | None
+) -> None:
     kafka, topic = Kafka(secondary), f"sized-{unique}"
     kafka.create(topic, 1, {"max.message.bytes": "20000"})
-    rows: list[Row] = [("t", 0, at, 1, b"k", value, None) for at, value in enumerate(SIZED)]
-    report = write(task_of(secondary, topic, in_loop=True, limits=Limits(20_000)), rows, piece=100)[0]
+    rows: list[ArrowRow] = [("t", 0, at, 1, b"k", value, None) for at, value in enumerate(SIZED)]
+    report = write(task_of(secondary, topic, in_loop=in_loop, limits=Limits(20_000)), rows, piece=100)[0]
     assert report.hold is not None
     assert report.hold.offset == 1

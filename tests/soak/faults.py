@@ -56,7 +56,10 @@ def kill_jvm(scene: Scene) -> None:
 
 
 def kill_worker(scene: Scene) -> None:
-    """A Python worker of Spark dies amid its task."""
+    """A Python worker of Spark dies amid its task; where there is none yet, the driver, which copies by itself then."""
+    if not scene.children(*WORKER):
+        kill_driver(scene)
+        return
     with suppress(psutil.NoSuchProcess):
         scene.child(*WORKER).kill()
 
@@ -261,12 +264,12 @@ PAIRS: tuple[Fault, ...] = tuple(
 """Two at a time, in every mode."""
 
 
-def kinds(*, is_exactly_once: bool, has_executors: bool) -> Sequence[Fault]:
-    """All that may happen. A writer that comes back is harmless only in the exactly-once mode."""
+def kinds(*, is_fenced: bool, has_executors: bool) -> Sequence[Fault]:
+    """All that may happen. A writer that comes back is harmless where the one behind it has fenced it off."""
     found = [*ALONE, *PAIRS]
     if has_executors:
         found += [kill_executor, kill_executor, _while(target_hangs, kill_executor)]
-    if is_exactly_once:
+    if is_fenced:
         found += [executors_outlive_driver] if has_executors else [come_back]
     return found
 

@@ -20,7 +20,11 @@ _PER_SECOND = 300
 class Load:
     """Writes numbered records in a thread; outages of the cluster only delay it."""
 
-    def __init__(self, cluster: Kafka, topic: str, partitions: int) -> None:
+    def __init__(
+        self, cluster: Kafka, topic: str, partitions: int, *, per_second: int = _PER_SECOND, size: int = 0
+    ) -> None:
+        """Values have at least `size` bytes."""
+        self._per_second, self._size = per_second, size
         self.refused: list[KafkaError] = []
         self._producer = cluster.producer(enable_idempotence=True, message_timeout_ms=600_000, linger_ms=5)
         self._topic = topic
@@ -45,8 +49,8 @@ class Load:
     def _run(self) -> None:
         number = 0
         while not self._stop.wait(0.05):
-            for _ in range(_PER_SECOND // 20):
-                key, value = b"k%d" % (number % 50), None if number % 17 == 0 else b"v%d" % number
+            for _ in range(self._per_second // 20):
+                key, value = b"k%d" % (number % 50), None if number % 17 == 0 else (b"v%d" % number).ljust(self._size)
                 headers: list[tuple[str, str | bytes | None]] = [("number", b"%d" % number)]
                 partition = number % self._partitions
                 self._producer.produce(self._topic, value, key, partition, self._acknowledged, headers=headers)
@@ -98,11 +102,11 @@ class Verdict:
 
 Pairs = dict[int, dict[int, int]]
 """Partition → source offset → target offset, as the offset map says."""
-Offsets = Mapping[int, Set[int]]
+OffsetSets = Mapping[int, Set[int]]
 """Partition → source offsets."""
 
 
-def compare(source: Log, remote: Log, mapped: Pairs | None = None, told: Offsets | None = None) -> Verdict:
+def compare(source: Log, remote: Log, mapped: Pairs | None = None, told: OffsetSets | None = None) -> Verdict:
     """Count what is wrong, record by record; without `mapped` the offset map is not judged.
 
     Records at `told` offsets were called lost by the flow.

@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.broker.map_reader import mapped_pairs
 from tests.kafka_io import Kafka
 from tests.soak.faults import Fault, await_progress, kinds
-from tests.soak.load import Load, Offsets, Verdict, await_all, compare
+from tests.soak.load import Load, OffsetSets, Verdict, await_all, compare
 from tests.soak.scene import FRAGILE, Scene, clusters
 
 MODES = {
@@ -27,6 +27,8 @@ MODES = {
     "exactly-once": {"a->b.exactly.once.support": "required"},
     "realtime": {"a->b.mode": "realtime", "tasks.max": "2"},
 }
+FENCED = frozenset({"default", "exactly-once"})
+"""Modes in which a writer that comes back is refused."""
 _STURDY = "load"
 _KEYS = {"topics": f"{_STURDY}, {FRAGILE}", "flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000"}
 _REPLICAS = {
@@ -100,7 +102,7 @@ def _judge(here: Kafka, there: Kafka, scene: Scene) -> Verdict:
     return found
 
 
-def _told(cluster: Kafka, topic: str) -> Offsets:
+def _told(cluster: Kafka, topic: str) -> OffsetSets:
     """Source offsets that the flow calls lost, as anybody would read them from the topic of the offset map."""
     told: dict[int, set[int]] = {}
     for stored in cluster.read(_MAP)[0]:
@@ -138,7 +140,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
     end = time.monotonic() + 60 * arguments.minutes
-    found = kinds(is_exactly_once=arguments.mode == "exactly-once", has_executors=bool(arguments.master))
+    found = kinds(is_fenced=arguments.mode in FENCED, has_executors=bool(arguments.master))
     found = [fault for fault in found if fault.__name__.startswith(tuple(arguments.only.split(",")))]
     counts: Counter[str] = Counter()
 

@@ -69,10 +69,8 @@ def test_a_merge_is_one_version_for_each_of_added_and_removed_rows(table: Offset
     assert len(versions(table)) == 2
 
 
-def test_many_rows_are_written_in_pieces(
-    spark: SparkSession, table: OffsetMapTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("srm_spark.state.map_table._ROWS_PER_WRITE", 2)
+def test_many_rows_are_written_in_pieces(spark: SparkSession, session: SparkSession, tmp_path: Path) -> None:
+    table = OffsetMapTable(session, Flow("A", "B"), str(tmp_path / "map"), rows_per_write=2)
     rows = [CLEAN._replace(partition=number) for number in range(5)]
     table.replace(rows)
     assert rows_of(spark, table) == rows
@@ -112,11 +110,11 @@ def test_lost_data_files_are_mended_by_writing_the_whole_table(spark: SparkSessi
     assert rows_of(spark, table) == [CLEAN]
 
 
-def test_a_damaged_log_is_an_error_and_not_an_empty_table(table: OffsetMapTable) -> None:
+def test_a_damaged_log_is_an_error_and_not_an_empty_table(session: SparkSession, table: OffsetMapTable) -> None:
     table.replace([CLEAN])
     for version in versions(table):
         version.write_text("this is no JSON\n")
-    other = own_session(table._session)  # what Delta remembers is shared by all sessions of the application
+    other = own_session(session)  # what Delta remembers is shared by all sessions of the application
     again = OffsetMapTable(other, Flow("A", "B"), table.path)
     with pytest.raises(Exception, match=r"."):
         again.replace([CLEAN])

@@ -6,7 +6,7 @@ import re
 
 from srm_spark.config import keys
 from srm_spark.config.keys_client import CLIENT_KEYS
-from srm_spark.config.schema import Effect
+from srm_spark.config.schema import KeyEffect
 from srm_spark.testing import run_java
 
 WORKER = "org.apache.kafka.connect.runtime.distributed.DistributedConfig"
@@ -19,4 +19,4 @@ def test_the_key_table_has_every_property_of_a_connect_worker() -> None:
     assert sorted(name for name in names if name not in keys.BY_NAME and name not in CLIENT_KEYS) == []
     for name in sorted(names & keys.BY_NAME.keys()):
         row = keys.BY_NAME[name]
-        assert row.effect is not Effect.IGNORED or len(row.does) > 10, f"{name} is ignored without a reason"
+        assert row.effect is not KeyEffect.IGNORED or len(row.does) > 10, f"{name} is ignored without a reason"

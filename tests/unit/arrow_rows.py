@@ -7,14 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from srm_spark.core.rows import COLUMNS, Run, runs_of
+from srm_spark.core.rows import COLUMNS, Headers, Run, runs_of
 
-Headers = list[tuple[str, bytes | None]]
-Row = tuple[str, int, int, int, bytes | None, bytes | None, Headers | None]
+ArrowRow = tuple[str, int, int, int, bytes | None, bytes | None, Headers | None]
 """Topic, partition, offset, timestamp in ms, key, value, headers."""
 
 
-def arrow_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+def arrow_batch(rows: Sequence[ArrowRow]) -> pa.RecordBatch:
     """One batch of `COLUMNS`."""
     types: list[Any] = [
         pa.string(),
@@ -41,7 +40,7 @@ def run_of(
 ) -> Run:
     """The only run of a batch of one partition."""
     count = len(offsets)
-    rows: list[Row] = [
+    rows: list[ArrowRow] = [
         ("t", 0, offset, stamp, key, value, header)
         for offset, stamp, key, value, header in zip(
             offsets,

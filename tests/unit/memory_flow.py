@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from srm_spark.config.load import load_settings
@@ -13,18 +13,21 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filter_plugins import TOPICS, load_filter
 from srm_spark.core.last_run import UNKNOWN_RUN
 from srm_spark.core.model import Interval, Loss, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
-from srm_spark.core.policy import load_policy
+from srm_spark.core.quarantine import QuarantinedRecord, SourcePlace, encode_content
 from srm_spark.core.tail import TailRecord
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.errors import LeaseLost, ProgressFailed, SourceUnavailable, TargetUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.assigning import Assigned, Assigner
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.recovery.settling import Remotes, TargetEnds
 from srm_spark.flow.refused.paused import PausedPartitions
+from srm_spark.flow.refused.quarantine import QuarantineWriter
 from srm_spark.flow.topics.committer import committer_of
-from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic, syncs_topic
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
 from srm_spark.flow.topics.progress import Position
+from srm_spark.kafka.lease import Permit
 from tests.memory_cluster import MemoryCluster, MemoryLog, MemoryTopic
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)
@@ -45,11 +48,48 @@ sync.group.offsets.enabled = false
 
 def flow_settings(keys: Mapping[str, str] | None = None) -> FlowSettings:
     """Settings of the flow, with further keys."""
-    lines = [f"{key} = {value}" for key, value in (keys or {}).items()]
+    written = dict(line.split(" = ", 1) for line in FILE.strip().splitlines())
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "srm.properties"
-        file.write_text("\n".join([FILE, *lines]))
+        file.write_text("\n".join(f"{key} = {value}" for key, value in {**written, **(keys or {})}.items()))
         return load_settings([file]).flows[0]
+
+
+@dataclass
+class MemoryLease:
+    """The right to write a flow; `owner` is who has it instead."""
+
+    owner: str | None = None
+    group: str = "srm-A->B"
+    permit: Permit | None = None
+    note: str = ""
+    held: bool = False
+
+    def other_owner(self) -> str | None:
+        """Who has it."""
+        return self.owner
+
+    def acquire(self) -> bool:
+        """Ours, unless somebody has it."""
+        self.held = self.owner is None
+        return self.held
+
+    def is_held(self) -> bool:
+        """Whether it is ours."""
+        return self.held
+
+    def require(self) -> None:
+        """Raises LeaseLost where somebody has taken it."""
+        if self.owner is not None:
+            raise LeaseLost(f"group {self.group}: {self.owner} has it")
+
+    def mark(self, note: str) -> None:
+        """Leave a note."""
+        self.note = note
+
+    def release(self) -> None:
+        """Give it back."""
+        self.held = False
 
 
 class MemoryFlow:
@@ -58,24 +98,30 @@ class MemoryFlow:
     def __init__(self, settings: FlowSettings) -> None:
         self.settings = settings
         self.paused: PausedPartitions | None = None
-        self.source, self.target = MemoryCluster("A", SourceUnavailable), MemoryCluster("B", TargetUnavailable)
+        self.source = MemoryCluster("A", SourceUnavailable, reads_committed=settings.reads_committed)
+        self.target = MemoryCluster("B", TargetUnavailable)
         self.source.held["t"] = MemoryTopic([MemoryLog()], {})
-        self._lease: Any = SimpleNamespace(permit=None)
+        self.lease: Any = MemoryLease()
         self.assigned: Assigned | None = None
         self.change(settings)
 
     def change(self, settings: FlowSettings) -> None:
         """Other settings from the next start on."""
         self.settings = settings
-        topics, flow = settings.topics, settings.flow
+        topics = settings.topics
         self.clusters = Clusters(
             settings,
             self.source,
             self.target,
-            load_policy(topics.policy_class, source_alias=flow.source, separator=topics.separator),
+            settings.policy(),
             load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude),
-            lambda: self._lease,
+            lambda: self.lease,
+            require_lease=self.lease.require,
         )
+
+    def reach(self, _: FlowSettings) -> Clusters:
+        """As `connect` does it: with no lease yet."""
+        return replace(self.clusters, require_lease=lambda: None)
 
     @property
     def log(self) -> MemoryLog:
@@ -98,10 +144,12 @@ class MemoryFlow:
         self.recorded.progress.ensure()
         ensure_topic(self.target, map_topic(self.settings))
         ensure_topic(self.clusters.syncs_cluster, syncs_topic(self.clusters))
+        if self.settings.refused.parks:
+            ensure_topic(self.target, quarantine_topic(self.settings))
         before = Before(self.clusters, lambda _: None, self._ends)
         self.recorded.progress.refresh()
         before.follow(UNKNOWN_RUN, after_failure=False)
-        assigner = Assigner(self.clusters, self.recorded, self._lease, before)
+        assigner = Assigner(self.clusters, self.recorded, self.lease, before)
         self.assigned = assigner.assign(1)
         self.paused = assigner.paused
         return self.assigned
@@ -125,22 +173,36 @@ class MemoryFlow:
         recorded.refresh()
         return [loss for found in recorded.progress.take_totals().losses.values() for loss in found]
 
-    def copy(self, count: int | None = None, start: int | None = None) -> tuple[OffsetRange, Sequence[Interval]]:
-        """Copy what comes next: the source offsets, and where their copies lie. Nothing is recorded."""
+    def copy(
+        self, count: int | None = None, start: int | None = None, aside: Collection[int] = ()
+    ) -> tuple[OffsetRange, Sequence[Interval]]:
+        """Copy what comes next, but for `aside`: the source offsets, and where copies lie. Nothing is recorded."""
         assert self.assigned is not None
         assert not self.assigned.blocked
         start = self.assigned.assignment.starts[HERE].next_offset if start is None else start
         end = self.log.end if count is None else min(self.log.end, start + count)
         intervals = []
-        for record in self.log.read(OffsetRange(start, end), committed=False):
-            intervals.append(Interval(record.offset, self.remote.append(record), 1))
+        for record in self.log.read(OffsetRange(start, end), committed=self.settings.reads_committed):
+            if record.offset not in aside:
+                intervals.append(Interval(record.offset, self.remote.append(record), 1))
         return OffsetRange(start, end), intervals
 
-    def record(self, source: OffsetRange, intervals: Sequence[Interval]) -> None:
-        """Record what was copied, and go on behind it."""
+    def park(self, offset: int) -> QuarantinedRecord:
+        """Put a record aside, as a batch does."""
+        record = self.log.records[offset]
+        content = encode_content(record)
+        place = SourcePlace(self.settings.flow, HERE, self.source.held["t"].topic_id, offset)
+        why = Failure(FailureKind.TOO_LARGE, f"it takes {len(content)} bytes")
+        parked = QuarantinedRecord(place, why, record.timestamp, False, len(content), 0)
+        writer = self.target.writer("park", ProgressFailed)
+        QuarantineWriter(self.settings, writer).put([(parked, content)])
+        return parked
+
+    def record(self, source: OffsetRange, intervals: Sequence[Interval], pause: PausedPartition | None = None) -> None:
+        """Record what was copied, and go on behind it, or wait there."""
         assert self.assigned is not None
         logs = self.assigned.assignment.logs[HERE]
-        detail = ProgressDetail(source, self.remote.end, tuple(intervals), logs=logs)
+        detail = ProgressDetail(source, self.remote.end, tuple(intervals), pause, logs=logs)
         maps = {partition: found.copy() for partition, found in self.recorded.maps.maps.items()}
         committer_of(self.clusters, maps, None).commit({HERE: detail})
 

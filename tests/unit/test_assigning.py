@@ -7,9 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from srm_spark.core.model import LossCause, OffsetRange
+from srm_spark.core.cluster import ControlRecord
+from srm_spark.core.model import Interval, LossCause, OffsetRange
 from srm_spark.core.tail import TailRecord
-from srm_spark.errors import SourceUnavailable
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.failure import FailureKind
 from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, MemoryFlow, flow_settings
@@ -238,3 +239,65 @@ def test_a_cluster_that_is_down_fails_the_start_and_nothing_is_recorded() -> Non
     assert now == {**before, flow.settings.progress_topic: now[flow.settings.progress_topic]}
     flow.run()
     flow.assert_once()
+
+
+def test_lost_progress_is_the_end_of_the_map_though_neither_log_has_all_of_it() -> None:
+    flow = flow_of()
+    flow.target.delete(flow.settings.progress_topic)
+    flow.log.delete_before(4)
+    flow.remote.delete_before(6)
+    flow.write(b"later 0", b"later 1")
+    flow.run()
+    assert [one.value for one in flow.remote.records.values()] == [b"6", b"7", b"8", b"9", b"later 0", b"later 1"]
+
+
+def test_without_progress_and_without_syncs_the_logs_themselves_tell() -> None:
+    flow = MemoryFlow(flow_settings({"emit.offset-syncs.enabled": "false"}))
+    flow.write(*(b"%d" % number for number in range(10)))
+    flow.target.held["A.t"] = MemoryTopic([MemoryLog()], {})
+    for offset in range(6):
+        flow.remote.append(flow.log.records[offset])
+    flow.run()
+    flow.assert_once()
+
+
+@pytest.mark.parametrize("has_syncs", ["true", "false"])
+@pytest.mark.parametrize("unrecorded", [0, 2])
+def test_mirror_maker_s_records_behind_its_last_flush_are_not_copied_again(has_syncs: str, unrecorded: int) -> None:
+    """It flushes offsets once a minute: its newest one is behind what it has written."""
+    flow = MemoryFlow(flow_settings({"emit.offset-syncs.enabled": has_syncs}))
+    flow.write(*(b"%d" % number for number in range(10)))
+    flow.run()
+    flow.target.delete(flow.settings.progress_topic)
+    flow.recorded.progress.ensure()
+    key = b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"t"}]'
+    writer = flow.target.writer("mirror maker", TargetUnavailable)
+    writer.write([ControlRecord(flow.settings.progress_topic, key, b'{"offset":3}')])
+    flow.write(*(b"later %d" % number for number in range(5)))
+    for offset in range(10, 10 + unrecorded):
+        flow.remote.append(flow.log.records[offset])
+    flow.run()
+    flow.assert_once()
+
+
+def test_a_flow_that_starts_at_the_end_knows_that_nothing_before_was_copied() -> None:
+    flow = MemoryFlow(flow_settings({"A->B.consumer.auto.offset.reset": "latest"}))
+    flow.write(*(b"%d" % number for number in range(7)))
+    flow.run()
+    assert parts_of(flow) == [(OffsetRange(0, 7), [])]
+    flow.write(b"a", b"b", b"c")
+    flow.run()
+    assert parts_of(flow) == [(OffsetRange(0, 10), [Interval(7, 0, 3)])]
+
+
+def test_a_topic_made_anew_has_a_map_of_its_own() -> None:
+    flow = flow_of(5, source_recreated="resume")
+    flow.source.held["t"] = MemoryTopic([MemoryLog()], {})
+    flow.write(*(b"again %d" % number for number in range(4)))
+    flow.run()
+    assert parts_of(flow) == [(OffsetRange(0, 4), [Interval(0, 5, 4)])]
+
+
+def parts_of(flow: MemoryFlow) -> list[tuple[OffsetRange, list[Interval]]]:
+    flow.recorded.refresh()
+    return [(part.source, list(part.intervals)) for part in flow.recorded.maps.maps[HERE].parts()]

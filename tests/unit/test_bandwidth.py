@@ -47,7 +47,7 @@ def test_whoever_has_enough_to_write_meets_the_limit(rate: int, passes: list[tup
         assert pace.admit(pace.pass_bytes, _never)
         last = int(pace.pass_bytes * error)
         clock.now += seconds
-        pace.settle(last)
+        pace.finish(last)
         written += last
     # The next one could begin when the last one's share of the line is over.
     assert pace.admit(0, _never)
@@ -97,7 +97,7 @@ def test_the_smallest_limit_counts_and_is_named() -> None:
     for _ in range(2):
         assert pace.describe() is None
         assert pace.admit(RATE // 2, _never)
-        pace.settle(RATE // 2)
+        pace.finish(RATE // 2)
     assert pace.describe() == "limited to 500 kB/s by B.bandwidth.limit.bytes"
     clock.now += 10
     assert pace.describe() is None
@@ -107,7 +107,7 @@ def test_without_a_limit_nothing_waits() -> None:
     pace = Pace({}, sleep=_refuse)
     assert pace.pass_bytes is None
     assert pace.admit(10**12, lambda: True)
-    pace.settle(10**12)
+    pace.finish(10**12)
     assert pace.admit(10**12, _never)
     assert pace.describe() is None
 

@@ -14,9 +14,9 @@ from srm_spark.bench.same import difference
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
 
-Row = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
+RecordRow = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-ROWS: Sequence[Row] = [
+ROWS: Sequence[RecordRow] = [
     (b"k", b"v", 1, []),
     (None, b"", 2, [("h", None), ("h", b"x")]),
     (b"", None, 2, []),
@@ -24,7 +24,7 @@ ROWS: Sequence[Row] = [
 ]
 
 
-def runs(rows: Sequence[Row], *cuts: int) -> Iterator[Run]:
+def runs(rows: Sequence[RecordRow], *cuts: int) -> Iterator[Run]:
     """As they are fetched: offsets with gaps, and no lists at all where no record of a run has a header."""
     borders = [0, *cuts, len(rows)]
     for start, end in itertools.pairwise(borders):
@@ -58,7 +58,7 @@ def test_a_copy_is_one_however_it_is_fetched(cuts: tuple[int, ...]) -> None:
         (1, (None, b"", 2, []), "headers"),
     ],
 )
-def test_each_field_counts(at: int, row: Row, what: str) -> None:
+def test_each_field_counts(at: int, row: RecordRow, what: str) -> None:
     other = [*ROWS[:at], row, *ROWS[at + 1 :]]
     assert str(difference(runs(ROWS), runs(other, 2))).startswith(f"{what} differ among the 2 records")
 

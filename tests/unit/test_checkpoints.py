@@ -93,7 +93,7 @@ def test_a_checkpoint_of_the_group_helps_where_the_map_does_not_know(
 ) -> None:
     better = by_checkpoint(found, last, 100)
     assert better.downstream == downstream
-    assert better == found or (better.standing, better.upstream) == (TranslationStatus.CHECKPOINT, found.upstream)
+    assert better == found or (better.status, better.upstream) == (TranslationStatus.CHECKPOINT, found.upstream)
 
 
 def test_never_beyond_the_end_of_the_other_side() -> None:

@@ -6,8 +6,9 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
@@ -18,11 +19,12 @@ FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Client:
-    """Answers for the partitions below `answered`; for the others its time runs out."""
+    """Answers for the partitions below `answered`; for the others its time runs out, or it says `silence`."""
 
-    def __init__(self, answered: int, tries: list[tuple[int, float]]) -> None:
+    def __init__(self, answered: int, tries: list[tuple[int, float]], silence: object = None) -> None:
         self._answered = answered
         self._tries = tries
+        self._silence = silence
 
     def list_offsets(
         self, asked: dict[KafkaTopicPartition, Any], *, isolation_level: object, request_timeout: float
@@ -32,7 +34,9 @@ class Client:
         for partition in asked:
             future = futures[partition] = Future()
             if partition.partition < self._answered:
-                future.set_result(type("Info", (), {"offset": 7})())
+                future.set_result(ListOffsetsResultInfo(7, -1, -1))
+            elif self._silence is not None:
+                future.set_result(self._silence)
             else:
                 future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
         return futures
@@ -41,11 +45,13 @@ class Client:
         """Nothing is waiting."""
 
 
-def cluster(answered: list[int], monkeypatch: pytest.MonkeyPatch, timeout: float) -> tuple[ClusterClient, list[Any]]:
+def cluster(
+    answered: list[int], monkeypatch: pytest.MonkeyPatch, timeout: float, silence: object = None
+) -> tuple[ClusterClient, list[Any]]:
     """One whose clients answer for so many partitions, one client after the other, and the tries so far."""
     tries: list[tuple[int, float]] = []
     left = iter(answered)
-    monkeypatch.setattr("srm_spark.kafka.cluster.admin_client", lambda *_: Client(next(left), tries))
+    monkeypatch.setattr("srm_spark.kafka.cluster.admin_client", lambda *_: Client(next(left), tries, silence))
     return ClusterClient(ClusterSettings("A", "h:1", {}), SourceUnavailable, timeout=timeout), tries
 
 
@@ -60,3 +66,13 @@ def test_when_the_time_is_up_the_silence_is_the_answer(monkeypatch: pytest.Monke
     with pytest.raises(SourceUnavailable, match=r"list offsets of t-0.*last seen"):
         found.end_offsets([FIRST])
     assert len(tries) == 1
+
+
+def test_a_success_without_an_offset_is_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence = ListOffsetsResultInfo(OFFSET_INVALID, -1, -1)
+    found, tries = cluster([1, 2], monkeypatch, 60, silence)
+    assert found.end_offsets([FIRST, SECOND]) == {FIRST: 7, SECOND: 7}
+    assert [count for count, _ in tries] == [2, 1]
+    found, _ = cluster([1], monkeypatch, 0, silence)
+    with pytest.raises(SourceUnavailable, match=r"list offsets of t-1.*leader did not answer.*last seen"):
+        found.end_offsets([FIRST, SECOND])

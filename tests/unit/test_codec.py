@@ -26,8 +26,12 @@ from srm_spark.core.model import (
     ProgressDetail,
 )
 from srm_spark.core.model import TopicPartition as TP
+from srm_spark.core.tail import TailRecord
 from srm_spark.errors import CodecError
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.recorded import Recorded
+from tests.memory_cluster import MemoryLog, MemoryTopic
+from tests.unit.memory_flow import MemoryFlow, flow_settings
 
 HEARTBEAT = (Heartbeat("A", "B", 1700000000123), "000141000142", "00000000018bcfe5687b")
 CHECKPOINT = (
@@ -296,3 +300,42 @@ def test_keys_of_the_offset_map_come_back(partition: TP, start: int) -> None:
 @pytest.mark.parametrize("key", [None, b"", b"{}", b"[1,2,3]", b'["t",true,0]', b'["t",0]', b"\xff"])
 def test_other_keys_in_the_offset_map_are_passed_over(key: bytes | None) -> None:
     assert codec.decode_map_key(key) is None
+
+
+MAP_KEY = b'["t",0,0]'
+MAP_VALUE = (
+    b'{"v":1,"source":[0,3],"target_end":4,"intervals":[[0,0,2],[2,3,1]],"hold":null,"topic_id":"source-id",'
+    b'"bytes":0,"latency_ms":null,"zero_timestamps":0,"lost":[]}'
+)
+"""A part of the offset map as it is in Kafka today: two records, a marker on the target, one record more."""
+
+
+def test_a_flow_writes_these_bytes_of_its_offset_map() -> None:
+    flow = MemoryFlow(flow_settings())
+    flow.source.held["t"].topic_id = "source-id"
+    flow.write(b"a", b"b")
+    flow.run()
+    flow.remote.mark()
+    flow.write(b"c")
+    flow.run()
+    written = flow.target.held[flow.settings.map_topic].partitions[0].ever.values()
+    newest = {record.key: record.value for record in written}
+    assert newest == {MAP_KEY: MAP_VALUE}
+
+
+def test_a_flow_reads_these_bytes_of_its_offset_map() -> None:
+    flow = MemoryFlow(flow_settings())
+    topic = MemoryTopic([MemoryLog()], {"cleanup.policy": "compact"})
+    topic.partitions[0].append(TailRecord(0, 1_000, MAP_KEY, MAP_VALUE))
+    flow.target.held[flow.settings.map_topic] = topic
+    maps = Recorded(flow.clusters).maps
+    maps.refresh()
+    (part,) = maps.maps[TP("t", 0)].parts()
+    assert (part.source, part.target_end) == (OffsetRange(0, 3), 4)
+    assert tuple(part.intervals) == (Interval(0, 0, 2), Interval(2, 3, 1))
+    assert maps.maps[TP("t", 0)].topic_id == "source-id"
+
+
+def test_a_tombstone_of_the_offset_map_has_the_key_of_its_part() -> None:
+    assert codec.map_key(TP("t", 0), 0) == MAP_KEY
+    assert codec.map_key(TP('ü"', 12), 2**40) == '["ü\\"",12,1099511627776]'.encode()

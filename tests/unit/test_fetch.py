@@ -124,7 +124,6 @@ def test_what_was_fetched_is_given_once_its_topic_is_known_to_be_the_same(monkey
     source, ids = source_of(looks), Ids(True, False)
     monkeypatch.setattr(fetch.Source, "of", lambda *_, **__: replace(source, topic_ids=ids))
     monkeypatch.setattr(fetch, "idle_sources", {})
-    monkeypatch.setattr(fetch, "_GATHER_FACTOR", 0)
     runs = iter(RangeReader(Fetch({}, "A", 0.0, topic_ids={"t": "id", "u": "other"}), {P: OffsetRange(3, 7)}))
     assert offsets([next(runs)]) == [[3, 4]]
     with pytest.raises(SourceChanged):
@@ -134,7 +133,6 @@ def test_what_was_fetched_is_given_once_its_topic_is_known_to_be_the_same(monkey
 
 def test_topics_that_may_not_be_read_are_named_together(monkeypatch: pytest.MonkeyPatch) -> None:
     denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    monkeypatch.setattr(fetch, "_MORE_SECONDS", 0.05)
     looks = [[Event(P, denied, 0)], [Event(TopicPartition("u", 0), denied, 0)]]
     with pytest.raises(SourceUnavailable, match=r"Not authorized to access topics: \[t, u\]; allow READ on topic t, u"):
         read(monkeypatch, looks, {P: OffsetRange(3, 7)})

@@ -18,6 +18,7 @@ DEFAULT_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", "__.*")
 EVERYTHING = NameFilter((".*",), DEFAULT_EXCLUDE)
 NOTHING = NameFilter(())
 DOTS = DefaultReplicationPolicy()
+OPEN = DefaultReplicationPolicy(internal_excluded=False)
 IDENTITY = IdentityReplicationPolicy(source_alias="A")
 Reason = SelectionReason
 
@@ -112,6 +113,12 @@ def test_empty_entries_are_refused(text: str) -> None:
         (".hidden", NameFilter((".*",)), IDENTITY, True, Selection(".hidden", Reason.INTERNAL)),
         ("A.checkpoints.internal", EVERYTHING, DOTS, True, Selection("A.checkpoints.internal", Reason.INTERNAL)),
         ("mm2-x.internal", NameFilter(("mm2.*",)), DOTS, True, Selection("mm2-x.internal", Reason.INTERNAL)),
+        ("__alerts", NameFilter(("__.*",)), OPEN, True, Selection("__alerts", Reason.INCLUDED, "__.*")),
+        ("__alerts", NameFilter(("__.*",), ("__.*",)), OPEN, True, Selection("__alerts", Reason.EXCLUDED, "__.*")),
+        (".hidden", NameFilter((".*",)), OPEN, True, Selection(".hidden", Reason.INCLUDED, ".*")),
+        ("__consumer_offsets", NameFilter((".*",)), OPEN, True, Selection("__consumer_offsets", Reason.INTERNAL)),
+        ("mm2-x.internal", NameFilter((".*",)), OPEN, True, Selection("mm2-x.internal", Reason.INTERNAL)),
+        ("A.checkpoints.internal", EVERYTHING, OPEN, True, Selection("A.checkpoints.internal", Reason.INTERNAL)),
         ("heartbeats", NOTHING, DOTS, True, Selection("heartbeats", Reason.HEARTBEATS)),
         ("heartbeats", NameFilter((".*",), ("heart.*",)), DOTS, True, Selection("heartbeats", Reason.HEARTBEATS)),
         ("heartbeats", NOTHING, DOTS, False, Selection("heartbeats", Reason.NOT_INCLUDED)),

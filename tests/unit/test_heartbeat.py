@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,7 +37,26 @@ def test_a_failure_is_told_once_and_never_of_a_pair_that_nobody_enabled(
     assert caplog.messages == [f"flow=A->B no heartbeat: {reason}" for reason in told]
 
 
-def test_all_pairs_into_one_cluster_share_its_clients(tmp_path: Path) -> None:
+class Clients:
+    """Stands for the client library, and counts the clients that it is asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: Counter[tuple[str, str]] = Counter()
+        self.beats: Counter[tuple[str, bytes]] = Counter()
+        monkeypatch.setattr("srm_spark.kafka.control.control_producer", partial(self._make, "producer"))
+        monkeypatch.setattr("srm_spark.kafka.cluster.admin_client", partial(self._make, "admin"))
+        monkeypatch.setattr("srm_spark.flow.topics.heartbeat.ensure_topic", lambda *_: None)
+
+    def _make(self, kind: str, cluster: ClusterSettings, *_: object) -> Any:
+        self.made[kind, cluster.alias] += 1
+
+        def produce(topic: str, value: bytes, key: bytes, **_: object) -> None:
+            self.beats[cluster.alias, key] += 1
+
+        return SimpleNamespace(produce=produce, flush=lambda _: 0, poll=lambda _: 0)
+
+
+def test_all_pairs_into_one_cluster_share_its_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     aliases = [f"c{number}" for number in range(20)]
     lines = [
         f"clusters = {','.join(aliases)}",
@@ -52,6 +74,14 @@ def test_all_pairs_into_one_cluster_share_its_clients(tmp_path: Path) -> None:
     assert len(groups["c1"].pairs) == 19
     assert groups["c1"].interval_seconds == 1.0
     assert groups["c0"].target is settings.clusters["c0"]
+    clients = Clients(monkeypatch)
+    for group in groups.values():
+        heartbeats = Heartbeats(group)
+        for _ in range(3):
+            heartbeats.beat()
+    assert clients.made == {(kind, alias): 1 for alias in aliases for kind in ("admin", "producer")}
+    assert len(clients.beats) == 380
+    assert set(clients.beats.values()) == {1}  # none is due again yet
 
 
 def test_each_pair_beats_at_its_own_pace() -> None:

@@ -44,7 +44,7 @@ class Target:
         return dict.fromkeys(partitions, self.first)
 
 
-class World:
+class BothSides:
     """Source offsets 10 to 34 were copied to target offsets 0 to 24; both sides are as the test says."""
 
     def __init__(self, patch: pytest.MonkeyPatch, difference: int | None, *, is_differing: bool = True) -> None:
@@ -70,9 +70,9 @@ class World:
 
 
 def test_where_nothing_has_changed_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, 12)
-    start = world.check(Target())
-    assert (world.compared, start.losses, start.paused) == ([], (), None)
+    sides = BothSides(monkeypatch, 12)
+    start = sides.check(Target())
+    assert (sides.compared, start.losses, start.paused) == ([], (), None)
     assert start.position.next_offset == 35
     assert start.logs == WAS
 
@@ -81,9 +81,9 @@ def test_where_nothing_has_changed_nothing_is_compared(monkeypatch: pytest.Monke
 def test_a_new_leader_with_the_same_records_goes_on(
     monkeypatch: pytest.MonkeyPatch, epoch: int, target_epoch: int
 ) -> None:
-    world = World(monkeypatch, 12, is_differing=False)
-    start = world.check(Target(epoch=target_epoch), epoch=epoch)
-    assert (world.compared, start.losses, start.paused) == ([HERE], (), None)
+    sides = BothSides(monkeypatch, 12, is_differing=False)
+    start = sides.check(Target(epoch=target_epoch), epoch=epoch)
+    assert (sides.compared, start.losses, start.paused) == ([HERE], (), None)
     assert start.logs == LogIdentity("source", epoch, "remote", target_epoch)
 
 
@@ -92,7 +92,7 @@ def test_a_source_that_went_back_is_read_from_where_it_differs(
     monkeypatch: pytest.MonkeyPatch, source_end: int, next_offset: int
 ) -> None:
     """It may end before the first record that is gone: markers may have lain between."""
-    start = World(monkeypatch, 30).check(Target(), epoch=2, source_end=source_end)
+    start = BothSides(monkeypatch, 30).check(Target(), epoch=2, source_end=source_end)
     assert start.losses == (Loss(OffsetRange(30, 35), LossCause.DIVERGED, OffsetRange(20, 25)),)
     assert start.position.next_offset == next_offset
     assert start.position.target_end == 25
@@ -101,14 +101,14 @@ def test_a_source_that_went_back_is_read_from_where_it_differs(
 
 
 def test_what_a_batch_that_died_left_of_the_old_log_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = World(monkeypatch, 30).check(Target(end=29), epoch=2)
+    start = BothSides(monkeypatch, 30).check(Target(end=29), epoch=2)
     assert start.losses == (Loss(OffsetRange(30, 35), LossCause.DIVERGED, OffsetRange(20, 29)),)
     assert start.position.target_end == 29
 
 
 @pytest.mark.parametrize(("target", "key"), [(Target(), "source.diverged"), (Target(epoch=2), "target.changed")])
 def test_the_policy_to_stop_holds_the_partition(monkeypatch: pytest.MonkeyPatch, target: Target, key: str) -> None:
-    start = World(monkeypatch, 30).check(target, epoch=2 if key.startswith("source") else 1, policy="stop")
+    start = BothSides(monkeypatch, 30).check(target, epoch=2 if key.startswith("source") else 1, policy="stop")
     assert start.paused is not None
     assert not start.losses
     assert start.is_recorded
@@ -119,7 +119,7 @@ def test_the_policy_to_stop_holds_the_partition(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("target", [Target(epoch=2), Target(epoch=2, end=20), Target(end=20), Target(epoch=2, end=27)])
 def test_a_target_that_went_back_goes_on_behind_what_is_left(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
     """What lies behind that there, was written since and is matched with the source from the position on."""
-    start = World(monkeypatch, 30).check(target)
+    start = BothSides(monkeypatch, 30).check(target)
     assert start.losses == (Loss(OffsetRange(30, 35), LossCause.TARGET, OffsetRange(20, 25)),)
     assert start.position.next_offset == 35
     assert start.position.target_end == 20
@@ -127,28 +127,28 @@ def test_a_target_that_went_back_goes_on_behind_what_is_left(monkeypatch: pytest
 
 
 def test_a_target_made_anew_has_lost_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, None)
-    start = world.check(Target("other", epoch=1, first=2, end=40))
-    assert world.compared == []
+    sides = BothSides(monkeypatch, None)
+    start = sides.check(Target("other", epoch=1, first=2, end=40))
+    assert sides.compared == []
     assert start.losses == (Loss(OffsetRange(10, 35), LossCause.TARGET, OffsetRange(0, 25)),)
     assert start.position.target_end == 2
     assert start.logs.remote_id == "other"
 
 
 def test_an_id_that_was_not_recorded_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = World(monkeypatch, None, is_differing=False).check(Target("other"), was=LogIdentity("source"))
+    start = BothSides(monkeypatch, None, is_differing=False).check(Target("other"), was=LogIdentity("source"))
     assert (start.losses, start.position.target_end) == ((), 25)
 
 
 def test_a_source_that_lost_only_markers_goes_on_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = World(monkeypatch, None).check(Target(), epoch=2, source_end=33)
+    start = BothSides(monkeypatch, None).check(Target(), epoch=2, source_end=33)
     assert (start.losses, start.position.next_offset) == ((), 33)
     assert not start.is_recorded
 
 
 def test_without_a_map_what_lies_behind_the_source_s_end_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, None)
-    world.known = PartitionMap("source")
-    start = world.check(Target(), epoch=2, source_end=33)
+    sides = BothSides(monkeypatch, None)
+    sides.known = PartitionMap("source")
+    start = sides.check(Target(), epoch=2, source_end=33)
     assert start.losses == (Loss(OffsetRange(33, 35), LossCause.DIVERGED),)
     assert start.position.next_offset == 33

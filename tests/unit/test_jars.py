@@ -20,7 +20,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(java, "_SYSTEM_FOLDERS", ())
+    monkeypatch.setattr(java, "SYSTEM_FOLDERS", ())
     return tmp_path / "path"
 
 
@@ -166,14 +166,14 @@ def test_an_unknown_set_is_refused() -> None:
 )
 def test_the_repository_can_be_another(repository: str, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ivy.REPOSITORY_VARIABLE, repository)
-    assert f'<ibiblio name="maven" m2compatible="true"{root}/>' in ivy._settings_xml(with_poms=True)
+    assert f'<ibiblio name="maven" m2compatible="true"{root}/>' in ivy.settings_xml(with_poms=True)
 
 
 def test_a_failed_download_says_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ivy.REPOSITORY_VARIABLE, "http://mirror.example")
     gone = "\tServer access error at url http://mirror.example/a.pom (java.net.ConnectException: Connection refused)\n"
-    message = str(ivy._failure(gone))
+    message = str(ivy.failure_of(gone))
     assert "http://mirror.example does not answer (java.net.ConnectException: Connection refused)" in message
     assert message.endswith("or set SRM_SPARK_MAVEN_REPO to a Maven repository that is reachable (URL or directory)")
     absent = ":: io.delta#delta-storage;4.4.0: not found"
-    assert "does not hold io.delta:delta-storage:4.4.0" in str(ivy._failure(absent))
+    assert "does not hold io.delta:delta-storage:4.4.0" in str(ivy.failure_of(absent))

@@ -27,6 +27,10 @@ def test_the_key_is_a_connector_and_a_map_as_kafka_connect_wants_it() -> None:
     [
         (LastRun(True, False, False), b'{"v":1,"run":"clean","exactly_once":false,"stamped":false}'),
         (LastRun(False, True, True), b'{"v":1,"run":"running","exactly_once":true,"stamped":true}'),
+        (
+            LastRun(False, False, False, True),
+            b'{"v":1,"run":"running","exactly_once":false,"stamped":false,"fenced":true}',
+        ),
     ],
 )
 def test_what_is_written_is_read(run: LastRun, value: bytes) -> None:

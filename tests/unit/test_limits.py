@@ -12,10 +12,11 @@ from srm_spark.core.codec import ORIGINAL_TIMESTAMP_HEADER
 from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, of_all, refusal, will_fit
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.provenance import Stamp
+from srm_spark.core.rows import Headers
 from srm_spark.core.tail import TailRecord
 from srm_spark.flow.topics.remote_topics import limits_of
 from srm_spark.kafka.producers import record_options, suited
-from tests.unit.arrow_rows import Headers, run_of
+from tests.unit.arrow_rows import run_of
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

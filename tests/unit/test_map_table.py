@@ -18,6 +18,7 @@ from srm_spark.config.settings import (
 from srm_spark.core.model import Flow, Interval, KeptLoss, Loss, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.translation import IntervalMap
+from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.topics.map_table import MapTable
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.spark import SparkSession
@@ -88,7 +89,7 @@ def table_of(maps: FakeMaps, state: StateSettings, session: Any = None) -> MapTa
 def written_by(writer: MapTable, table: FakeTable) -> list[tuple[str, list[TableRow], list[TableRow]]]:
     """What one round writes."""
     table.calls.clear()
-    writer._round(cast("OffsetMapTable", table))
+    writer.write_map(cast("OffsetMapTable", table))
     return list(table.calls)
 
 
@@ -115,10 +116,10 @@ def test_losses_are_written_once_and_again_with_each_new_one() -> None:
     first, second = (KeptLoss(ORDERS, Loss(OffsetRange(at, at + 2)), "id", at) for at in (1, 5))
     for losses in ({}, {}, {b"1": first}, {b"1": first, b"2": second}):
         maps.losses = losses
-        writer._write_losses(cast("LossTable", table))
+        writer.write_losses(cast("LossTable", table))
     maps.losses = {}
     writer.tell_to_stop()
-    writer._write_losses(cast("LossTable", table))
+    writer.write_losses(cast("LossTable", table))
     assert written == [[], [first], [first, second]]
 
 
@@ -144,17 +145,17 @@ def test_a_flow_that_ends_does_not_empty_its_table() -> None:
 def test_a_folder_that_nobody_chose_is_of_no_use_to_executors_elsewhere() -> None:
     session = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://host:7077"))
     for state, starts in ((StateSettings("/tmp/x", is_default=True), False), (StateSettings("s3a://b"), True)):
-        writer = table_of(FakeMaps(), state, session)
-        writer.start()
-        assert (writer._thread.ident is not None) is starts
+        writer, tasks = table_of(FakeMaps(), state, session), Periodic()
+        writer.start(tasks)
+        assert (not writer.join(0)) is starts, "what has begun has not ended yet"
         writer.tell_to_stop()
         assert writer.join(10)
 
 
 def test_without_a_path_nothing_starts() -> None:
     writer = table_of(FakeMaps(), StateSettings(""))
-    writer.start()
-    assert writer._thread.ident is None
+    writer.start(Periodic())
+    assert writer.join(0), "nothing has begun"
 
 
 def test_an_error_of_java_is_told_by_its_own_words() -> None:

@@ -12,7 +12,7 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import SourceUnavailable
 from tests.cluster_contract import ClusterContract
-from tests.memory_cluster import MemoryCluster
+from tests.memory_cluster import MemoryCluster, MemoryProducer
 
 
 class TestMemoryCluster(ClusterContract):
@@ -33,19 +33,14 @@ class TestMemoryCluster(ClusterContract):
     def transaction(
         self, cluster: Cluster, partition: TopicPartition, values: list[bytes], end: str
     ) -> Callable[[], None]:
-        log = cast("MemoryCluster", cluster).log(partition)
-        log.open_since = log.end
-        offsets = [log.append(TailRecord(0, 0, None, value)) for value in values]
-
-        def finish() -> None:
-            log.open_since = None
-            log.mark()
-
-        if end != "open":
-            finish()
-        if end == "abort":
-            log.hidden.update(offsets)
-        return finish
+        producer = MemoryProducer(cast("MemoryCluster", cluster))
+        for value in values:
+            producer.write(partition, TailRecord(0, 0, None, value))
+        if end == "commit":
+            producer.commit()
+        elif end == "abort":
+            producer.abort()
+        return producer.commit
 
     def test_a_cluster_that_is_down_answers_nothing(self, cluster: Cluster) -> None:
         cast("MemoryCluster", cluster).down = "no route"

@@ -64,7 +64,7 @@ steps = st.lists(
 )
 
 
-def world(moves: list[tuple[str, bool, int]]) -> tuple[Side, Side]:
+def both_sides(moves: list[tuple[str, bool, int]]) -> tuple[Side, Side]:
     a, b = Side("a"), Side("b")
     for move, is_a, count in moves:
         here, there = (a, b) if is_a else (b, a)
@@ -82,19 +82,19 @@ def world(moves: list[tuple[str, bool, int]]) -> tuple[Side, Side]:
 
 @given(steps)
 def test_a_group_goes_on_at_the_first_record_that_it_has_not_read(moves: list[tuple[str, bool, int]]) -> None:
-    a, b = world(moves)
+    a, b = both_sides(moves)
     for here, there in ((a, b), (b, a)):
         for position in range(len(here.log) + 1):
             found = translate_mutual(here.map, there.map, position, len(there.log))
             assert found.downstream is not None
             assert next_record(there, found.downstream) == first_unread(here, there, position)
-            assert found.standing is (TranslationStatus.AHEAD if position > here.read else TranslationStatus.EXACT)
+            assert found.status is (TranslationStatus.AHEAD if position > here.read else TranslationStatus.EXACT)
 
 
 @given(steps)
 def test_going_there_and_back_never_goes_further(moves: list[tuple[str, bool, int]]) -> None:
     """Group offsets are synced in both directions: they must come to rest."""
-    a, b = world(moves)
+    a, b = both_sides(moves)
     for position in range(len(a.log) + 1):
         there = translate_mutual(a.map, b.map, position, len(b.log)).downstream
         assert there is not None
@@ -105,7 +105,7 @@ def test_going_there_and_back_never_goes_further(moves: list[tuple[str, bool, in
 
 @given(steps)
 def test_positions_ascend(moves: list[tuple[str, bool, int]]) -> None:
-    a, b = world(moves)
+    a, b = both_sides(moves)
     found = [translate_mutual(a.map, b.map, position, len(b.log)).downstream for position in range(len(a.log) + 1)]
     assert found == sorted(offset for offset in found if offset is not None)
 
@@ -123,7 +123,7 @@ def test_what_is_not_known_is_not_guessed() -> None:
     late, other = PartitionMap(), PartitionMap()
     late.take(IntervalMap(OffsetRange(5, 6), 9, (Interval(5, 8, 1),)), "id")
     other.take(IntervalMap(OffsetRange(0, 9), 5, ()), "id")
-    assert translate_mutual(late, other, 4, 9).standing is TranslationStatus.UNKNOWN
-    assert translate_mutual(late, other, 5, 7).standing is TranslationStatus.BEYOND
-    assert translate_mutual(None, other, 5, 9).standing is TranslationStatus.UNMAPPED
-    assert translate_mutual(late, PartitionMap(), 5, 9).standing is TranslationStatus.UNMAPPED
+    assert translate_mutual(late, other, 4, 9).status is TranslationStatus.UNKNOWN
+    assert translate_mutual(late, other, 5, 7).status is TranslationStatus.BEYOND
+    assert translate_mutual(None, other, 5, 9).status is TranslationStatus.UNMAPPED
+    assert translate_mutual(late, PartitionMap(), 5, 9).status is TranslationStatus.UNMAPPED

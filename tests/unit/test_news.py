@@ -26,3 +26,9 @@ def test_what_is_done_once_only_never_comes_again() -> None:
     once = Every(float("inf"))
     once.done(5)
     assert not once.is_due(1e12)
+
+
+def test_of_a_whole_only_what_is_new_or_other_is_said() -> None:
+    news = News()
+    said = [news.changes(now) for now in ({"a": 1, "b": 1}, {"a": 1, "b": 2}, {"b": 2}, {"a": 1, "b": 2}, {})]
+    assert said == [{"a": 1, "b": 1}, {"b": 2}, {}, {"a": 1}, {}]

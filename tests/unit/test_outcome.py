@@ -108,21 +108,21 @@ def test_what_a_refused_partition_drew_in_is_tried_again() -> None:
     assert alone.failures.keys() == {T1}
 
 
-def test_a_record_to_be_parked_ends_the_pass_without_a_hold() -> None:
-    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=PAUSED_AT_4, is_parking=True)
+def test_a_record_for_the_quarantine_ends_the_pass_without_a_hold() -> None:
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=PAUSED_AT_4, to_quarantine=True)
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
     done = outcome.details[T0]
     assert (done.source.end, done.hold, outcome.refused) == (4, None, {T0: PAUSED_AT_4})
     assert report.detail(OffsetRange(0, 4), None, UNKNOWN).hold is None
 
 
-def test_nothing_is_parked_where_what_came_before_failed() -> None:
+def test_nothing_goes_into_quarantine_where_what_came_before_failed() -> None:
     report = PartitionReport(
         T0,
         [],
         next_offset=4,
         hold=PAUSED_AT_4,
-        is_parking=True,
+        to_quarantine=True,
         failure=REFUSED,
     )
     outcome = judge({T0: OffsetRange(0, 9)}, [report])
@@ -130,7 +130,7 @@ def test_nothing_is_parked_where_what_came_before_failed() -> None:
     assert T0 in outcome.failures
 
 
-def test_what_was_rolled_back_has_nothing_to_park() -> None:
-    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=PAUSED_AT_4, is_parking=True)
+def test_what_was_rolled_back_has_nothing_for_the_quarantine() -> None:
+    report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=PAUSED_AT_4, to_quarantine=True)
     report.undo(TOO_LARGE)
-    assert (report.hold, report.is_parking) == (None, False)
+    assert (report.hold, report.to_quarantine) == (None, False)

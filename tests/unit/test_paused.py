@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from srm_spark.config.settings import LossPolicies
+from srm_spark.config.settings import LossPolicies, Timings
 from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.failure import Effect, Failure, FailureKind
-from srm_spark.flow.refused.paused import RETRY_SECONDS, PausedPartitions
+from srm_spark.flow.refused.paused import PausedPartitions
 from srm_spark.flow.topics.progress import Position
 
 P, Q = TopicPartition("t", 0), TopicPartition("u", 0)
+RETRY_SECONDS = 60.0
 PAUSING = [kind for kind in FailureKind if kind.effect in (Effect.PAUSES, Effect.SEARCHES)]
 
 
 @dataclass
-class World:
+class BothSides:
     """What the clusters say."""
 
     first: dict[TopicPartition, int] = field(default_factory=dict)
@@ -28,7 +30,8 @@ class World:
 
     def paused(self, *found: tuple[TopicPartition, FailureKind]) -> PausedPartitions:
         policies = LossPolicies({"foreign.writer.policy": self.policy})
-        clusters: Any = type("C", (), {"source": self, "settings": type("S", (), {"policies": policies})})
+        settings = SimpleNamespace(policies=policies, timings=Timings(retry_paused_seconds=RETRY_SECONDS))
+        clusters: Any = SimpleNamespace(source=self, settings=settings)
         made = PausedPartitions(clusters, cast("Any", self))
         made.release(0.0)  # the first try is behind it
         made.partitions = {p: PausedPartition(7, Failure(kind, "words")) for p, kind in found}
@@ -43,7 +46,7 @@ class World:
 
 @pytest.mark.parametrize("kind", PAUSING)
 def test_it_is_tried_again_after_a_minute(kind: FailureKind) -> None:
-    paused = World().paused((P, kind))
+    paused = BothSides().paused((P, kind))
     assert not paused.release(RETRY_SECONDS - 1)
     assert paused.partitions
     assert paused.release(RETRY_SECONDS)
@@ -51,29 +54,29 @@ def test_it_is_tried_again_after_a_minute(kind: FailureKind) -> None:
 
 
 def test_a_foreign_writer_is_not_tried_again_by_itself() -> None:
-    paused = World().paused((P, FailureKind.FOREIGN_WRITER))
+    paused = BothSides().paused((P, FailureKind.FOREIGN_WRITER))
     assert not paused.release(10 * RETRY_SECONDS)
     assert paused.partitions.keys() == {P}
 
 
 def test_but_at_once_under_another_policy() -> None:
-    assert World(policy="resume").paused((P, FailureKind.FOREIGN_WRITER)).release(1.0)
+    assert BothSides(policy="resume").paused((P, FailureKind.FOREIGN_WRITER)).release(1.0)
 
 
 def test_a_record_that_the_source_dropped_is_waited_for_no_more() -> None:
-    paused = World(first={P: 8, Q: 7}).paused((P, FailureKind.TOO_LARGE), (Q, FailureKind.TOO_LARGE))
+    paused = BothSides(first={P: 8, Q: 7}).paused((P, FailureKind.TOO_LARGE), (Q, FailureKind.TOO_LARGE))
     assert paused.release(1.0)
     assert paused.partitions.keys() == {Q}
 
 
 def test_limits_that_have_changed_are_tried_at_once() -> None:
-    paused = World(changed={"u"}).paused((P, FailureKind.TOO_LARGE), (Q, FailureKind.TOO_LARGE))
+    paused = BothSides(changed={"u"}).paused((P, FailureKind.TOO_LARGE), (Q, FailureKind.TOO_LARGE))
     assert paused.release(1.0)
     assert paused.partitions.keys() == {P}
 
 
 def test_what_was_paused_just_now_is_not_tried_before_a_while() -> None:
-    paused = World().paused((P, FailureKind.TOO_LARGE))
+    paused = BothSides().paused((P, FailureKind.TOO_LARGE))
     paused.postpone(RETRY_SECONDS - 1)
     assert not paused.release(RETRY_SECONDS + 1)
     assert paused.release(2 * RETRY_SECONDS)
@@ -82,7 +85,7 @@ def test_what_was_paused_just_now_is_not_tried_before_a_while() -> None:
 def test_only_what_was_recorded_since_a_generation_began_is_taken_in() -> None:
     hold = PausedPartition(7, Failure(FailureKind.NO_KEY, "words"))
     old, new = Position(7, hold=hold), Position(7, hold=hold)
-    paused = World().paused()
+    paused = BothSides().paused()
     paused.begin({P: old})
     assert not paused.discover({P: old, Q: Position(3)})
     assert paused.discover({P: new})
@@ -91,6 +94,6 @@ def test_only_what_was_recorded_since_a_generation_began_is_taken_in() -> None:
 
 
 def test_people_are_told_where_and_why() -> None:
-    paused = World().paused((P, FailureKind.NO_KEY))
+    paused = BothSides().paused((P, FailureKind.NO_KEY))
     paused.topics = {"v": "it is gone"}
     assert paused.describe() == {"v": "it is gone", "t-0": "held at offset 7: words"}

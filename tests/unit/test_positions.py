@@ -72,11 +72,11 @@ def places(tmp_path: Path, *, is_down: bool) -> TargetPositions:
 
 def test_nothing_is_guessed_about_what_the_target_has_of_its_own(tmp_path: Path) -> None:
     found = places(tmp_path, is_down=True)
-    assert found.found[T0, 1].translation == Translation(TranslationStatus.UNMAPPED, 1)
+    assert found.known[T0, 1].translation == Translation(TranslationStatus.UNMAPPED, 1)
     assert "A does not answer" in (found.no_way_back or "")
 
 
 def test_without_a_flow_back_the_map_of_the_flow_is_all_there_is(tmp_path: Path) -> None:
     found = places(tmp_path, is_down=False)
-    assert found.found[T0, 1].translation == Translation(TranslationStatus.EXACT, 1, 7)
+    assert found.known[T0, 1].translation == Translation(TranslationStatus.EXACT, 1, 7)
     assert found.no_way_back is None

@@ -79,7 +79,7 @@ def test_counts_come_soon_after_a_flow_runs_and_then_at_intervals(
 def test_the_whole_run_is_summed_up_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     ProgressLog(0).log_totals([FlowStatus(FLOW, FlowState.STOPPED, records=1200, bytes=34_000)])
-    assert caplog.messages == ["flow=A->B total records=1200 bytes=34000 seconds=0"]
+    assert caplog.messages == ["flow=A->B total records=1200 bytes=34000 seconds=0 copied: one by one 100 %"]
 
 
 def test_a_flow_that_started_anew_has_no_negative_rate(caplog: pytest.LogCaptureFixture) -> None:

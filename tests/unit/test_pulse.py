@@ -11,6 +11,7 @@ import pytest
 
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.errors import TargetUnavailable
+from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.pulse import Pulse, Stall
 from tests.awaiting import await_until
 
@@ -42,7 +43,7 @@ class Away:
 
 
 @dataclass
-class World:
+class Watched:
     """A pulse and what it told."""
 
     source: Away = field(default_factory=lambda: Away("A"))
@@ -66,50 +67,52 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def watched() -> Iterator[Watched]:
     """One that runs."""
-    found = World()
-    found.pulse.begin()
+    found, tasks = Watched(), Periodic()
+    tasks.start()
+    found.pulse.begin(tasks)
     yield found
     found.pulse.end()
+    tasks.stop(10)
 
 
-def test_where_both_answer_and_nothing_lands_the_target_is_named(world: World) -> None:
-    stall = world.await_stall()
+def test_where_both_answer_and_nothing_lands_the_target_is_named(watched: Watched) -> None:
+    stall = watched.await_stall()
     assert stall.reason == "nothing lands on B (h:1): its brokers answer"
-    world.pulse.landed()
-    await_until(lambda: world.told[-1] is None, 10, "it is over")
-    assert world.pulse.stall is None
+    watched.pulse.landed()
+    await_until(lambda: watched.told[-1] is None, 10, "it is over")
+    assert watched.pulse.stall is None
 
 
-def test_copies_that_are_not_recorded_yet_are_signs_of_life_too(world: World) -> None:
-    world.target.is_growing = True
-    world.pulse.expect([REMOTE])
+def test_copies_that_are_not_recorded_yet_are_signs_of_life_too(watched: Watched) -> None:
+    watched.target.is_growing = True
+    watched.pulse.expect([REMOTE])
 
     def looks() -> int:
-        world.pulse.expect([REMOTE])
-        return world.target.looks
+        watched.pulse.expect([REMOTE])
+        return watched.target.looks
 
     await_until(lambda: looks() > 5, 20, "some looks, each behind half of the patience")
-    assert not any(stall is not None and "nothing lands" in stall.reason for stall in world.told)
+    assert not any(stall is not None and "nothing lands" in stall.reason for stall in watched.told)
 
 
-def test_a_partition_without_a_leader_is_named(world: World) -> None:
-    world.target.ends.clear()
-    await_until(lambda: "A.t-0 has no leader" in world.await_stall().reason, 10, "the partition")
+def test_a_partition_without_a_leader_is_named(watched: Watched) -> None:
+    watched.target.ends.clear()
+    await_until(lambda: "A.t-0 has no leader" in watched.await_stall().reason, 10, "the partition")
 
 
-def test_who_does_not_answer_is_named_with_what_came_instead(world: World) -> None:
-    world.source.failure = "cluster A (h:1): refused"
-    await_until(lambda: bool(world.told), 10, "a stall is told")
-    assert world.told[-1] is not None
-    assert world.told[-1].reason == "cluster A (h:1): refused"
-    world.source.failure = None
-    await_until(lambda: world.told[-1] is None, 10, "it is over")
+def test_who_does_not_answer_is_named_with_what_came_instead(watched: Watched) -> None:
+    watched.source.failure = "cluster A (h:1): refused"
+    await_until(lambda: bool(watched.told), 10, "a stall is told")
+    assert watched.told[-1] is not None
+    assert watched.told[-1].reason == "cluster A (h:1): refused"
+    watched.source.failure = None
+    await_until(lambda: watched.told[-1] is None, 10, "it is over")
 
 
-def test_behind_its_end_nothing_is_told(world: World) -> None:
-    world.pulse.end()
-    world.source.failure = world.target.failure = "away"
-    world.pulse.expect([REMOTE])
-    assert world.told == []
+def test_behind_its_end_nothing_is_told(watched: Watched) -> None:
+    watched.pulse.end()
+    watched.source.failure = watched.target.failure = "away"
+    watched.pulse.expect([REMOTE])
+    assert watched.told == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.quarantine import (
     PART_BYTES,
-    Parked,
+    QuarantinedRecord,
     SourcePlace,
     decode_content,
     decode_entry,
@@ -38,7 +38,7 @@ CONTENT = bytes.fromhex(
     "00000001 68 00000002 0076"
     "00000002 c3bc ffffffff"
 )
-PARKED = Parked(PLACE, REFUSED, 1_700_000_000_000, False, len(CONTENT), 1_700_000_000_001)
+ENTRY = QuarantinedRecord(PLACE, REFUSED, 1_700_000_000_000, False, len(CONTENT), 1_700_000_000_001)
 
 
 def test_keys_are_the_source_position() -> None:
@@ -64,8 +64,8 @@ def test_an_entry_says_what_the_record_is_and_why_it_is_there() -> None:
         '{"v":1,"reason":"too large","kind":"too-large","timestamp":1700000000000,'
         '"timestamp_type":"CreateTime","size":34,"part_size":500000,"parked_at":1700000000001}'
     )
-    assert encode_entry(PARKED) == value.encode()
-    assert decode_entry(PLACE, value.encode()) == PARKED
+    assert encode_entry(ENTRY) == value.encode()
+    assert decode_entry(PLACE, value.encode()) == ENTRY
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_an_entry_of_another_program_is_an_error(value: bytes) -> None:
 
 def test_content_is_key_value_and_headers() -> None:
     assert encode_content(RECORD) == CONTENT
-    assert decode_content(PARKED, CONTENT) == RECORD
+    assert decode_content(ENTRY, CONTENT) == RECORD
 
 
 def test_content_that_is_not_whole_is_an_error() -> None:
     with pytest.raises(CodecError, match=r"örders-3 at offset 70: 33 bytes of 34 are there"):
-        decode_content(PARKED, CONTENT[:-1])
+        decode_content(ENTRY, CONTENT[:-1])
     with pytest.raises(CodecError, match="cannot be read"):
-        decode_content(PARKED, b"\x7f" * len(CONTENT))
+        decode_content(ENTRY, b"\x7f" * len(CONTENT))
 
 
 _BYTES = st.none() | st.binary(max_size=20)
@@ -97,7 +97,7 @@ def test_any_record_comes_back(
 ) -> None:
     record = TailRecord(70, -1, key, value, tuple(headers), is_append_time)
     content = encode_content(record)
-    assert decode_content(Parked(PLACE, PARKED.why, -1, is_append_time, len(content), 0), content) == record
+    assert decode_content(QuarantinedRecord(PLACE, ENTRY.why, -1, is_append_time, len(content), 0), content) == record
 
 
 def test_content_is_cut_into_parts_that_fit_into_a_record() -> None:
@@ -105,12 +105,12 @@ def test_content_is_cut_into_parts_that_fit_into_a_record() -> None:
     parts = list(split_content(content))
     assert b"".join(parts) == content
     assert [len(part) for part in parts] == [PART_BYTES, PART_BYTES, len(content) - 2 * PART_BYTES]
-    assert Parked(PLACE, PARKED.why, 0, False, len(content), 0).parts == 3
-    assert Parked(PLACE, PARKED.why, 0, False, PART_BYTES, 0).parts == 1
+    assert QuarantinedRecord(PLACE, ENTRY.why, 0, False, len(content), 0).parts == 3
+    assert QuarantinedRecord(PLACE, ENTRY.why, 0, False, PART_BYTES, 0).parts == 1
 
 
 def test_those_of_one_kind_are_counted_and_the_first_one_is_told() -> None:
     first, second = (Failure(FailureKind.TOO_LARGE, f"it takes {size} bytes") for size in (7, 9))
     assert summary([first, Failure(FailureKind.NO_KEY, "no key"), second]) == (
-        "2 parked: it takes 7 bytes; 1 parked: no key"
+        "2 in quarantine: it takes 7 bytes; 1 in quarantine: no key"
     )

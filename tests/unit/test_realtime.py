@@ -18,7 +18,8 @@ from srm_spark.flow import lanes
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.recovery.guard import SourceGuard
 from srm_spark.kafka.lane_reports import Chains, LaneReport
-from srm_spark.kafka.lane_task import Acknowledged, await_answer
+from srm_spark.kafka.lane_task import LanePartition, await_answer
+from srm_spark.kafka.sinks import Answer
 from srm_spark.spark.realtime import Slots
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -84,21 +85,21 @@ def _sent(start: int, count: int = 1) -> Sent:
 
 
 def test_reports_of_one_partition_go_on_where_the_one_before_ended() -> None:
-    mine = Acknowledged(PartitionReport(P, target_end=3))
-    mine.take(_sent(5), 3, 3, 1.0, None)
+    mine = LanePartition(PartitionReport(P, target_end=3))
+    mine.take(Answer(P, _sent(5), 3, 3, 1.0, None))
     first, mine = mine.report, mine.reported()
     assert not mine.is_new
-    mine.take(_sent(6), 4, 4, 1.0, None)
-    mine.take(_sent(8), 5, 5, 1.0, None)
+    mine.take(Answer(P, _sent(6), 4, 4, 1.0, None))
+    mine.take(Answer(P, _sent(8), 5, 5, 1.0, None))
     first.join(mine.report)
     assert first.intervals == [Interval(5, 3, 2), Interval(8, 5, 1)]
     assert (first.next_offset, first.records, first.bytes) == (9, 3, 30)
 
 
 def test_a_record_of_somebody_else_between_two_of_ours_stops_the_partition() -> None:
-    mine = Acknowledged(PartitionReport(P, target_end=3))
-    mine.take(_sent(5), 3, 3, 1.0, None)
-    mine.take(_sent(6), 5, 5, 1.0, None)
+    mine = LanePartition(PartitionReport(P, target_end=3))
+    mine.take(Answer(P, _sent(5), 3, 3, 1.0, None))
+    mine.take(Answer(P, _sent(6), 5, 5, 1.0, None))
     assert mine.is_stuck
     assert mine.report.failure is not None
     assert mine.report.failure.kind is FailureKind.TARGET_CHANGED
@@ -106,18 +107,18 @@ def test_a_record_of_somebody_else_between_two_of_ours_stops_the_partition() -> 
 
 
 def test_records_of_others_are_passed_over_where_they_may_write_in_the_next_report_too() -> None:
-    mine = Acknowledged(PartitionReport(P, target_end=3, slack=None))
-    mine.take(_sent(5), 4, 4, 1.0, None)
+    mine = LanePartition(PartitionReport(P, target_end=3, slack=None))
+    mine.take(Answer(P, _sent(5), 4, 4, 1.0, None))
     mine = mine.reported()
-    mine.take(_sent(6), 9, 9, 1.0, None)
+    mine.take(Answer(P, _sent(6), 9, 9, 1.0, None))
     assert (mine.is_stuck, mine.report.intervals) == (False, [Interval(6, 9, 1)])
 
 
 def test_what_was_refused_is_not_passed() -> None:
     refused = Failure(FailureKind.WRITE_REFUSED, "no acknowledgement")
-    mine = Acknowledged(PartitionReport(P))
-    mine.take(_sent(5), 3, 3, 1.0, None)
-    mine.take(_sent(6), -1, -1, 1.0, refused)
+    mine = LanePartition(PartitionReport(P))
+    mine.take(Answer(P, _sent(5), 3, 3, 1.0, None))
+    mine.take(Answer(P, _sent(6), -1, -1, 1.0, refused))
     assert (mine.is_stuck, mine.report.failure, mine.report.next_offset) == (True, refused, 6)
 
 
@@ -164,46 +165,48 @@ def test_slots_are_shared_by_flows_and_one_is_left_over() -> None:
 _THREE = frozenset(TopicPartition("t", number) for number in range(3))
 
 
+SESSION: Any = SimpleNamespace()
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lanes]:
     """A flow that wants it, in a session with so many slots."""
 
-    def make(slots: int = 8, *topics: str, is_realtime: bool = True, **attributes: Any) -> Lanes:
+    def make(slots: int = 8, *topics: str, is_realtime: bool = True) -> Lanes:
         monkeypatch.setattr(lanes, "slots", lambda _: slots)
         monkeypatch.setattr(lanes, "SLOTS", Slots())
         settings: Any = SimpleNamespace(flow=Flow("A", "B"), is_realtime=is_realtime, realtime_topics=topics)
         found: FlowSettings = settings
-        session: Any = SimpleNamespace(**attributes)
-        return Lanes(found, session)
+        return Lanes(found)
 
     return make
 
 
 def test_it_begins_when_the_flow_has_caught_up(made: Callable[..., Lanes]) -> None:
     lane = made()
-    assert not lane.choose(_THREE, 3, 100_000)
+    assert not lane.choose(SESSION, _THREE, 3, 100_000)
     assert lane.obstacle is None, "it is only behind"
     assert not lane.is_due(100_000)
     assert lane.is_due(10)
-    assert lane.choose(_THREE, 3, 10) == _THREE
+    assert lane.choose(SESSION, _THREE, 3, 10) == _THREE
     assert not lane.is_due(10)
     assert lane.is_due(600_000), "micro-batches are faster"
-    assert not lane.choose(_THREE, 3, 10), "not at once"
+    assert not lane.choose(SESSION, _THREE, 3, 10), "not at once"
     assert not lane.is_due(10)
 
 
 def test_what_is_in_its_way_is_said_and_nothing_is_tried(made: Callable[..., Lanes]) -> None:
     lane = made(3)
-    assert not lane.choose(_THREE, 8, 0)
+    assert not lane.choose(SESSION, _THREE, 8, 0)
     assert "mode=realtime is not possible" in str(lane.obstacle)
     assert not lane.is_due(0)
-    assert lane.choose(_THREE, 2, 0), "fewer tasks"
+    assert lane.choose(SESSION, _THREE, 2, 0), "fewer tasks"
     assert lane.obstacle is None
 
 
 def test_nobody_gets_it_unasked(made: Callable[..., Lanes]) -> None:
     lane = made(is_realtime=False)
-    assert not lane.choose(_THREE, 1, 0)
+    assert not lane.choose(SESSION, _THREE, 1, 0)
     assert lane.obstacle is None
     assert not lane.is_due(0)
 
@@ -211,8 +214,8 @@ def test_nobody_gets_it_unasked(made: Callable[..., Lanes]) -> None:
 def test_it_is_for_the_topics_that_are_named(made: Callable[..., Lanes]) -> None:
     lane, quick = made(3, "quick.*"), TopicPartition("quick.orders", 0)
     assert lane.wanted({*_THREE, quick}) == {quick}
-    assert lane.choose({*_THREE, quick}, 2, 0) == {quick}, "which needs one slot"
-    assert not lane.choose({*_THREE}, 2, 100_000)
+    assert lane.choose(SESSION, {*_THREE, quick}, 2, 0) == {quick}, "which needs one slot"
+    assert not lane.choose(SESSION, {*_THREE}, 2, 100_000)
     assert lane.obstacle is None
     assert not lane.is_due(0), "without such a topic there is nothing to begin"
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.rows import runs_of
-from tests.unit.arrow_rows import Headers, Row, arrow_batch, run_of
+from srm_spark.core.rows import Headers, runs_of
+from tests.unit.arrow_rows import ArrowRow, arrow_batch, run_of
 
 
-def row(topic: str, partition: int, offset: int) -> Row:
+def row(topic: str, partition: int, offset: int) -> ArrowRow:
     return topic, partition, offset, 5, b"k", b"v", None
 
 

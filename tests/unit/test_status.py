@@ -42,3 +42,9 @@ def test_what_clusters_say_is_no_html() -> None:
     held = FlowStatus(Flow("A", "B"), FlowState.RUNNING, held={"t-0": "<script>alert(1)</script>"})
     assert "<script>" not in held._repr_html_()
     assert "t-0: &lt;script&gt;" in held._repr_html_()
+
+
+def test_how_records_travelled_adds_up_and_a_little_is_not_nothing() -> None:
+    assert FlowStatus(Flow("A", "B")).ways == ""
+    assert FlowStatus(Flow("A", "B"), records=100, whole=97, merged=3).ways == "whole 97 %, merged 3 %"
+    assert FlowStatus(Flow("A", "B"), records=1000, whole=999).ways == "whole > 99 %, one by one < 1 %"

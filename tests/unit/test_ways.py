@@ -57,7 +57,7 @@ def test_a_topic_that_flows_is_translated_by_the_flow_s_map() -> None:
     assert remote == TopicPartition("A.orders", 0)
     assert (way.needs_forward, way.needs_reverse) == (True, False)
     assert way.translate(ORDERS, remote, 7, 150).downstream == 107
-    assert way.translate(ORDERS, remote, 7, None).standing is TranslationStatus.UNMAPPED
+    assert way.translate(ORDERS, remote, 7, None).status is TranslationStatus.UNMAPPED
     assert way.remote(TopicPartition("unchosen", 0)) is None
     assert found.is_forward("orders")
 
@@ -85,7 +85,7 @@ def test_a_topic_of_one_name_on_both_sides_needs_both_maps() -> None:
     assert (way.needs_forward, way.needs_reverse) == (True, True)
     forward.maps[ORDERS] = map_of(0, 100, 50)
     unread = way.translate(ORDERS, ORDERS, 7, 150)
-    assert unread.standing is TranslationStatus.UNMAPPED, "what there is unread on the target nobody knows yet"
+    assert unread.status is TranslationStatus.UNMAPPED, "what there is unread on the target nobody knows yet"
     assert found.reverse.refresh() is None
     assert way.translate(ORDERS, ORDERS, 7, 150).downstream == 107
     back.maps[ORDERS] = map_of(104, 60, 2)  # two of these came from the target: nothing of ours is unread before 104

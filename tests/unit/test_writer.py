@@ -14,13 +14,13 @@ from srm_spark.core.rows import ArrowRows
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka import producer_pool
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.writer import WriteTask, settle
-from tests.unit.arrow_rows import Row, arrow_batch
+from srm_spark.kafka.writer import WriteTask, freeze_garbage
+from tests.unit.arrow_rows import ArrowRow, arrow_batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def write(rows: list[list[Row]], *, held: frozenset[TopicPartition] = frozenset()) -> list[PartitionReport]:
+def write(rows: list[list[ArrowRow]], *, held: frozenset[TopicPartition] = frozenset()) -> list[PartitionReport]:
     """What a task reports on batches of rows; its target takes nothing without a key."""
     route = Route("A.t", Limits(needs_key=True))
     task = WriteTask({}, {"t": route}, held, max_bytes=100, timeout=1.0)
@@ -28,7 +28,7 @@ def write(rows: list[list[Row]], *, held: frozenset[TopicPartition] = frozenset(
     return [read_report(row) for row in reports.to_pylist()]
 
 
-def keyless(partition: int, offset: int) -> Row:
+def keyless(partition: int, offset: int) -> ArrowRow:
     return "t", partition, offset, 5, None, b"v", None
 
 
@@ -62,7 +62,7 @@ def test_a_record_to_be_parked_says_so() -> None:
     route = Route("A.t", Limits(needs_key=True), RefusedPolicy.PARK)
     (batch,) = WriteTask({}, {"t": route}, frozenset(), 100, 1.0)(iter([arrow_batch([keyless(0, 3), keyless(0, 4)])]))
     (report,) = (read_report(row) for row in batch.to_pylist())
-    assert (report.hold, report.is_parking) == (
+    assert (report.hold, report.to_quarantine) == (
         PausedPartition(3, Failure(FailureKind.NO_KEY, "the record has no key and the target topic is compacted")),
         True,
     )
@@ -113,7 +113,7 @@ def test_the_timeout_of_a_write_is_bounded(given: str | None, seconds: float) ->
 
 
 def test_what_a_process_holds_after_its_first_task_is_not_searched_for_cycles_again() -> None:
-    settle.cache_clear()
+    freeze_garbage.cache_clear()
     gc.unfreeze()
     write([[]])
     frozen = gc.get_freeze_count()

@@ -13,9 +13,11 @@ import (
 )
 
 var codecs = map[string]kgo.CompressionCodec{
-	"none": kgo.NoCompression(),
-	"lz4":  kgo.Lz4Compression(),
-	"zstd": kgo.ZstdCompression(),
+	"none":   kgo.NoCompression(),
+	"gzip":   kgo.GzipCompression(),
+	"lz4":    kgo.Lz4Compression(),
+	"snappy": kgo.SnappyCompression(),
+	"zstd":   kgo.ZstdCompression(),
 }
 
 func main() {
@@ -23,7 +25,7 @@ func main() {
 	target := flag.String("target", "", "bootstrap server")
 	topic := flag.String("topic", "", "what is consumed")
 	remote := flag.String("remote", "", "where it is produced; exists, with as many partitions")
-	codec := flag.String("codec", "none", "none, lz4 or zstd")
+	codec := flag.String("codec", "none", "none, gzip, lz4, snappy or zstd")
 	flag.Parse()
 
 	consumer, err := kgo.NewClient(

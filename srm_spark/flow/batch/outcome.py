@@ -35,20 +35,20 @@ def judge(
     to it.
     """
     details: dict[TopicPartition, ProgressDetail] = {}
-    found = {report.partition: report for report in reports}
-    is_cut = any(report.is_cut for report in found.values())
+    by_partition = {report.partition: report for report in reports}
+    is_cut = any(report.is_cut for report in by_partition.values())
     for partition, (start, end) in ranges.items():
-        report = found.get(partition, PartitionReport(partition))
-        if partition in found or not is_cut:
+        report = by_partition.get(partition, PartitionReport(partition))
+        if partition in by_partition or not is_cut:
             source = OffsetRange(start, report.reached(start, end))
             details[partition] = report.detail(source, target_ends.get(partition), logs.get(partition, UNKNOWN))
-    failed = {p: report.failure for p, report in found.items() if p in details and report.failure is not None}
+    failed = {p: report.failure for p, report in by_partition.items() if p in details and report.failure is not None}
     failures = {p: why for p, why in failed.items() if details[p].hold is None}
     if any(detail.hold is not None for detail in details.values()):
         failures = {p: why for p, why in failures.items() if why.kind.effect is not Effect.DRAWN_IN}
     return PassOutcome(
         details,
-        {p: report.refused for p, report in found.items() if report.refused is not None},
-        {p for p, report in found.items() if report.slot is not None},
+        {p: report.refused for p, report in by_partition.items() if report.refused is not None},
+        {p for p, report in by_partition.items() if report.slot is not None},
         failures,
     )

@@ -22,7 +22,7 @@ _LOCK = threading.Lock()
 
 
 class Pace:
-    """The limits of one flow: `admit` and `settle` enclose each pass."""
+    """The limits of one flow: `admit` and `finish` enclose each pass."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Pace:
         self._size, self._began = size, self._clock()
         return True
 
-    def settle(self, written: int) -> None:
+    def finish(self, written: int) -> None:
         """The pass that was admitted is over and has written so many bytes."""
         with _LOCK:
             for line in self._lines.values():

@@ -23,10 +23,10 @@ class RecordSizes:
     def learn(self, done: Mapping[TopicPartition, ProgressDetail]) -> None:
         """Take in what a pass wrote."""
         for topic in {partition.topic for partition in done}:
-            found = [one for partition, one in done.items() if partition.topic == topic]
-            records = sum(interval.count for one in found for interval in one.intervals)
+            of_topic = [one for partition, one in done.items() if partition.topic == topic]
+            records = sum(interval.count for one in of_topic for interval in one.intervals)
             if records:
-                self._bytes[topic] = sum(one.bytes for one in found) / records
+                self._bytes[topic] = sum(one.bytes for one in of_topic) / records
 
     def arrow_bounds(self, topics: Iterable[str], max_records: int, max_bytes: int) -> tuple[int, int]:
         """Records and bytes of one Arrow batch between Spark and Python.
@@ -71,7 +71,7 @@ class RecordSizes:
 
         Where topics are among them of which no record was seen yet, some of theirs come first, in a pass of their own.
         """
-        unknown = {p: found for p, found in ranges.items() if p.topic not in self._bytes}
+        unknown = {p: offsets for p, offsets in ranges.items() if p.topic not in self._bytes}
         if unknown and sum(end - start for start, end in ranges.values()) > PROBE:
             return _share(unknown, PROBE / sum(end - start for start, end in unknown.values()))
         total = self.weigh(ranges)

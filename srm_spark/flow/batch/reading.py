@@ -14,19 +14,19 @@ from types import MappingProxyType
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.model import OffsetRange, Ranges, TopicPartition
 from srm_spark.core.reports import REPORT_SCHEMA, PartitionReport, read_report
 from srm_spark.flow.batch.passes import PROBE, RecordSizes
+from srm_spark.kafka.batches.copy import FetchTask, copy_ranges
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import is_used
-from srm_spark.kafka.fetch import Fetch, FetchTask, copy_ranges, fetch_options
+from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.source import bounded
 from srm_spark.spark.write import bare_tasks, run
 
 _SMALL_RECORDS = 10_000
-Ranges = Mapping[TopicPartition, OffsetRange]
 
 
 def fetch_of(settings: FlowSettings, more: Mapping[str, str | int] = MappingProxyType({})) -> Fetch:
@@ -53,19 +53,22 @@ class Reading:
     """Of the source topics, as far as they are known."""
 
     def write(
-        self, session: SparkSession, write: WriteTask, ranges: Ranges, rows: DataFrame | None, pass_bytes: int
+        self, session: SparkSession | None, write: WriteTask, ranges: Ranges, rows: DataFrame | None, pass_bytes: int
     ) -> list[PartitionReport]:
-        """Read `ranges`, or take their `rows`, and write them: what the tasks say of it."""
-        if rows is None and is_used(self.settings.batch.in_loop):
+        """Read `ranges`, or take their `rows`, and write them: what the tasks say of it.
+
+        Without a session all of it is done right here, which only compiled loops can do.
+        """
+        if session is None or (rows is None and is_used(self.settings.batch.in_loop)):
             return self._directly(session, write, ranges)
         return self._as_rows(self._by_spark(session, ranges) if rows is None else rows, write, ranges, pass_bytes)
 
-    def _directly(self, session: SparkSession, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
+    def _directly(self, session: SparkSession | None, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
         topics = {partition.topic for partition in ranges} & self.topic_ids.keys()
         fetch = replace(fetch_of(self.settings), topic_ids={topic: self.topic_ids[topic] for topic in topics})
-        if self.is_small(ranges):
+        if session is None or self.is_small(ranges):
             return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
-        shares = even_shares(ranges, {p: self.sizes.weigh({p: found}) for p, found in ranges.items()}, self.tasks)
+        shares = even_shares(ranges, {p: self.sizes.weigh({p: offsets}) for p, offsets in ranges.items()}, self.tasks)
         task = FetchTask(fetch, write, shares)
         return [read_report(row) for row in run(bare_tasks(session, len(shares)), task, REPORT_SCHEMA, len(shares))]
 

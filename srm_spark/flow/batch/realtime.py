@@ -70,7 +70,10 @@ def _shares(positions: Mapping[TopicPartition, int], tasks: int) -> list[dict[To
 
 
 class RealtimeLane:
-    """A running query of one generation, and the thread that records what it writes."""
+    """A running query of one generation, and the thread that records what it writes.
+
+    No task of the driver's clock: it reads without a pause, and what it finds wrong ends the generation.
+    """
 
     def __init__(self, session: SparkSession, clusters: Clusters, replication: Replication) -> None:
         """Copy all partitions of `replication`, from its positions on; `session` is the flow's own."""
@@ -129,9 +132,9 @@ class RealtimeLane:
     def _is_over(self) -> bool:
         return self._ending is not None and (self._chains.are_over or time.monotonic() > self._ending)
 
-    def _take_in(self, found: Iterable[LaneReport]) -> None:
+    def _take_in(self, reports: Iterable[LaneReport]) -> None:
         joined: dict[TopicPartition, PartitionReport] = {}
-        for one in found:
+        for one in reports:
             self._chains.take(one)
             if (report := one.report) is None:
                 continue

@@ -7,7 +7,7 @@ route    source topic            remote topic, same partition                   
 write    records, on executors   target records, and one report per partition                kafka.writer
 judge    reports                 exact intervals: source range ↔ target range                flow.batch.outcome
 commit   intervals               offset map, offset syncs, progress, in this order           flow.topics.committer
-park     what was refused        quarantine; then commit once more, behind it                flow.refused.parking
+set aside what was refused       quarantine; then commit once more, behind it                flow.refused.quarantining
 ```
 
 The order is the guarantee: what is recorded is on the target, progress never knows more than the map, and a crash
@@ -35,6 +35,7 @@ from srm_spark.core.model import (
     RefusedPolicy,
     TopicPartition,
 )
+from srm_spark.core.record_batch import Author, Authorship
 from srm_spark.core.reports import PartitionReport
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError, QueryFailed
@@ -42,13 +43,15 @@ from srm_spark.failure import Effect, Failure
 from srm_spark.flow.batch.outcome import PassOutcome, judge
 from srm_spark.flow.batch.reading import Reading
 from srm_spark.flow.batch.schedule import PassSchedule
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.guard import Checked, SourceGuard
 from srm_spark.flow.recovery.target_leaders import TargetLeaders
-from srm_spark.flow.refused.parking import Parking
+from srm_spark.flow.refused.quarantining import Quarantining
 from srm_spark.flow.refused.unreadable import fixed_rows
 from srm_spark.flow.topics.committer import Committer
 from srm_spark.flow.topics.offset_map import Maps
-from srm_spark.flow.topics.progress import Position
+from srm_spark.flow.topics.progress import Position, state_writer_of
+from srm_spark.flow.topics.syncs import sync_writer_of
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fencing import FencingToken
@@ -82,6 +85,8 @@ class Assignment:
     """The offset map so far."""
     fencing: FencingToken | None = None
     """In the exactly-once mode: the right of this generation to write."""
+    author: Author | None = None
+    """Otherwise: as whom it writes; None where librdkafka's producers do."""
     permit: Permit | None = None
     """Says right before anything is written whether the flow is still ours."""
 
@@ -95,6 +100,15 @@ class Assignment:
         return Committer(settings, self.maps, self.syncs_topic, self.fencing, self.require_lease)
 
 
+@dataclass(frozen=True)
+class Means:
+    """What passes go through where that is there already; it does not travel."""
+
+    clusters: Clusters
+    write: Callable[[WriteTask, Mapping[TopicPartition, OffsetRange]], list[PartitionReport]]
+    """Writes one pass, and says what came of it."""
+
+
 @dataclass
 class Replication:
     """The batch function of one generation. Travels by pickle before its first batch, so clients are made late."""
@@ -105,6 +119,8 @@ class Replication:
     """Where Spark logs the end of each batch."""
     is_stopping: Callable[[], bool] = lambda: False
     """Whether to end between two passes; asked where a limit makes a batch long."""
+    means: Means | None = None
+    """None: tasks of Spark write, and clients of both clusters are made when they are first needed."""
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
     _target_ends: dict[TopicPartition, int | None] = field(default_factory=dict)
     _holds: dict[TopicPartition, PausedPartition] = field(default_factory=dict)
@@ -115,6 +131,8 @@ class Replication:
     """What the newest batch did not come to, which Spark takes for done."""
     _writers: dict[int, str] = field(default_factory=dict)
     """Slot → the process that wrote it last."""
+    _sequences: dict[TopicPartition, int] = field(default_factory=dict)
+    """Source partition → the number of the next record of its remote partition."""
     _markers: dict[TopicPartition, int] = field(default_factory=dict)
     """How many markers of transactions of this generation are behind the copies of each partition, or will be."""
     _leaders: TargetLeaders = field(init=False)
@@ -128,10 +146,21 @@ class Replication:
         self._leaders = TargetLeaders(self.settings)
         self._committer = self.assignment.committer(self.settings)
         self._guard = SourceGuard(self.settings, self.assignment.logs, self.assignment.routes)
+        if self.means is not None:
+            self._through(self.means.clusters)
         is_exact, topics = self.assignment.fencing is not None, frozenset(self.assignment.routes)
         self._schedule = PassSchedule(self.settings, self.assignment.tasks, is_exact, topics)
         if self.assignment.fencing is not None:
             self._shared = of_all(route.limits for route in self.assignment.routes.values())
+
+    def _through(self, clusters: Clusters) -> None:
+        assignment = self.assignment
+        self._leaders = TargetLeaders(self.settings, clusters.target)
+        self._committer.state = state_writer_of(clusters, assignment.fencing)
+        self._committer.syncs = sync_writer_of(clusters)
+        self._guard = SourceGuard(
+            self.settings, assignment.logs, assignment.routes, clusters.source, lambda _: clusters
+        )
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Replicate what Spark gives as one micro-batch, and what the one before left.
@@ -142,11 +171,18 @@ class Replication:
         assert self.checkpoint is not None
         ends = batch_ends(self.checkpoint, batch_id)
         session, rows = frame.sparkSession, None if is_used(self.settings.batch.in_loop) else frame
+        self._turns(session, rows, ends)
+
+    def replicate_to(self, ends: Mapping[TopicPartition, int]) -> None:
+        """The same up to these source offsets, without Spark: in this process."""
+        self._turns(None, None, ends)
+
+    def _turns(self, session: SparkSession | None, rows: DataFrame | None, ends: Mapping[TopicPartition, int]) -> None:
         self._turn(session, rows, ends)
         while self._left and not self.is_stopping() and not self._guard.has_more(self._going_first(ends)):
             self._turn(session, rows, ends)
 
-    def _turn(self, session: SparkSession, rows: DataFrame | None, ends: Mapping[TopicPartition, int]) -> None:
+    def _turn(self, session: SparkSession | None, rows: DataFrame | None, ends: Mapping[TopicPartition, int]) -> None:
         ranges = {p: OffsetRange(self._positions[p], end) for p, end in ends.items() if end != self._positions[p]}
         due = {p: r for p, r in ranges.items() if p not in self._holds}
         checked = self._guard.before(due, self._committer.known)
@@ -164,17 +200,20 @@ class Replication:
 
     def take_in(self, reports: Iterable[PartitionReport]) -> None:
         """Record what was written outside of a batch. Raises SourceChanged where the source is not what it was."""
-        found = {report.partition: (self._positions[report.partition], report) for report in reports}
-        ranges = {p: OffsetRange(start, max(start, report.next_offset)) for p, (start, report) in found.items()}
+        reported = {report.partition: (self._positions[report.partition], report) for report in reports}
+        ranges = {p: OffsetRange(start, max(start, report.next_offset)) for p, (start, report) in reported.items()}
         self._guard.unchanged(ranges)
-        self._judge(ranges, [report for _, report in found.values()])
+        self._judge(ranges, [report for _, report in reported.values()])
 
     def copy(self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """Replicate bounded ranges outside of the stream."""
         self._replicate(session, ranges)
 
     def put_aside(
-        self, session: SparkSession, found: Mapping[TopicPartition, PausedPartition], ends: Mapping[TopicPartition, int]
+        self,
+        session: SparkSession,
+        paused: Mapping[TopicPartition, PausedPartition],
+        ends: Mapping[TopicPartition, int],
     ) -> None:
         """Pass records that Spark cannot read by the policy of their topic, where everything before them is done.
 
@@ -182,11 +221,11 @@ class Replication:
         """
         ranges = {
             partition: OffsetRange(hold.offset, ends[partition])
-            for partition, hold in found.items()
+            for partition, hold in paused.items()
             if partition in ends and self._positions[partition] == hold.offset and partition not in self._holds
         }
         policies = {partition: self.assignment.routes[partition.topic].policy for partition in ranges}
-        self._park({p: (r, None) for p, r in ranges.items() if policies[p] is RefusedPolicy.PARK})
+        self._set_aside({p: (r, None) for p, r in ranges.items() if policies[p] is RefusedPolicy.PARK})
         for partition, offsets in ranges.items():
             if policies[partition] is RefusedPolicy.FIX:
                 self._copy_fixed(session, partition, offsets)
@@ -203,7 +242,7 @@ class Replication:
 
     def _replicate(
         self,
-        session: SparkSession,
+        session: SparkSession | None,
         ranges: Mapping[TopicPartition, OffsetRange],
         rows: DataFrame | None = None,
         seconds: float = math.inf,
@@ -233,7 +272,7 @@ class Replication:
 
     def _pass(
         self,
-        session: SparkSession,
+        session: SparkSession | None,
         part: Mapping[TopicPartition, OffsetRange],
         ends: Mapping[TopicPartition, int],
         rows: DataFrame | None,
@@ -246,7 +285,7 @@ class Replication:
         outcome = self._judge(part, self._write(session, part, rows))
         written = sum(detail.bytes for detail in outcome.details.values())
         self._schedule.committed(written, time.monotonic() - began)
-        self._park({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in outcome.refused.items()})
+        self._set_aside({p: (OffsetRange(hold.offset, ends[p]), hold.why) for p, hold in outcome.refused.items()})
         return written
 
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> PassOutcome:
@@ -272,7 +311,7 @@ class Replication:
         """Source → remote partition, of those where others may write and something lies in front of new copies."""
         routes = self.assignment.routes
         return {
-            p: TopicPartition(routes[p.topic].remote_topic, p.partition)
+            p: routes[p.topic].remote(p)
             for p, detail in outcome.details.items()
             if self._slack(p) is None and detail.spread(self._target_ends[p]) > 0
         }
@@ -302,7 +341,15 @@ class Replication:
             slack={partition: self._slack(partition) for partition in ranges},
             recording=self._recording(ranges),
             in_loop=settings.batch.in_loop,
+            authorship=self._authorship(ranges),
         )
+
+    def _authorship(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Authorship | None:
+        author, routes = self.assignment.author, self.assignment.routes
+        if author is None:
+            return None
+        numbers = {routes[p.topic].remote(p): self._sequences.get(p, 0) for p in ranges}
+        return Authorship(author, numbers)
 
     def _slack(self, partition: TopicPartition) -> int | None:
         """See `PartitionReport.slack`. Each commit leaves a marker, sooner or later: no more of them than commits."""
@@ -312,15 +359,20 @@ class Replication:
         return self._markers.get(partition, 0)
 
     def _write(
-        self, session: SparkSession, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
+        self, session: SparkSession | None, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None
     ) -> list[PartitionReport]:
         self.assignment.require_lease()
-        reading = Reading(self.settings, self.assignment.tasks, self._schedule.sizes, self._guard.topic_ids)
+        task = self.write_task(ranges)
         try:
-            reports = reading.write(session, self.write_task(ranges), ranges, rows, self._schedule.pass_bytes)
+            if self.means is not None:
+                reports = self.means.write(task, ranges)
+            else:
+                reading = Reading(self.settings, self.assignment.tasks, self._schedule.sizes, self._guard.topic_ids)
+                reports = reading.write(session, task, ranges, rows, self._schedule.pass_bytes)
         except Exception:
             self._schedule.aborted(0)
             raise
+        self._sequences.update((r.partition, r.next_sequence) for r in reports if r.next_sequence is not None)
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         return reports
 
@@ -351,13 +403,15 @@ class Replication:
             end = rows[-1][2] + 1
             self._pass(session, {partition: OffsetRange(offsets.start, end)}, {partition: end}, given(session, rows))
 
-    def _park(self, found: Mapping[TopicPartition, tuple[OffsetRange, Failure | None]]) -> None:
+    def _set_aside(self, refused: Mapping[TopicPartition, tuple[OffsetRange, Failure | None]]) -> None:
         """Put records aside that cannot be copied, then record that they are passed. Ranges start at the first one."""
-        if not found:
+        if not refused:
             return
-        parking = Parking(self.settings, self.assignment.routes, self._guard.topic_ids, self._committer.writer)
+        quarantining = Quarantining(
+            self.settings, self.assignment.routes, self._guard.topic_ids, self._committer.writer
+        )
         self.assignment.require_lease()
-        passed = {partition: parking.park(partition, *one) for partition, one in found.items()}
+        passed = {partition: quarantining.put(partition, *one) for partition, one in refused.items()}
         self._commit({partition: self._passed(partition, end) for partition, end in passed.items()})
 
     def _passed(self, partition: TopicPartition, end: int, **more: Any) -> ProgressDetail:

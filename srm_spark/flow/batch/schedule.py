@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.model import ProgressDetail, Ranges, TopicPartition
 from srm_spark.flow.batch.pace import Pace, pace_of
 from srm_spark.flow.batch.pass_size import PassSize, pass_size_of
 from srm_spark.flow.batch.passes import RecordSizes
-
-Ranges = Mapping[TopicPartition, OffsetRange]
 
 
 @dataclass
@@ -75,7 +73,7 @@ class PassSchedule:
 
     def paid(self, written: int) -> None:
         """A pass that was admitted has written so many bytes."""
-        self._pace.settle(written)
+        self._pace.finish(written)
 
     def aborted(self, achieved: int) -> None:
         """A pass came to nothing, after so many bytes; 0 where that is not known."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from srm_spark.core.checkpoints import Translation, TranslationStatus, by_checkpoint, is_news
+from srm_spark.core.checkpoints import GroupPartition, Translation, TranslationStatus, by_checkpoint, is_news
 from srm_spark.core.cluster import Committed, ControlRecord
 from srm_spark.core.codec import decode_checkpoint, encode_checkpoint
 from srm_spark.core.filters import NameFilter
@@ -18,9 +18,6 @@ from srm_spark.errors import CheckpointFailed, CodecError, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
 from srm_spark.flow.topics.followed import FollowedTopic
-
-Stand = tuple[str, TopicPartition]
-"""Group and partition of the target."""
 
 
 class Checkpoints:
@@ -31,7 +28,7 @@ class Checkpoints:
         self._clusters = clusters
         self._topic = clusters.policy.checkpoints_topic(settings.flow.source)
         role, timeout = f"{settings.flow}|checkpoints", settings.admin_timeout_seconds
-        self.last: dict[Stand, Checkpoint] = {}
+        self.last: dict[GroupPartition, Checkpoint] = {}
         """The newest checkpoint of each group and partition, whoever wrote it."""
         self._followed = FollowedTopic(
             clusters.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
@@ -42,29 +39,29 @@ class Checkpoints:
         """Take in what the topic says; records that are no checkpoints are passed over."""
         for record in self._followed.new_records():
             try:
-                found = decode_checkpoint(record.key, record.value)
+                checkpoint = decode_checkpoint(record.key, record.value)
             except CodecError:
                 continue
-            self.last[found.group, found.partition] = found
+            self.last[checkpoint.group, checkpoint.partition] = checkpoint
 
     def positions(self, groups: NameFilter) -> Positions:
         """Where groups stood when the source was asked last: all there is once it is gone."""
-        found = [checkpoint for (group, _), checkpoint in sorted(self.last.items()) if groups.matches(group)]
-        ends = self._clusters.target.end_offsets({checkpoint.partition for checkpoint in found}, waits=False)
-        return Positions(tuple(self._position(one, ends.get(one.partition, -1)) for one in found), {})
+        checkpoints = [checkpoint for (group, _), checkpoint in sorted(self.last.items()) if groups.matches(group)]
+        ends = self._clusters.target.end_offsets({checkpoint.partition for checkpoint in checkpoints}, waits=False)
+        return Positions(tuple(self._position(one, ends.get(one.partition, -1)) for one in checkpoints), {})
 
     def completed(self, positions: Positions) -> Positions:
         """The same positions, with what the groups' own checkpoints know of those that the exact map does not.
 
         As of the last `refresh`.
         """
-        found = tuple(
+        completed = tuple(
             replace(
                 position, translation=by_checkpoint(position.translation, self._last(position), position.target_end)
             )
-            for position in positions.found
+            for position in positions.known
         )
-        return replace(positions, found=found)
+        return replace(positions, known=completed)
 
     def looked_up(self, positions: Positions) -> Positions:
         """The same for who asks once: the topic is read first, and may be missing."""
@@ -94,10 +91,12 @@ class Checkpoints:
 
     def _position(self, said: Checkpoint, target_end: int) -> GroupPosition:
         is_there = said.downstream <= target_end
-        standing = TranslationStatus.CHECKPOINT if is_there else TranslationStatus.BEYOND
-        found = Translation(standing, said.upstream, said.downstream if is_there else None)
+        status = TranslationStatus.CHECKPOINT if is_there else TranslationStatus.BEYOND
+        translation = Translation(status, said.upstream, said.downstream if is_there else None)
         committed = Committed(said.upstream, said.metadata)
-        return GroupPosition(said.group, self._upstream(said.partition), said.partition, committed, found, target_end)
+        return GroupPosition(
+            said.group, self._upstream(said.partition), said.partition, committed, translation, target_end
+        )
 
     def _upstream(self, remote: TopicPartition) -> TopicPartition:
         """The partition of the source: the topic that was copied, or the copy that was translated back."""
@@ -106,7 +105,7 @@ class Checkpoints:
         return TopicPartition(topic or policy.format_remote_topic(flow.target, remote.topic), remote.partition)
 
     def _news(self, positions: Positions) -> Iterable[Checkpoint]:
-        for position in positions.found:
+        for position in positions.known:
             checkpoint = position.checkpoint
             if checkpoint is None:
                 continue

@@ -14,7 +14,7 @@ from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.filters import select
 from srm_spark.core.offset_files import SYMBOLS, KeptPosition
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.clusters import Clusters, connect
+from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.groups.positions import TargetPosition, Translator
 from srm_spark.flow.topics.offset_map import OffsetMaps
 
@@ -23,7 +23,7 @@ from srm_spark.flow.topics.offset_map import OffsetMaps
 class TranslatedPositions:
     """What became of positions on the source."""
 
-    found: dict[KeptPosition, KeptPosition] = field(default_factory=dict)
+    translated: dict[KeptPosition, KeptPosition] = field(default_factory=dict)
     """Position on the source → where the same reader goes on on the target."""
     refusals: dict[KeptPosition, str] = field(default_factory=dict)
     """Why these positions have no counterpart."""
@@ -31,13 +31,15 @@ class TranslatedPositions:
     """What there is to know about those that have one."""
 
 
-def translate_positions(settings: FlowSettings, asked: Iterable[KeptPosition]) -> TranslatedPositions:
+def translate_positions(
+    settings: FlowSettings, asked: Iterable[KeptPosition], reach: Connect = connect
+) -> TranslatedPositions:
     """Translate positions on the source of a flow.
 
     Raises TargetUnavailable where the target or its map cannot be read; a source that does not answer is a reason why
     remote topics do not go back, and hinders nothing else.
     """
-    clusters = connect(settings)
+    clusters = reach(settings)
     maps = OffsetMaps(clusters.target, settings.map_topic, f"{settings.flow}|positions", TargetUnavailable)
     translator = Translator(clusters, maps)
     positions = list(asked)
@@ -50,7 +52,7 @@ def translate_positions(settings: FlowSettings, asked: Iterable[KeptPosition]) -
     done = TranslatedPositions()
     for position in positions:
         partition, offset = position
-        place = places.found.get((partition, max(offset, 0)))
+        place = places.known.get((partition, max(offset, 0)))
         if place is None:
             done.refusals[position] = f"it does not flow {settings.flow}: {_why(clusters, partition.topic)}"
         else:
@@ -60,23 +62,23 @@ def translate_positions(settings: FlowSettings, asked: Iterable[KeptPosition]) -
 
 def _take(done: TranslatedPositions, position: KeptPosition, place: TargetPosition, no_way_back: str | None) -> None:
     _, offset = position
-    found = place.translation
+    translation = place.translation
     if offset in SYMBOLS:
-        if found.standing is TranslationStatus.UNMAPPED:
-            done.refusals[position] = _refusal(found.standing, no_way_back)
+        if translation.status is TranslationStatus.UNMAPPED:
+            done.refusals[position] = _refusal(translation.status, no_way_back)
         else:
-            done.found[position] = place.remote, offset
+            done.translated[position] = place.remote, offset
             done.remarks[position] = f"stays as it is, {SYMBOLS[offset]}: that is no position"
-    elif found.downstream is None:
-        done.refusals[position] = _refusal(found.standing, no_way_back)
+    elif translation.downstream is None:
+        done.refusals[position] = _refusal(translation.status, no_way_back)
     else:
-        done.found[position] = place.remote, found.downstream
-        if found.standing is not TranslationStatus.EXACT:
-            done.remarks[position] = str(found)
+        done.translated[position] = place.remote, translation.downstream
+        if translation.status is not TranslationStatus.EXACT:
+            done.remarks[position] = str(translation)
 
 
-def _refusal(standing: TranslationStatus, no_way_back: str | None) -> str:
-    return no_way_back if standing is TranslationStatus.UNMAPPED and no_way_back is not None else standing.value
+def _refusal(status: TranslationStatus, no_way_back: str | None) -> str:
+    return no_way_back if status is TranslationStatus.UNMAPPED and no_way_back is not None else status.value
 
 
 def _why(clusters: Clusters, topic: str) -> str:

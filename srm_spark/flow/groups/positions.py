@@ -43,17 +43,19 @@ class GroupPosition:
     @property
     def checkpoint(self) -> Checkpoint | None:
         """What there is to tell others; None where the position has no counterpart."""
-        found = self.translation
-        if found.downstream is None:
+        translation = self.translation
+        if translation.downstream is None:
             return None
-        return Checkpoint(self.group, self.remote, found.upstream, found.downstream, self.committed.metadata)
+        return Checkpoint(
+            self.group, self.remote, translation.upstream, translation.downstream, self.committed.metadata
+        )
 
 
 @dataclass(frozen=True)
 class Positions:
     """Where all groups of a flow stand."""
 
-    found: tuple[GroupPosition, ...]
+    known: tuple[GroupPosition, ...]
     refusals: Mapping[str, str]
     """Group → why the source does not tell where it stands."""
     no_way_back: str | None = None
@@ -76,7 +78,7 @@ class TargetPosition:
 class TargetPositions:
     """What is known about positions that were asked for."""
 
-    found: Mapping[KeptPosition, TargetPosition]
+    known: Mapping[KeptPosition, TargetPosition]
     no_way_back: str | None
     """Why remote topics are not translated back any further; None where they are."""
     no_syncs: str | None
@@ -105,12 +107,12 @@ class Translator:
         answers = self._groups.offsets(groups)
         asked = [(group, p, c) for group, answer in answers.items() for p, c in answer.committed.items()]
         places = self.places({(p, c.offset) for _, p, c in asked})
-        found = tuple(
+        translated = tuple(
             GroupPosition(group, p, place.remote, c, place.translation, place.target_end)
             for group, p, c in asked
-            if (place := places.found.get((p, c.offset))) is not None
+            if (place := places.known.get((p, c.offset))) is not None
         )
-        return Positions(found, _refusals(answers), places.no_way_back, places.no_syncs)
+        return Positions(translated, _refusals(answers), places.no_way_back, places.no_syncs)
 
     def places(self, asked: Collection[KeptPosition]) -> TargetPositions:
         """Where positions on the source lie on the target; those of topics that do not flow are left out."""
@@ -123,21 +125,21 @@ class Translator:
         remotes = {p: remote for p, way in ways.items() if (remote := way.remote(p)) is not None}
         ends = self._clusters.target.end_offsets(set(remotes.values()), waits=False)
         with self._maps.lock, reverse.maps.lock:
-            found = {
+            places = {
                 (p, offset): TargetPosition(
                     remotes[p], ways[p].translate(p, remotes[p], offset, ends.get(remotes[p])), ends.get(remotes[p], 0)
                 )
                 for p, offset in asked
                 if p in remotes
             }
-        sampled, no_syncs = self._sampled(found)
-        return TargetPositions({**found, **sampled}, no_way_back, no_syncs)
+        sampled, no_syncs = self._sampled(places)
+        return TargetPositions({**places, **sampled}, no_way_back, no_syncs)
 
     def _sampled(
-        self, found: Mapping[KeptPosition, TargetPosition]
+        self, places: Mapping[KeptPosition, TargetPosition]
     ) -> tuple[dict[KeptPosition, TargetPosition], str | None]:
         """What offset syncs say of the positions that the map does not know; and why they cannot be read."""
-        unknown = {(p, offset): place for (p, offset), place in found.items() if self._may_be_sampled(p, place)}
+        unknown = {(p, offset): place for (p, offset), place in places.items() if self._may_be_sampled(p, place)}
         if not unknown:
             return {}, None
         with self._maps.lock:
@@ -156,7 +158,7 @@ class Translator:
         """Whether somebody else may have copied records that the map does not know; reading all syncs is not cheap."""
         known = self._maps.maps.get(partition)
         is_whole = known is not None and known.source is not None and not known.holes()
-        is_unknown = place.translation.standing in OUTSIDE_THE_MAP and place.target_end > 0
+        is_unknown = place.translation.status in OUTSIDE_THE_MAP and place.target_end > 0
         return is_unknown and self._ways.is_forward(partition.topic) and not is_whole
 
     def close(self) -> None:

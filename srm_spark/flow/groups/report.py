@@ -13,7 +13,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Clusters, connect
+from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.positions import Translator
 from srm_spark.flow.groups.sync import GroupSync, Synced, SyncState
@@ -34,7 +34,7 @@ class GroupRow:
     """What the group committed on the source; with the source down, what its checkpoint says."""
     downstream: int | None
     """Where it goes on on the target; None where that is not known."""
-    standing: str
+    translation: str
     """How well that is known, or why it is not."""
     source_lag: int | None = None
     """Records of the source that the group has not read; None where the source is down."""
@@ -59,9 +59,9 @@ class GroupReport:
     """Groups of the source that the flow does not take → why."""
 
 
-def report_groups(settings: FlowSettings, groups: NameFilter) -> GroupReport:
+def report_groups(settings: FlowSettings, groups: NameFilter, reach: Connect = connect) -> GroupReport:
     """Look at the groups of a flow that `groups` takes. Raises TargetUnavailable, without which there is no answer."""
-    clusters = connect(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
+    clusters = reach(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
     try:
         return _now(clusters, groups)
     except SourceUnavailable as error:
@@ -79,7 +79,7 @@ def _now(clusters: Clusters, groups: NameFilter) -> GroupReport:
     ):
         names = [name for name in translator.groups() if groups.matches(name)]
         positions = checkpoints.looked_up(translator.positions(names))
-        source_ends = clusters.source.end_offsets({one.partition for one in positions.found}, waits=False)
+        source_ends = clusters.source.end_offsets({one.partition for one in positions.known}, waits=False)
         is_enabled = clusters.settings.checkpoints.sync_enabled
         rows = (
             _row(one, source_ends.get(one.position.partition), is_enabled=is_enabled)
@@ -95,8 +95,8 @@ def _place(row: GroupRow) -> tuple[str, TopicPartition]:
     return row.group, row.remote
 
 
-def _row(found: Synced, source_end: int | None, *, is_enabled: bool) -> GroupRow:
-    position, there = found.position, found.before
+def _row(synced: Synced, source_end: int | None, *, is_enabled: bool) -> GroupRow:
+    position, there = synced.position, synced.before
     translation, committed = position.translation, position.committed.offset
     return GroupRow(
         position.group,
@@ -107,14 +107,14 @@ def _row(found: Synced, source_end: int | None, *, is_enabled: bool) -> GroupRow
         None if source_end is None else max(0, source_end - committed),
         there,
         None if there is None else max(0, position.target_end - there),
-        _sync(found) if is_enabled else "not synced: sync.group.offsets.enabled is false",
+        _sync(synced) if is_enabled else "not synced: sync.group.offsets.enabled is false",
     )
 
 
-def _sync(found: Synced) -> str:
+def _sync(synced: Synced) -> str:
     # Why there is no translation is said already.
-    tells = found.detail and found.state is not SyncState.UNTRANSLATED
-    return f"{found.state.value} ({found.detail})" if tells else found.state.value
+    tells = synced.detail and synced.state is not SyncState.UNTRANSLATED
+    return f"{synced.state.value} ({synced.detail})" if tells else synced.state.value
 
 
 def _from_checkpoints(clusters: Clusters, groups: NameFilter) -> Iterable[GroupRow]:

@@ -12,7 +12,7 @@ from enum import Enum
 
 from srm_spark.core.cluster import Committed
 from srm_spark.core.model import TopicPartition
-from srm_spark.failure import FailureKind
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
 
@@ -39,9 +39,11 @@ class Synced:
     """Why, where the state does not say everything."""
     before: int | None = None
     """What the group had committed on the target; None for nothing."""
+    kind: FailureKind | None = None
+    """Of the failure, where a cluster refused something."""
 
 
-Wanted = Mapping[TopicPartition, GroupPosition]
+WantedPositions = Mapping[TopicPartition, GroupPosition]
 
 
 class GroupSync:
@@ -56,10 +58,10 @@ class GroupSync:
 
     def sync(self, positions: Positions, *, commits: bool = True) -> tuple[Synced, ...]:
         """Commit what is due, or only tell what would be; one verdict per position."""
-        current = self._groups.offsets({position.group for position in positions.found})
+        current = self._groups.offsets({position.group for position in positions.known})
         wanted: dict[str, dict[TopicPartition, GroupPosition]] = {}
         verdicts = []
-        for position in positions.found:
+        for position in positions.known:
             if position.translation.downstream is None:
                 before = _offset(current[position.group].committed.get(position.remote))
                 verdicts.append(Synced(position, SyncState.UNTRANSLATED, str(position.translation), before))
@@ -68,7 +70,7 @@ class GroupSync:
         for group, mine in wanted.items():
             answer = current[group]
             if answer.refusal is not None:
-                verdicts += [Synced(position, SyncState.REFUSED, answer.refusal.sentence) for position in mine.values()]
+                verdicts += [_refused(position, answer.refusal) for position in mine.values()]
             else:
                 verdicts += self._one(group, mine, answer.committed, commits=commits)
         return tuple(verdicts)
@@ -78,7 +80,7 @@ class GroupSync:
         self._groups.close()
 
     def _one(
-        self, group: str, wanted: Wanted, current: Mapping[TopicPartition, Committed], *, commits: bool
+        self, group: str, wanted: WantedPositions, current: Mapping[TopicPartition, Committed], *, commits: bool
     ) -> Iterator[Synced]:
         due = {remote for remote, position in wanted.items() if self._is_due(position, current.get(remote))}
         yield from (_left(position, current.get(p)) for p, position in wanted.items() if p not in due)
@@ -86,16 +88,24 @@ class GroupSync:
             return
         active = self._groups.active([group])[group]
         if active is not False:
-            state, detail = (SyncState.ACTIVE, "") if active is True else (SyncState.REFUSED, active.sentence)
-            yield from (Synced(wanted[remote], state, detail, _offset(current.get(remote))) for remote in due)
+            for remote in due:
+                before = _offset(current.get(remote))
+                if active is True:
+                    yield Synced(wanted[remote], SyncState.ACTIVE, "", before)
+                else:
+                    yield _refused(wanted[remote], active, before)
             return
         if not commits:
             yield from (Synced(wanted[remote], SyncState.DUE, "", _offset(current.get(remote))) for remote in due)
             return
         yield from self._commit(group, {remote: wanted[remote] for remote in due})
 
-    def _commit(self, group: str, wanted: Wanted) -> Iterator[Synced]:
-        now = self._groups.offsets([group])[group].committed  # the group may have come and gone meanwhile
+    def _commit(self, group: str, wanted: WantedPositions) -> Iterator[Synced]:
+        answer = self._groups.offsets([group])[group]  # the group may have come and gone meanwhile
+        if answer.refusal is not None:  # where it stands is not known, which is not the same as nowhere
+            yield from (_refused(position, answer.refusal) for position in wanted.values())
+            return
+        now = answer.committed
         due = {p: position for p, position in wanted.items() if self._is_due(position, now.get(p))}
         yield from (_left(position, now.get(p)) for p, position in wanted.items() if p not in due)
         if not due:
@@ -108,8 +118,7 @@ class GroupSync:
                 self._ours[group, remote] = offsets[remote].offset
                 yield Synced(due[remote], SyncState.SYNCED, "", before)
             else:
-                state = SyncState.ACTIVE if refusal.kind is FailureKind.GROUP_HAS_MEMBERS else SyncState.REFUSED
-                yield Synced(due[remote], state, refusal.sentence, before)
+                yield _refused(due[remote], refusal, before)
 
     def _is_due(self, position: GroupPosition, current: Committed | None) -> bool:
         downstream = _downstream(position)
@@ -117,6 +126,11 @@ class GroupSync:
             return True
         stands_still = self._ours.get((position.group, position.remote)) == current.offset
         return self._follows_rewinds and stands_still and downstream < current.offset
+
+
+def _refused(position: GroupPosition, why: Failure, before: int | None = None) -> Synced:
+    state = SyncState.ACTIVE if why.kind is FailureKind.GROUP_HAS_MEMBERS else SyncState.REFUSED
+    return Synced(position, state, why.sentence, before, why.kind)
 
 
 def _left(position: GroupPosition, current: Committed | None) -> Synced:

@@ -30,15 +30,12 @@ def differing_copies(
     Partitions without any copy are not among them. Raises SourceUnavailable and TargetUnavailable.
     """
     last = {p: maps[p].copies_before(offset, 1) for p, offset in positions.items() if p in maps}
-    here = {p: OffsetRange(found[0].upstream, found[0].upstream + 1) for p, found in last.items() if found}
+    here = {
+        p: OffsetRange(intervals[0].upstream, intervals[0].upstream + 1) for p, intervals in last.items() if intervals
+    }
     if not here:
         return set()
-    there = {
-        TopicPartition(routes[p.topic].remote_topic, p.partition): OffsetRange(
-            last[p][0].downstream, last[p][0].downstream + 1
-        )
-        for p in here
-    }
+    there = {routes[p.topic].remote(p): OffsetRange(last[p][0].downstream, last[p][0].downstream + 1) for p in here}
     source, target = clusters.source.first_records(here), clusters.target.first_records(there)
     differing = set()
     for (partition, at), remote in zip(here.items(), there, strict=True):
@@ -54,7 +51,7 @@ def differing_copies(
 def first_difference(
     clusters: Clusters,
     route: Route,
-    found: PartitionMap,
+    known: PartitionMap,
     partition: TopicPartition,
     position: int,
     *,
@@ -67,9 +64,9 @@ def first_difference(
     target has and shows to nobody who reads committed records does not: an election that cost the marker of a
     transaction has made it one that is not committed (KIP-664).
     """
-    remote = TopicPartition(route.remote_topic, partition.partition)
+    remote = route.remote(partition)
     reach, count, difference = position, _FIRST_STRETCH, None
-    while stretch := found.copies_before(reach, count):
+    while stretch := known.copies_before(reach, count):
         here = _within(OffsetRange(stretch[0].upstream, stretch[-1].upstream_end), source)
         there = _within(OffsetRange(stretch[0].downstream, stretch[-1].downstream_end), target)
         records: Iterable[TailRecord] = ()

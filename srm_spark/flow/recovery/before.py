@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun
 from srm_spark.core.provenance import Stamp
+from srm_spark.core.record_batch import Author
 from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.recovery.authors import Authors
 from srm_spark.flow.recovery.settling import Remotes, Settle, TargetEnds, Tell, settled
 from srm_spark.flow.topics.progress import note_run
 from srm_spark.kafka.lease import Lease
@@ -25,6 +27,8 @@ class Before:
         self._tell = tell
         self._settled = wait
         self._run = UNKNOWN_RUN
+        self._authors = Authors(clusters)
+        self._author: Author | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -47,11 +51,39 @@ class Before:
     def follow(self, last: LastRun, *, after_failure: bool) -> None:
         """Take over from the last run, and say that another one begins, before anything is written."""
         self._run = last._replace(is_clean=last.is_clean and not after_failure)
-        note_run(self._clusters, is_clean=False)
+        if last.is_fenced or not self._clusters.settings.is_exactly_once:
+            self._authors.open(self._tell)
+        note_run(self._clusters, is_clean=False, is_fenced=self._is_fenced)
 
-    def begin(self, *, in_transactions: bool) -> None:
+    def take_over(self, remotes: Remotes) -> Author | None:
+        """Wait until nothing of his is under way to these remote partitions; as whom the next generation writes them.
+
+        None where librdkafka's producers write. Raises TargetUnavailable; LeaseLost where another driver takes over.
+        """
+        # Whoever wrote under another id, or none, would not be refused: nobody is told then.
+        is_due = not self.is_clean and self._run.is_fenced
+        author = self._authors.next(remotes.values(), self._tell, is_due=is_due)
+        if not self.is_clean:
+            self.wait(remotes)
+        return None if self._clusters.settings.is_exactly_once else author
+
+    def begin(self, author: Author | None, *, in_transactions: bool) -> None:
         """A generation of our own writes from now on."""
-        self._run = LastRun(True, in_transactions, self._clusters.settings.provenance_enabled)
+        self._author = author
+        self._run = LastRun(True, in_transactions, self._clusters.settings.provenance_enabled, self._is_fenced)
+
+    def keep_alive(self) -> None:
+        """Let the target know that the flow's producer id is in use. Raises what `take_over` raises."""
+        if self._author is not None:
+            self._authors.keep_alive(self._author)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._authors.close()
+
+    @property
+    def _is_fenced(self) -> bool:
+        return self._authors.are_fenced and not self._clusters.settings.is_exactly_once
 
     def cut_off(self) -> None:
         """It was interrupted: something of it may be under way."""
@@ -62,7 +94,7 @@ class Before:
         if not self.is_clean or not lease.is_held():
             return
         try:
-            note_run(self._clusters, is_clean=True)
+            note_run(self._clusters, is_clean=True, is_fenced=self._is_fenced)
         except FlowError as error:
             flow = self._clusters.settings.flow
             log.warning("flow=%s the next start will wait for what may be under way: %s", flow, error)
@@ -73,7 +105,13 @@ class Before:
         return self.wait if self.is_clean else None
 
     def wait(self, remotes: Remotes) -> TargetEnds:
-        """Wait until nothing of his is under way any more. Raises TargetUnavailable where that takes too long."""
-        return self._settled(
-            self._clusters, remotes, is_fenced=self.was_exactly_once, stamp=self.stamp, tell=self._tell
-        )
+        """Wait until nothing of his is under way any more. Raises TargetUnavailable where that takes too long.
+
+        A flow that has never run says so before it writes anything: where nothing is written either, there was nobody.
+        """
+        if self._run == UNKNOWN_RUN:
+            ends = self._clusters.target.end_offsets(remotes.values())
+            if not any(ends.values()):
+                return ends
+        is_fenced = self.was_exactly_once or (self._run.is_fenced and self._authors.has_refused)
+        return self._settled(self._clusters, remotes, is_fenced=is_fenced, stamp=self.stamp, tell=self._tell)

@@ -11,7 +11,7 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.fencing import FencingToken, TokenMark, fence, newest_mark
+from srm_spark.kafka.fencing import FencingToken, TokenNote, fence, newest_token
 from srm_spark.kafka.lease import Lease
 
 log = logging.getLogger(__name__)
@@ -37,29 +37,29 @@ def new_fencing(clusters: Clusters, lease: Lease, slots: int) -> FencingToken:
     fencing = FencingToken(
         lease.group,
         settings.progress_topic,
-        TokenMark(uuid.uuid4().hex, slots),
+        TokenNote(uuid.uuid4().hex, slots),
         options(settings.target, {}, f"{settings.flow}|transactions"),
         settings.admin_timeout_seconds,
     )
-    fence_older(fencing, newest_mark(fencing), lease.mark, fence)
+    fence_older(fencing, newest_token(fencing), lease.note, fence)
     return fencing
 
 
 def fence_older(
     fencing: FencingToken,
-    before: TokenMark | None,
-    mark: Callable[[str], None],
+    before: TokenNote | None,
+    write_note: Callable[[str], None],
     fence: Callable[[FencingToken, int], None],
 ) -> None:
-    """Fence every slot that any term before may have had.
+    """Fence every slot that any generation before may have had.
 
-    The mark names all of them until that is done: a start that fails amid it leaves the next one as much to fence.
+    The note names all of them until that is done: a start that fails amid it leaves the next one as much to fence.
     """
-    widest = fencing.mark._replace(slots=max(fencing.mark.slots, 0 if before is None else before.slots))
-    mark(widest.encode())
+    widest = fencing.note._replace(slots=max(fencing.note.slots, 0 if before is None else before.slots))
+    write_note(widest.encode())
     fence(fencing, widest.slots)
-    if widest != fencing.mark:
-        mark(fencing.mark.encode())
+    if widest != fencing.note:
+        write_note(fencing.note.encode())
 
 
 def complete_map(
@@ -67,7 +67,7 @@ def complete_map(
 ) -> bool:
     """Write to the map what was committed as progress by a batch that died before it came to the map."""
     missing = {
-        partition: found for partition, details in newest.items() if (found := _missing(maps, partition, details))
+        partition: absent for partition, details in newest.items() if (absent := _missing(maps, partition, details))
     }
     if not missing:
         return False
@@ -80,8 +80,8 @@ def complete_map(
 
 
 def _missing(maps: Maps, partition: TopicPartition, details: list[ProgressDetail]) -> list[ProgressDetail]:
-    found = maps.get(partition)
-    if found is None or found.source is None or found.is_of_another(details[-1].topic_id):
+    partition_map = maps.get(partition)
+    if partition_map is None or partition_map.source is None or partition_map.is_of_another(details[-1].topic_id):
         return details
-    known = found.source.end
+    known = partition_map.source.end
     return [detail for detail in details if detail.source.end > known]

@@ -16,7 +16,7 @@ from srm_spark.core.limits import Route
 from srm_spark.core.model import Flow, LogIdentity, Loss, LossCause, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.errors import SourceChanged
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.clusters import connect, source_of
+from srm_spark.flow.clusters import Connect, connect, source_of
 from srm_spark.flow.recovery.agreement import differing_copies
 from srm_spark.flow.topics.offset_map import Maps
 
@@ -43,15 +43,17 @@ class SourceGuard:
         logs: Mapping[TopicPartition, LogIdentity],
         routes: Mapping[str, Route],
         source: Cluster | None = None,
+        reach: Connect = connect,
     ) -> None:
-        """Without a `source` a client is made when it is first needed."""
+        """Without a `source` a client is made when it is first needed; `reach` gets to both sides."""
         self.logs = dict(logs)
         """What each partition's progress speaks of; epochs are the newest under which it was found to be true."""
-        self.topic_ids = {p.topic: found.topic_id for p, found in logs.items() if found.topic_id is not None}
+        self.topic_ids = {p.topic: log.topic_id for p, log in logs.items() if log.topic_id is not None}
         """Of the topics that this generation reads."""
         self._settings = settings
         self._routes = routes
         self._source = source
+        self._reach = reach
 
     def before(self, ranges: Mapping[TopicPartition, OffsetRange], maps: Maps) -> Checked:
         """Check before a batch. Raises SourceChanged when a topic was created anew, or a log is not what it was."""
@@ -94,20 +96,20 @@ class SourceGuard:
         """
         lost = {}
         for partition, first in self._cluster.first_offsets(gaps).items() if gaps else ():
-            found = tuple(
+            losses = tuple(
                 Loss(OffsetRange(gap.start, min(first, gap.end))) for gap in gaps[partition] if gap.start < first
             )
-            if found:
-                lost[partition] = found
-            for loss in found:
+            if losses:
+                lost[partition] = losses
+            for loss in losses:
                 report_loss(self._settings.flow, partition, loss)
         return lost
 
     def has_more(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether a new batch would bring records behind any of `ends`."""
         committed = self._settings.reads_committed
-        found = self._cluster.end_offsets(ends, waits=False, committed=committed) if ends else {}
-        return any(end > ends[partition] for partition, end in found.items())
+        source_ends = self._cluster.end_offsets(ends, waits=False, committed=committed) if ends else {}
+        return any(end > ends[partition] for partition, end in source_ends.items())
 
     @property
     def _cluster(self) -> Cluster:
@@ -117,10 +119,10 @@ class SourceGuard:
 
     def _compare_ids(self, topics: Iterable[str]) -> None:
         expected = {topic: self.topic_ids[topic] for topic in topics if topic in self.topic_ids}
-        found = self._cluster.topic_ids(expected)
-        changed = [topic for topic, topic_id in expected.items() if found.get(topic) != topic_id]
+        topic_ids = self._cluster.topic_ids(expected)
+        changed = [topic for topic, topic_id in expected.items() if topic_ids.get(topic) != topic_id]
         if changed:
-            what = "is gone" if changed[0] not in found else "was created anew"
+            what = "is gone" if changed[0] not in topic_ids else "was created anew"
             raise SourceChanged(f"flow {self._settings.flow}: topic {changed[0]} {what} on the source")
 
     def _compare_logs(self, ranges: Mapping[TopicPartition, OffsetRange], maps: Maps) -> None:
@@ -135,7 +137,7 @@ class SourceGuard:
                 )
         new = {p: end.epoch for p, end in ends.items() if p in self.logs and end.epoch != self.logs[p].epoch}
         positions = {partition: ranges[partition].start for partition in new}
-        if positions and (differing := differing_copies(connect(self._settings), self._routes, maps, positions)):
+        if positions and (differing := differing_copies(self._reach(self._settings), self._routes, maps, positions)):
             first = min(differing)
             raise SourceChanged(
                 f"flow {self._settings.flow}: {first} has a new leader on the source, and the record in front of "

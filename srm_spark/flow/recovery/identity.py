@@ -70,7 +70,7 @@ class _Check:
         return seen
 
     def _remote(self, partition: TopicPartition) -> TopicPartition:
-        return TopicPartition(self._routes[partition.topic].remote_topic, partition.partition)
+        return self._routes[partition.topic].remote(partition)
 
     def _unproven(self, starts: Starts) -> set[TopicPartition]:
         """Those of them whose map ends before the position, at a copy that is not there: others copied in between.
@@ -101,13 +101,13 @@ class _Check:
         """Find out from where on both sides differ, and which of them has changed; `first` is the target's."""
         route, source, position = self._routes[partition.topic], start.source_log, start.position
         target = OffsetRange(first, start.target_end or 0)
-        found = self._maps.get(partition, _NO_MAP)
+        known = self._maps.get(partition, _NO_MAP)
         offset = position.next_offset
-        difference = first_difference(self._clusters, route, found, partition, offset, source=source, target=target)
+        difference = first_difference(self._clusters, route, known, partition, offset, source=source, target=target)
         if difference is None:
             end = min(position.target_end or 0, target.end)
             return self._cut_to_the_end(partition, replace(start, position=replace(position, target_end=end)))
-        place = found.next_copy(difference)
+        place = known.next_copy(difference)
         assert place is not None
         lost = OffsetRange(difference, offset)
         copies = OffsetRange(place, max(place, position.target_end or 0))
@@ -132,8 +132,8 @@ class _Check:
         return self._gone_on(partition, start, position, loss)
 
     def _on_a_new_target(self, partition: TopicPartition, start: Start, first: int) -> Start:
-        found = self._maps.get(partition, _NO_MAP)
-        upstream, downstream = found.next_original(0), found.next_copy(0)
+        known = self._maps.get(partition, _NO_MAP)
+        upstream, downstream = known.next_original(0), known.next_copy(0)
         position, end = start.position, start.position.target_end
         if upstream is None or downstream is None or end is None:
             return replace(start, position=replace(position, target_end=first), is_recorded=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from srm_spark.core.model import TopicPartition
 from srm_spark.failure import FailureKind
@@ -16,22 +17,33 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.settling import Remotes
 from srm_spark.flow.recovery.starts import Start, Starts
 
-_END_SECONDS = 10.0
-"""Somebody else's transaction, and the markers of our own, may take so long."""
-_LOOK_SECONDS = 0.5
+
+@dataclass(frozen=True)
+class OpenPatience:
+    """How long a start waits for transactions to end."""
+
+    end_seconds: float = 10.0
+    """Somebody else's transaction, and the markers of our own, may take so long."""
+    look_seconds: float = 0.5
 
 
-def pause_open_transactions(clusters: Clusters, starts: Starts, remotes: Remotes) -> Starts:
+OPEN_PATIENCE = OpenPatience()
+
+
+def pause_open_transactions(
+    clusters: Clusters, starts: Starts, remotes: Remotes, patience: OpenPatience = OPEN_PATIENCE
+) -> Starts:
     """Pause partitions whose remote log has a transaction that stays open, when all of this flow are ended."""
-    deadline = time.monotonic() + _END_SECONDS
+    deadline = time.monotonic() + patience.end_seconds
     left = dict(remotes)
-    while found := _open(clusters, left):
-        left = {partition: remotes[partition] for partition in found}
+    while still_open := _open(clusters, left):
+        left = {partition: remotes[partition] for partition in still_open}
         if time.monotonic() > deadline:
             break
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(patience.look_seconds)
     paused = {
-        partition: _paused(clusters, starts[partition], remotes[partition], found[partition]) for partition in found
+        partition: _paused(clusters, starts[partition], remotes[partition], still_open[partition])
+        for partition in still_open
     }
     return {**starts, **paused}
 

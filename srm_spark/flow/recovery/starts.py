@@ -129,12 +129,12 @@ def _first(clusters: Clusters, kept: OffsetRange) -> Position:
 
 def _mapped(clusters: Clusters, partition: TopicPartition, logs: LogIdentity, maps: Maps) -> Position | None:
     """Where the offset map ends; None where it says nothing about this topic."""
-    found = maps.get(partition)
-    if found is None or found.source is None or found.target_end is None or found.is_of_another(logs.topic_id):
+    known = maps.get(partition)
+    if known is None or known.source is None or known.target_end is None or known.is_of_another(logs.topic_id):
         return None
     text = "flow=%s partition=%s no progress is recorded in %s: going on at offset %s, where the offset map ends"
-    log.warning(text, clusters.settings.flow, partition, clusters.settings.progress_topic, found.source.end)
-    return Position(found.source.end, found.target_end, LogIdentity(found.topic_id))
+    log.warning(text, clusters.settings.flow, partition, clusters.settings.progress_topic, known.source.end)
+    return Position(known.source.end, known.target_end, LogIdentity(known.topic_id))
 
 
 def _recorded(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
@@ -188,7 +188,7 @@ def record_new(
     new = {partition: start for partition, start in flowing(starts).items() if not start.is_recorded}
     if not new:
         return
-    remote = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in new}
+    remote = {p: routes[p.topic].remote(p) for p in new}
     target_firsts, target_ends = (
         clusters.target.first_offsets(remote.values()),
         clusters.target.end_offsets(remote.values()),

@@ -1,4 +1,4 @@
-"""Resume by truth: before a generation starts, records that lie on the target unrecorded are recognised and recorded.
+"""Crash recovery: records on the target that progress does not know are found and recorded before a generation starts.
 
 A batch that died leaves them behind the recorded end of the remote partition; so does MirrorMaker 2 between two flushes
 of its offsets, and a progress topic that was lost. What has landed is not copied again, and its exact map is kept.
@@ -48,12 +48,12 @@ def recover_unrecorded(
     fencing: FencingToken | None,
     stamp: Stamp | None,
     settle: Settle | None,
-    parked: Mapping[TopicPartition, Set[int]],
+    quarantined: Mapping[TopicPartition, Set[int]],
 ) -> Starts:
     """Move start positions behind what has landed, and record it.
 
     Where anything has, `settle` waits until nothing more of it comes, and gives the ends; None where that is done
-    already. `stamp` is what the last writer put on its copies. Source offsets that are `parked` have no copy.
+    already. `stamp` is what the last writer put on its copies. What is `quarantined` has none.
     """
     going, remotes = flowing(starts), remotes_of(starts, routes)
     tails = _tails(clusters, going, remotes)
@@ -67,7 +67,7 @@ def recover_unrecorded(
     details: dict[TopicPartition, ProgressDetail] = {}
     for tail in tails:
         partition, start = tail.partition, anchored[tail.partition]
-        aside = parked.get(partition, frozenset())
+        aside = quarantined.get(partition, frozenset())
         match = _match(clusters, tail, source_ends.get(partition, 0), stamp, aside)
         recovered[partition] = _recovered(clusters, tail, start, match)
         if recovered[partition].paused is None:
@@ -81,7 +81,7 @@ def recover_unrecorded(
 
 def remotes_of(starts: Starts, routes: Mapping[str, Route]) -> Remotes:
     """The remote partitions of all partitions that start."""
-    return {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in flowing(starts)}
+    return {p: routes[p.topic].remote(p) for p in flowing(starts)}
 
 
 def _anchored(start: Start) -> Start:
@@ -104,18 +104,18 @@ def _detail(tail: _Tail, start: Start, match: TailMatch, begin: int) -> Progress
 
 def _recovered(clusters: Clusters, tail: _Tail, start: Start, match: TailMatch) -> Start:
     """The start behind what was matched, which is recorded then; or a pause, where somebody else has written."""
-    flow, found = clusters.settings.flow, sum(interval.count for interval in match.intervals)
+    flow, copied = clusters.settings.flow, sum(interval.count for interval in match.intervals)
     goes_on = tail.is_ours and not clusters.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
     next_offset = max(match.next_offset, start.position.next_offset)
     if match.foreign is not None and goes_on:
         log.warning("flow=%s partition=%s foreign writer: %s: going on", flow, tail.partition, match.foreign)
     if match.foreign is None or goes_on:
-        if found:  # others may have written all of it
+        if copied:  # others may have written all of it
             log.info(
                 "flow=%s partition=%s %s on %s unrecorded: going on at offset %s",
                 flow,
                 tail.partition,
-                count(found, "record"),
+                count(copied, "record"),
                 tail.remote,
                 next_offset,
             )
@@ -206,12 +206,12 @@ def _same_time(
     return None if here is None or there is None else (here, there)
 
 
-def _match(clusters: Clusters, tail: _Tail, source_end: int, stamp: Stamp | None, parked: Set[int]) -> TailMatch:
+def _match(clusters: Clusters, tail: _Tail, source_end: int, stamp: Stamp | None, quarantined: Set[int]) -> TailMatch:
     settings = clusters.settings
     source_range = OffsetRange(tail.source_start, source_end)
-    found = clusters.source.records(tail.partition, source_range)
-    # Behind our own progress nothing is parked: progress stands before the record while that is done.
-    source: Iterator[TailRecord] = (r for r in found if tail.is_ours or r.offset not in parked)
+    records = clusters.source.records(tail.partition, source_range)
+    # Behind our own progress nothing is in quarantine: progress stands before the record while it is put there.
+    source: Iterator[TailRecord] = (r for r in records if tail.is_ours or r.offset not in quarantined)
     target: Iterator[TailRecord] = clusters.target.records(tail.remote, tail.target)
     if stamp is not None:
         source, target = copies(stamp, tail.partition, source), ours(stamp, tail.partition, target)

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srm_spark.core.model import PausedPartition, TopicPartition
+from srm_spark.core.news import Every
 from srm_spark.failure import Effect, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.progress import Position
 from srm_spark.flow.topics.remote_topics import RemoteTopics
-
-RETRY_SECONDS = 60.0
-"""A try costs a restart of the query and reads the refused record once more."""
 
 
 class PausedPartitions:
@@ -31,7 +29,7 @@ class PausedPartitions:
         """Partitions with records that Spark cannot read, and the offset of the newest one that was found; looked at
         again before each generation."""
         self._before: dict[TopicPartition, Position] = {}
-        self._retry_at = 0.0
+        self._retry = Every(clusters.settings.timings.retry_paused_seconds)
 
     def begin(self, positions: Mapping[TopicPartition, Position]) -> None:
         """A generation starts; what was recorded before says nothing about it."""
@@ -39,30 +37,30 @@ class PausedPartitions:
 
     def discover(self, positions: Mapping[TopicPartition, Position]) -> bool:
         """Take in the holds that batches have recorded since `begin`; whether there are new ones."""
-        found = {
+        paused = {
             partition: position.hold
             for partition, position in positions.items()
             if position.hold is not None
             and partition not in self.partitions
             and position is not self._before.get(partition)
         }
-        self.partitions.update(found)
-        return bool(found)
+        self.partitions.update(paused)
+        return bool(paused)
 
     def release(self, now: float) -> bool:
         """Let go of what is worth another try; `now` in seconds of any clock. Whether there was anything."""
         trying = self._freed()
-        is_time = now >= self._retry_at
+        is_time = self._retry.is_due(now)
         if is_time:
             trying |= {p for p, hold in self.partitions.items() if hold.why.kind.effect is not Effect.WAITS}
-            self._retry_at = now + RETRY_SECONDS
+            self._retry.done(now)
         for partition in trying:
             del self.partitions[partition]
         return bool(trying) or (is_time and bool(self.topics))
 
     def postpone(self, now: float) -> None:
         """No try before a while: something was held just now."""
-        self._retry_at = now + RETRY_SECONDS
+        self._retry.done(now)
 
     def describe(self) -> dict[str, str]:
         """Topic or partition → reason, for people."""

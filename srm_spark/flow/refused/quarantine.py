@@ -1,6 +1,6 @@
 """The quarantine on the target: records that could not be copied, kept until somebody replays or drops them.
 
-A record here is a parked record of the source, see `srm_spark.core.quarantine`. The entry is written when all parts are
+A record here is a refused one of the source, see `srm_spark.core.quarantine`. The entry is written when all parts are
 acknowledged, so one that can be seen is whole; it is dropped before its parts.
 """
 
@@ -14,7 +14,7 @@ from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.quarantine import (
     ENTRIES,
     PARTS,
-    Parked,
+    QuarantinedRecord,
     SourcePlace,
     decode_content,
     decode_entry,
@@ -31,20 +31,20 @@ from srm_spark.flow.topics.followed import FollowedTopic
 
 
 class Quarantine:
-    """Reads the topic; `entries` is what was parked by the flow at the last look, in the order of parking."""
+    """Reads the topic; `entries` is what the flow had put aside at the last look, in that order."""
 
     def __init__(self, settings: FlowSettings, target: Cluster, role: str) -> None:
         self._settings = settings
         self._target = target
         topic, timeout = settings.quarantine_topic, settings.admin_timeout_seconds
         self._is_there = False
-        self.entries: dict[SourcePlace, Parked] = {}
+        self.entries: dict[SourcePlace, QuarantinedRecord] = {}
         self._topic = FollowedTopic(
             target, topic, role, TargetUnavailable, timeout, partitions=[ENTRIES], forget=self._forget
         )
 
     def refresh(self) -> None:
-        """Take in what was written since the last call. Nothing is parked where the topic is not there."""
+        """Take in what was written since the last call. Nothing is in quarantine where its topic is not there."""
         self._is_there = self._is_there or self._settings.quarantine_topic in self._target.topics()
         if not self._is_there:
             return
@@ -58,22 +58,22 @@ class Quarantine:
                 self.entries[place] = decode_entry(place, record.value)
 
     def offsets(self, topic_ids: Mapping[str, str]) -> dict[TopicPartition, set[int]]:
-        """Source offsets of what is parked, of the topics with these ids."""
-        found: dict[TopicPartition, set[int]] = {}
+        """Source offsets of what is in quarantine, of the topics with these ids."""
+        offsets: dict[TopicPartition, set[int]] = {}
         for place in self.entries:
             if place.topic_id == topic_ids.get(place.partition.topic):
-                found.setdefault(place.partition, set()).add(place.offset)
-        return found
+                offsets.setdefault(place.partition, set()).add(place.offset)
+        return offsets
 
     def describe(self) -> dict[str, str]:
-        """Source topic → how many records are parked and why, for people."""
+        """Source topic → how many records are in quarantine and why, for people."""
         reasons: dict[str, list[Failure]] = {}
-        for place, parked in self.entries.items():
-            reasons.setdefault(place.partition.topic, []).append(parked.why)
-        return {topic: summary(found) for topic, found in reasons.items()}
+        for place, entry in self.entries.items():
+            reasons.setdefault(place.partition.topic, []).append(entry.why)
+        return {topic: summary(kinds) for topic, kinds in reasons.items()}
 
-    def contents(self, places: Iterable[SourcePlace]) -> Iterator[tuple[Parked, TailRecord]]:
-        """These parked records as they were on the source, in the order of parking."""
+    def contents(self, places: Iterable[SourcePlace]) -> Iterator[tuple[QuarantinedRecord, TailRecord]]:
+        """These records as they were on the source, in the order in which they were put aside."""
         topic = TopicPartition(self._settings.quarantine_topic, PARTS)
         end = self._target.end_offsets([topic], committed=True).get(topic, 0)
         wanted = {place: self.entries[place] for place in places}
@@ -82,13 +82,13 @@ class Quarantine:
             place, part = decode_key(record.key) or (None, None)
             if place not in wanted or part is None or record.value is None:
                 continue
-            found = parts.setdefault(place, {})
-            found[part] = record.value
-            if len(found) == wanted[place].parts:
-                content = b"".join(found[number] for number in sorted(found))
-                parked = wanted.pop(place)
+            contents = parts.setdefault(place, {})
+            contents[part] = record.value
+            if len(contents) == wanted[place].parts:
+                content = b"".join(contents[number] for number in sorted(contents))
+                entry = wanted.pop(place)
                 del parts[place]
-                yield parked, decode_content(parked, content)
+                yield entry, decode_content(entry, content)
 
     def close(self) -> None:
         """Stop reading."""
@@ -107,35 +107,35 @@ class QuarantineWriter:
         self._topic = settings.quarantine_topic
         self._writer = writer
 
-    def put(self, found: Sequence[tuple[Parked, bytes]]) -> None:
+    def put(self, entries: Sequence[tuple[QuarantinedRecord, bytes]]) -> None:
         """Park records with their contents; returns when they are there for good."""
         self._writer.write(
-            ControlRecord(self._topic, part_key(parked.place, number), part, partition=PARTS)
-            for parked, content in found
+            ControlRecord(self._topic, part_key(entry.place, number), part, partition=PARTS)
+            for entry, content in entries
             for number, part in enumerate(split_content(content))
         )
         self._writer.write(
-            ControlRecord(self._topic, entry_key(parked.place), encode_entry(parked), partition=ENTRIES)
-            for parked, _ in found
+            ControlRecord(self._topic, entry_key(entry.place), encode_entry(entry), partition=ENTRIES)
+            for entry, _ in entries
         )
 
-    def drop(self, found: Sequence[Parked]) -> None:
-        """Forget parked records."""
-        for records in (entry_tombstones(self._topic, found), part_tombstones(self._topic, found)):
+    def drop(self, entries: Sequence[QuarantinedRecord]) -> None:
+        """Forget records in quarantine."""
+        for records in (entry_tombstones(self._topic, entries), part_tombstones(self._topic, entries)):
             self._writer.write(records)
 
 
-def entry_tombstones(topic: str, found: Iterable[Parked]) -> list[ControlRecord]:
+def entry_tombstones(topic: str, entries: Iterable[QuarantinedRecord]) -> list[ControlRecord]:
     """What deletes entries."""
-    return [ControlRecord(topic, entry_key(parked.place), None, partition=ENTRIES) for parked in found]
+    return [ControlRecord(topic, entry_key(entry.place), None, partition=ENTRIES) for entry in entries]
 
 
-def part_tombstones(topic: str, found: Iterable[Parked]) -> list[ControlRecord]:
+def part_tombstones(topic: str, entries: Iterable[QuarantinedRecord]) -> list[ControlRecord]:
     """What deletes the content of entries that are gone."""
     return [
-        ControlRecord(topic, part_key(parked.place, number), None, partition=PARTS)
-        for parked in found
-        for number in range(parked.parts)
+        ControlRecord(topic, part_key(entry.place, number), None, partition=PARTS)
+        for entry in entries
+        for number in range(entry.parts)
     ]
 
 
@@ -144,4 +144,4 @@ def summary(reasons: Sequence[Failure]) -> str:
     kinds: dict[FailureKind, list[Failure]] = {}
     for reason in reasons:
         kinds.setdefault(reason.kind, []).append(reason)
-    return "; ".join(f"{len(found)} parked: {found[0]}" for found in kinds.values())
+    return "; ".join(f"{len(why)} in quarantine: {why[0]}" for why in kinds.values())

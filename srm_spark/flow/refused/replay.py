@@ -1,4 +1,4 @@
-"""What can be done with parked records: list them, write them to their remote topics after all, forget them.
+"""What can be done with records in quarantine: list them, write them to their remote topics after all, forget them.
 
 A replay needs the flow's lease, so no driver writes meanwhile. The copy, the progress that knows the new end of the
 remote partition, and the end of the quarantine are one transaction: whatever dies, a record is replayed once, and no
@@ -9,9 +9,10 @@ gap.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from typing import Protocol
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import ControlRecord
@@ -19,17 +20,17 @@ from srm_spark.core.codec import progress_records
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, unsized, will_fit
 from srm_spark.core.model import OffsetRange, ProgressDetail, RefusedPolicy, TopicPartition
-from srm_spark.core.quarantine import Parked
+from srm_spark.core.quarantine import QuarantinedRecord
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord, ours
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.clusters import Clusters, connect
+from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.owned import owned
 from srm_spark.flow.recovery.fencing import complete_map, new_fencing
-from srm_spark.flow.recovery.settling import settled
+from srm_spark.flow.recovery.settling import TargetEnds, settled
 from srm_spark.flow.refused.quarantine import Quarantine, QuarantineWriter, entry_tombstones, part_tombstones
 from srm_spark.flow.topics.offset_map import OffsetMaps
-from srm_spark.flow.topics.progress import ProgressTopic, state_writer
+from srm_spark.flow.topics.progress import ProgressTopic, state_writer_of
 from srm_spark.flow.topics.remote_topics import limits_of
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.fencing import FencingToken, fence
@@ -43,9 +44,9 @@ _RECORD_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of one parked record."""
+    """What became of one record in quarantine."""
 
-    parked: Parked
+    entry: QuarantinedRecord
     remote: TopicPartition
     downstream: int | None = None
     """Target offset of the copy; None where there is none, or none yet."""
@@ -53,25 +54,62 @@ class Replayed:
     """Why it stays in quarantine."""
 
 
-def list_parked(settings: FlowSettings, topics: NameFilter) -> tuple[Parked, ...]:
-    """What is parked of the source topics that `topics` takes, in the order of parking. Raises TargetUnavailable."""
-    clusters = connect(settings)
+class Appender(Protocol):
+    """Appends single records to the target, each with what is to be recorded for it."""
+
+    def append(self, remote: TopicPartition, run: Run, follow: Callable[[int], Iterable[ControlRecord]]) -> int:
+        """Write the only record of `run` at the end of `remote`, and what `follow` makes of its target offset.
+
+        All of it or nothing; returns the offset. Raises TargetWriteFailed.
+        """
+
+
+def appending_writer(settings: FlowSettings, fencing: FencingToken, stack: ExitStack) -> Appender:
+    """Writes in transactions of the flow's driver, for as long as `stack` lasts."""
+    # A commit returns before its markers are everywhere, initialising the id once more does not: a driver that starts
+    # behind us must not see a copy without the progress that knows it.
+    stack.callback(fence, fencing, 0)
+    rendered = options(settings.target, settings.producer, f"{settings.flow}|replay")
+    return AppendingWriter(fencing, record_options(rendered, _RECORD_SECONDS))
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a replay reaches its clusters by."""
+
+    reach: Connect = connect
+    fence: Callable[[Clusters, Lease, int], FencingToken] = new_fencing
+    """Ends what older writers have begun."""
+    settle: Callable[..., TargetEnds] = settled
+    write: Callable[[FlowSettings, FencingToken, ExitStack], Appender] = appending_writer
+
+
+KAFKA = Means()
+
+
+def list_quarantine(
+    settings: FlowSettings, topics: NameFilter, reach: Connect = connect
+) -> tuple[QuarantinedRecord, ...]:
+    """What is in quarantine of the source topics that `topics` takes, as it was put there. Raises TargetUnavailable."""
+    clusters = reach(settings)
     with closing(Quarantine(settings, clusters.target, f"{settings.flow}|quarantine-list")) as quarantine:
         return tuple(_chosen(quarantine, topics))
 
 
-def drop_parked(settings: FlowSettings, found: Sequence[Parked]) -> None:
-    """Forget parked records. Raises ProgressFailed."""
-    QuarantineWriter(settings, state_writer(settings, None)).drop(found)
+def drop_from_quarantine(
+    settings: FlowSettings, entries: Sequence[QuarantinedRecord], reach: Connect = connect
+) -> None:
+    """Forget records in quarantine. Raises ProgressFailed."""
+    _drop(reach(settings), entries)
 
 
-def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> Iterator[Replayed]:
-    """Write what is parked of these topics to their remote topics, at the end, and forget it.
+def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool, means: Means = KAFKA) -> Iterator[Replayed]:
+    """Write what is in quarantine of these topics to their remote topics, at the end, and forget it.
 
     Raises LeaseHeld while a driver runs the flow, LeaseLost, TargetUnavailable and TargetWriteFailed; what was replayed
     before stays so. The source may be away.
     """
-    clusters = connect(settings)
+    clusters = means.reach(settings)
     with ExitStack() as stack:
         quarantine = stack.enter_context(closing(Quarantine(settings, clusters.target, f"{settings.flow}|replay")))
         if not _chosen(quarantine, topics):
@@ -80,25 +118,21 @@ def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool) -> I
         if not is_dry_run:
             clusters, lease = stack.enter_context(owned(clusters))
         chosen = _chosen(quarantine, topics)  # whoever had the lease before may have changed it
-        course = _Replay(clusters, stack, {parked.place.partition for parked in chosen})
-        fencing = None if lease is None else course.begin(lease)
-        writer = None if fencing is None else _writer(settings, fencing, stack)
-        for parked, record in quarantine.contents([parked.place for parked in chosen]):
+        course = _Replay(clusters, stack, {entry.place.partition for entry in chosen})
+        fencing = None if lease is None else course.begin(lease, means)
+        writer = None if fencing is None else means.write(settings, fencing, stack)
+        for entry, record in quarantine.contents([entry.place for entry in chosen]):
             clusters.require_lease()
-            yield course.replay(parked, record, writer)
+            yield course.replay(entry, record, writer)
 
 
-def _chosen(quarantine: Quarantine, topics: NameFilter) -> list[Parked]:
+def _chosen(quarantine: Quarantine, topics: NameFilter) -> list[QuarantinedRecord]:
     quarantine.refresh()
-    return [parked for place, parked in quarantine.entries.items() if topics.matches(place.partition.topic)]
+    return [entry for place, entry in quarantine.entries.items() if topics.matches(place.partition.topic)]
 
 
-def _writer(settings: FlowSettings, fencing: FencingToken, stack: ExitStack) -> AppendingWriter:
-    # A commit returns before its markers are everywhere, initialising the id once more does not: a driver that starts
-    # behind us must not see a copy without the progress that knows it.
-    stack.callback(fence, fencing, 0)
-    rendered = options(settings.target, settings.producer, f"{settings.flow}|replay")
-    return AppendingWriter(fencing, record_options(rendered, _RECORD_SECONDS))
+def _drop(clusters: Clusters, entries: Sequence[QuarantinedRecord]) -> None:
+    QuarantineWriter(clusters.settings, state_writer_of(clusters, None)).drop(entries)
 
 
 class _Replay:
@@ -121,31 +155,31 @@ class _Replay:
         self._limits = self._read_limits()
         self._refusals: Mapping[TopicPartition, str] = {}
 
-    def begin(self, lease: Lease) -> FencingToken:
+    def begin(self, lease: Lease, means: Means) -> FencingToken:
         """Fence what may still write, and look whether everything on the target is recorded."""
-        fencing = new_fencing(self._clusters, lease, 0)
+        fencing = means.fence(self._clusters, lease, 0)
         if self._settings.is_exactly_once:
             complete_map(self._clusters, self._maps.maps, self._progress.newest, fencing)
         there = {p: remote for p, remote in self._remotes.items() if remote.topic in self._limits}
-        target_ends = settled(self._clusters, there, is_fenced=False, stamp=self._settings.stamp)
-        found = ((p, self._unrecorded(p, remote, target_ends.get(remote, 0))) for p, remote in there.items())
-        self._refusals = {partition: why for partition, why in found if why is not None}
+        target_ends = means.settle(self._clusters, there, is_fenced=False, stamp=self._settings.stamp)
+        unrecorded = ((p, self._unrecorded(p, remote, target_ends.get(remote, 0))) for p, remote in there.items())
+        self._refusals = {partition: why for partition, why in unrecorded if why is not None}
         return fencing
 
-    def replay(self, parked: Parked, record: TailRecord, writer: AppendingWriter | None) -> Replayed:
+    def replay(self, entry: QuarantinedRecord, record: TailRecord, writer: Appender | None) -> Replayed:
         """Write one record; without a `writer` only see whether that would be done."""
-        partition = parked.place.partition
+        partition = entry.place.partition
         remote = self._remotes[partition]
-        copied = self._copied(parked)
+        copied = self._copied(entry)
         run = self._run(partition, record)
         refusal = None if copied is not None else self._refusal(partition, run)
         if refusal is not None or writer is None or run is None:
-            return Replayed(parked, remote, copied, refusal)
+            return Replayed(entry, remote, copied, refusal)
         if copied is not None:
-            drop_parked(self._settings, [parked])
-            return Replayed(parked, remote, copied)
-        offset = writer.append(remote, run, lambda offset: self._records(parked, offset))
-        return Replayed(parked, remote, offset)
+            _drop(self._clusters, [entry])
+            return Replayed(entry, remote, copied)
+        offset = writer.append(remote, run, lambda offset: self._records(entry, offset))
+        return Replayed(entry, remote, offset)
 
     def _read_limits(self) -> dict[str, Limits]:
         names = {remote.topic for remote in self._remotes.values()} & self._clusters.target.topics().keys()
@@ -163,11 +197,11 @@ class _Replay:
             return f"{remote} has records that are not recorded; start the flow once, so that it finds out, and stop it"
         return None
 
-    def _copied(self, parked: Parked) -> int | None:
+    def _copied(self, entry: QuarantinedRecord) -> int | None:
         """Where the record was copied after all, since a crash came before it was passed, and the limits changed."""
-        place = parked.place
-        found = self._maps.maps.get(place.partition)
-        return None if found is None or found.is_of_another(place.topic_id) else found.copy_of(place.offset)
+        place = entry.place
+        known = self._maps.maps.get(place.partition)
+        return None if known is None or known.is_of_another(place.topic_id) else known.copy_of(place.offset)
 
     def _run(self, partition: TopicPartition, record: TailRecord) -> Run | None:
         """The copy as it would be written; None where the record does not go to this cluster."""
@@ -194,9 +228,9 @@ class _Replay:
         refused = first_refused(run, limits, now_ms)
         return self._refusals.get(partition) if refused is None else f"the target still refuses it: {refused[1]}"
 
-    def _records(self, parked: Parked, offset: int) -> Iterator[ControlRecord]:
+    def _records(self, entry: QuarantinedRecord, offset: int) -> Iterator[ControlRecord]:
         """What is recorded with the copy at target offset `offset`."""
-        settings, partition = self._settings, parked.place.partition
+        settings, partition = self._settings, entry.place.partition
         position = self._progress.positions[partition]
         detail = ProgressDetail(
             source=OffsetRange(position.next_offset, position.next_offset),
@@ -207,5 +241,5 @@ class _Replay:
         )
         for key, value, headers in progress_records(settings.connector_name, settings.flow.source, partition, detail):
             yield ControlRecord(settings.progress_topic, key, value, headers)
-        yield from entry_tombstones(settings.quarantine_topic, [parked])
-        yield from part_tombstones(settings.quarantine_topic, [parked])
+        yield from entry_tombstones(settings.quarantine_topic, [entry])
+        yield from part_tombstones(settings.quarantine_topic, [entry])

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from srm_spark.config.rights import acl_name
 from srm_spark.core.filters import NameFilter
+from srm_spark.core.news import News
 from srm_spark.core.wording import some
 from srm_spark.flow.clusters import Clusters
 
@@ -20,7 +21,7 @@ class ChosenTopics:
         self._flow = clusters.settings.flow
         self._filter = clusters.topics
         self._told: frozenset[str] | None = None
-        self._idle: frozenset[str] = frozenset()
+        self._idle = News()
 
     def tell(self, topics: Mapping[str, int]) -> None:
         """Log what is new about these topics and their partition counts."""
@@ -31,8 +32,7 @@ class ChosenTopics:
             for what, which in (("new", names - told), ("gone", told - names)):
                 if which:
                     log.info("flow=%s topics=%s %s: %s", self._flow, len(names), what, some(which))
-        idle = frozenset(self._idle_patterns(names))
-        for pattern in sorted(idle - self._idle):
+        for pattern in sorted(self._idle.changes(dict.fromkeys(self._idle_patterns(names), "idle"))):
             log.warning(
                 "flow=%s no topic that flows matches %s: %s has none, READ on it is not allowed, or it is excluded; "
                 "check topics and topics.exclude",
@@ -40,7 +40,7 @@ class ChosenTopics:
                 pattern,
                 self._flow.source,
             )
-        self._told, self._idle = names, idle
+        self._told = names
 
     def _idle_patterns(self, names: Collection[str]) -> list[str]:
         """Patterns without a topic. Of whole names, and of a flow without any topic, the flow's state tells."""

@@ -14,16 +14,16 @@ def factors_too_large(clusters: Clusters) -> list[str]:
     Topics that exist already go on as they are, so this is no failure yet.
     """
     brokers = {cluster.alias: cluster.broker_count() for cluster in (clusters.source, clusters.target)}
-    found = []
+    problems = []
     for name, factor, cluster in _factors(clusters):
         have = brokers[cluster.alias]
         if factor > have:
             place = clusters.settings.places.get(name, f"{name} (default)")
-            found.append(
+            problems.append(
                 f"{place} = {factor}, but {cluster.alias} has {have} broker{'s' if have > 1 else ''}: "
                 f"topics cannot be created with it; write {name} = {have}, or create them by hand"
             )
-    return found
+    return problems
 
 
 def _factors(clusters: Clusters) -> Iterator[tuple[str, int, Cluster]]:

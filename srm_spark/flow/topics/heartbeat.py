@@ -16,6 +16,7 @@ from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
 from srm_spark.core.cluster import ControlRecord, TopicSpec
 from srm_spark.core.codec import encode_heartbeat
 from srm_spark.core.model import Flow, Heartbeat
+from srm_spark.core.news import News
 from srm_spark.errors import FlowError, TargetUnavailable
 from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import ClusterClient
@@ -44,7 +45,7 @@ def beat_groups(
     pairs: dict[str, list[HeartbeatSettings]] = {}
     for one in heartbeats:
         pairs.setdefault(one.flow.target, []).append(one)
-    return {alias: BeatGroup(clusters[alias], tuple(found)) for alias, found in pairs.items()}
+    return {alias: BeatGroup(clusters[alias], tuple(targets)) for alias, targets in pairs.items()}
 
 
 def due(pairs: Iterable[HeartbeatSettings], beaten: Mapping[Flow, float], now: float, tick: float) -> list[Flow]:
@@ -99,7 +100,7 @@ def _record(pair: HeartbeatSettings) -> ControlRecord:
 
 def telling(group: BeatGroup, beat: Callable[[], None]) -> Callable[[], None]:
     """`beat`, which logs why it failed instead of raising it: once per change, not once per second."""
-    last: list[str] = []
+    news = News()
     # Of pairs that nobody enabled nobody expects a word.
     flows = ", ".join(str(pair.flow) for pair in group.pairs if pair.enabled)
     level = logging.WARNING if flows else logging.DEBUG
@@ -107,10 +108,9 @@ def telling(group: BeatGroup, beat: Callable[[], None]) -> Callable[[], None]:
     def beat_and_tell() -> None:
         try:
             beat()
-            last.clear()
+            news.is_new("failure", None)
         except FlowError as error:
-            if last != [str(error)]:
+            if news.is_new("failure", str(error)):
                 log.log(level, "flow=%s no heartbeat: %s", flows, error)
-            last[:] = [str(error)]
 
     return beat_and_tell

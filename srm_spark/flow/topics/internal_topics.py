@@ -76,7 +76,7 @@ def map_topic(settings: FlowSettings) -> InternalTopic:
 
 
 def quarantine_topic(settings: FlowSettings) -> InternalTopic:
-    """Where refused records are parked; its own limit counts, whatever the broker's is."""
+    """Where refused records are put aside; its own limit counts, whatever the broker's is."""
     configs = {**_COMPACTED, "max.message.bytes": "1048588"}
     spec = TopicSpec(settings.quarantine_topic, 2, settings.progress_replication_factor, configs)
     return InternalTopic(spec, "records that were refused", is_truth=True, needs_partitions=2)

@@ -22,12 +22,12 @@ class KnownTopics:
     def learn(self, source: Mapping[str, str], target: Mapping[str, str | None]) -> None:
         """Topic names and ids from now on; one without an id is not watched."""
         for side, ids in zip(self._sides, (source, target), strict=True):
-            side.ids = {name: found for name, found in ids.items() if found is not None}
+            side.ids = {name: topic_id for name, topic_id in ids.items() if topic_id is not None}
 
     def is_changed(self) -> bool:
         """Whether a topic of the next slice is gone or has another id."""
-        found = [side.is_changed() for side in self._sides]  # both, or a slice would be passed over
-        return any(found)
+        changes = [side.is_changed() for side in self._sides]  # both, or a slice would be passed over
+        return any(changes)
 
 
 class _Side:

@@ -1,6 +1,6 @@
 """Keeps the tables of a running flow (`srm_spark.state`) like the topic in which its offset map and its losses lie.
 
-Runs in a thread of its own, for the table is a convenience: whatever becomes of it, records flow on. The first write is
+A periodic task of its own, for the table is a convenience: whatever becomes of it, records flow on. The first write is
 that of the whole map, so a table that is lost, damaged or old is made anew; afterwards only what changed is written.
 """
 
@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.map_rows import MapRow, RowChanges, row_changes, rows
 from srm_spark.core.model import KeptLoss, TopicPartition
-from srm_spark.core.news import News
+from srm_spark.core.news import Every, News
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.errors import SrmError
+from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.spark import SparkSession
 from srm_spark.spark.session import configure, is_local, lacks_delta, own_session, release
@@ -30,7 +31,7 @@ _TIDY_SECONDS = 3600.0
 
 
 class MapTable:
-    """The thread. Without `start` nothing happens."""
+    """The task. Without `start` nothing happens."""
 
     def __init__(self, settings: FlowSettings, session: SparkSession, maps: OffsetMaps) -> None:
         """`session` is left alone, the work is done in a copy of it; `maps` are the flow's own."""
@@ -42,14 +43,15 @@ class MapTable:
         """What the table holds; None while that is not known."""
         self._losses: list[KeptLoss] | None = None
         """The same of the table of losses."""
-        self._next_tidy = time.monotonic() + _TIDY_SECONDS
+        self._tidy = Every(_TIDY_SECONDS)
+        self._tidy.done(time.monotonic())
         self._news = News()
         self._is_behind = False
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"srm map table {settings.flow}", daemon=True)
+        self._task: Task | None = None
 
-    def start(self) -> None:
-        """Begin, unless the settings want no table or this session can have none."""
+    def start(self, tasks: Periodic) -> None:
+        """Begin as one of `tasks`, unless the settings want no table or this session can have none."""
         if not self._settings.map_table:
             return
         if self._settings.state.is_default and not is_local(self._session):
@@ -59,30 +61,32 @@ class MapTable:
             )
             log.info(text, self._settings.flow)
             return
-        self._thread.start()
+        # Not at once: a flow that has just started has better things to do, and one that fails comes back often.
+        name, seconds = f"map table {self._settings.flow}", self._settings.state.interval_seconds
+        self._task = tasks.every(seconds, name, self._run, at_once=False, rest=_REST, last=self._let_go)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is a table to keep."""
+        return self._task is not None
 
     def tell_to_stop(self) -> None:
         """Let it end behind the write in progress."""
         self._stop.set()
+        if self._task is not None:
+            self._task.stop()
 
     def join(self, seconds: float) -> bool:
         """Wait until it has ended; False when Spark did not return in time."""
-        if self._thread.ident is not None:
-            self._thread.join(seconds)
-        return not self._thread.is_alive()
+        return self._task is None or self._task.join(seconds)
 
     def _run(self) -> None:
-        # Not at once: a flow that has just started has better things to do, and one that fails comes back often.
-        rest = self._settings.state.interval_seconds
-        try:
-            while not self._stop.wait(rest):
-                began = time.monotonic()
-                if not self._try():
-                    break
-                rest = max(self._settings.state.interval_seconds, _REST * (time.monotonic() - began))
-        finally:
-            if self._own is not None:
-                release(self._own, self._session)
+        if not self._try():
+            self.tell_to_stop()
+
+    def _let_go(self) -> None:
+        if self._own is not None:
+            release(self._own, self._session)
 
     def _try(self) -> bool:
         """Bring the table up to date; False where that is of no use in this session."""
@@ -91,8 +95,8 @@ class MapTable:
             if self._own is None:
                 self._own = own_session(self._session)
                 configure(self._own, SETTINGS)
-            self._round(OffsetMapTable(self._own, self._settings.flow, path))
-            self._write_losses(LossTable(self._own, self._settings.flow, self._settings.loss_table))
+            self.write_map(OffsetMapTable(self._own, self._settings.flow, path))
+            self.write_losses(LossTable(self._own, self._settings.flow, self._settings.loss_table))
         except SrmError as error:  # nothing was written
             self._tell(type(error), str(error))
         except Exception as error:  # of Spark, of Delta, of a file system
@@ -115,10 +119,11 @@ class MapTable:
         if was_behind and failure is None:
             log.info("flow=%s the table of its offset map is up to date again", self._settings.flow)
 
-    def _round(self, table: OffsetMapTable) -> None:
+    def write_map(self, table: OffsetMapTable) -> None:
+        """Bring the table of the map up to date; what Spark or Delta refuses is raised as it comes."""
         self._maps.refresh()
         with self._maps.lock:
-            now = {partition: found.copy() for partition, found in self._maps.maps.items()}
+            now = {partition: known.copy() for partition, known in self._maps.maps.items()}
         if self._stop.is_set():  # the maps may have been let go of, and the table would be emptied
             return
         before = self._written if self._written is not None and table.is_there() else None
@@ -129,15 +134,16 @@ class MapTable:
             table.replace(_rows(now))
             log.info("flow=%s its offset map is a table: %s", self._settings.flow, table.path)
         else:
-            changes = {p: found for p, found in _changes(before, now) if any(found)}
+            changes = {p: known for p, known in _changes(before, now) if any(known)}
             if changes:
                 table.merge(_put(now, changes), _gone(changes))
         self._written = now
-        if time.monotonic() >= self._next_tidy:
-            self._next_tidy = time.monotonic() + _TIDY_SECONDS
+        if self._tidy.is_due(time.monotonic()):
+            self._tidy.done(time.monotonic())
             table.tidy()
 
-    def _write_losses(self, table: LossTable) -> None:
+    def write_losses(self, table: LossTable) -> None:
+        """Write the table of losses anew, where there is a new one."""
         with self._maps.lock:
             now = list(self._maps.losses.values())
         if now != self._losses and not self._stop.is_set():
@@ -155,18 +161,18 @@ def _changes(before: _Maps, now: _Maps) -> Iterator[tuple[TopicPartition, RowCha
 
 
 def _rows(maps: _Maps) -> Iterator[TableRow]:
-    for partition, found in maps.items():
-        yield from (_table_row(partition, found.topic_id, row) for part in found.parts() for row in rows(part))
+    for partition, known in maps.items():
+        yield from (_table_row(partition, known.topic_id, row) for part in known.parts() for row in rows(part))
 
 
 def _put(maps: _Maps, changes: Mapping[TopicPartition, RowChanges]) -> Iterator[TableRow]:
-    for partition, found in changes.items():
-        for row in found.put:
+    for partition, change in changes.items():
+        for row in change.put:
             yield _table_row(partition, maps[partition].topic_id, row)
 
 
 def _gone(changes: Mapping[TopicPartition, RowChanges]) -> Iterable[TableRow]:
-    return (TableRow(*partition, None, start) for partition, found in changes.items() for start in found.gone)
+    return (TableRow(*partition, None, start) for partition, change in changes.items() for start in change.gone)
 
 
 def _table_row(partition: TopicPartition, topic_id: str | None, row: MapRow) -> TableRow:

@@ -61,11 +61,11 @@ class OffsetMaps:
         self.losses.clear()
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
-        found = self.maps.get(partition)
-        if found is None or found.is_of_another(detail.topic_id):
-            found = self.maps[partition] = PartitionMap(detail.topic_id)
-        found.topic_id = detail.topic_id if detail.topic_id is not None else found.topic_id
-        found.put(IntervalMap.of(detail))
+        known = self.maps.get(partition)
+        if known is None or known.is_of_another(detail.topic_id):
+            known = self.maps[partition] = PartitionMap(detail.topic_id)
+        known.topic_id = detail.topic_id if detail.topic_id is not None else known.topic_id
+        known.put(IntervalMap.of(detail))
 
 
 class MapWriter:
@@ -74,7 +74,7 @@ class MapWriter:
     def __init__(self, settings: FlowSettings, maps: Maps, writer: Writer) -> None:
         """`maps` is what the topic holds."""
         self._topic = settings.map_topic
-        self._maps = {partition: found.copy() for partition, found in maps.items()}
+        self._maps = {partition: known.copy() for partition, known in maps.items()}
         self._writer = writer
 
     @property
@@ -106,26 +106,26 @@ class MapWriter:
         forgotten = [(partition, self._maps.pop(partition, PartitionMap())) for partition in partitions]
         self._writer.write(
             ControlRecord(self._topic, map_key(partition, part.source.start), None, partition=0)
-            for partition, found in forgotten
-            for part in found.parts()
+            for partition, known in forgotten
+            for part in known.parts()
         )
 
     def insert(self, partition: TopicPartition, earlier: IntervalMap, topic_id: str | None) -> None:
         """Add what was replicated before anything that the map knows of a partition."""
-        found = self._maps.setdefault(partition, PartitionMap(topic_id))
+        known = self._maps.setdefault(partition, PartitionMap(topic_id))
         parts = list(split(earlier))
         self._writer.write(self._record(partition, part, topic_id) for part in parts)
         for part in parts:
-            found.put(part)
+            known.put(part)
 
     def _take(self, partition: TopicPartition, detail: ProgressDetail) -> Iterator[ControlRecord]:
-        found = self._maps.setdefault(partition, PartitionMap())
-        change = found.take(IntervalMap.of(detail), detail.topic_id)
+        known = self._maps.setdefault(partition, PartitionMap())
+        change = known.take(IntervalMap.of(detail), detail.topic_id)
         # Dropped ones first: between the two a reader knows too little, never something wrong.
         for start in change.dropped:
             yield ControlRecord(self._topic, map_key(partition, start), None, partition=0)
         for part in change.put:
-            yield self._record(partition, part, found.topic_id)
+            yield self._record(partition, part, known.topic_id)
         for loss in detail.lost:
             key, value = loss_key(partition, detail.topic_id, loss), loss_value(loss, int(time.time() * 1000))
             yield ControlRecord(self._topic, key, value, partition=0)

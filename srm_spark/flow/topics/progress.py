@@ -59,6 +59,8 @@ class Totals:
     records: int = 0
     bytes: int = 0
     zero_timestamps: int = 0
+    whole: int = 0
+    merged: int = 0
     latency_ms: int | None = None
     losses: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
 
@@ -130,6 +132,8 @@ class ProgressTopic:
             self._totals.records += sum(interval.count for interval in detail.intervals)
             self._totals.bytes += detail.bytes
             self._totals.zero_timestamps += detail.zero_timestamps
+            self._totals.whole += detail.whole
+            self._totals.merged += detail.merged
             if detail.lost:
                 known = self._totals.losses.get(key.partition, ())
                 self._totals.losses[key.partition] = (*known, *detail.lost)
@@ -182,11 +186,11 @@ def state_writer(settings: FlowSettings, fencing: FencingToken | None) -> Writer
     return ControlWriter(settings.target, {}, role, ProgressFailed, settings.admin_timeout_seconds)
 
 
-def note_run(clusters: Clusters, *, is_clean: bool) -> None:
+def note_run(clusters: Clusters, *, is_clean: bool, is_fenced: bool) -> None:
     """Say that a run of this flow writes from now on, or has ended with everything that it wrote recorded."""
     settings = clusters.settings
     clusters.require_lease()
-    note = LastRun(is_clean, settings.is_exactly_once, settings.provenance_enabled)
+    note = LastRun(is_clean, settings.is_exactly_once, settings.provenance_enabled, is_fenced)
     state_writer_of(clusters, None).write(
         [ControlRecord(settings.progress_topic, last_run_key(settings.flow), note.value())]
     )

@@ -1,8 +1,9 @@
 """The offset map forgets what is gone on both sides: parts of it whose records neither source nor target has any more.
 
 Only whole parts go, never the newest one of a partition, so partitions of one part (nearly all) are not even asked for.
-To be called from the thread that starts generations: only there may a map go back to an earlier offset, and then a part
-could be written that is about to be dropped. The batches of a generation write behind the newest part.
+No task of the driver's clock, but called from the thread that starts generations: only there may a map go back to an
+earlier offset, and then a part could be written that is about to be dropped. The batches of a generation write behind
+the newest part.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 
 from srm_spark.core.limits import Route
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.news import Every
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import MapWriter, OffsetMaps
 from srm_spark.flow.topics.progress import state_writer_of
@@ -26,22 +28,23 @@ _PARTITIONS_PER_LOOK = 500
 class MapRetention:
     """Looks at the first offsets of both sides, now and then."""
 
-    def __init__(self, clusters: Clusters, maps: OffsetMaps) -> None:
+    def __init__(self, clusters: Clusters, maps: OffsetMaps, slice_size: int = _PARTITIONS_PER_LOOK) -> None:
         self._clusters = clusters
         self._maps = maps
+        self._slice_size = slice_size
         self._waiting: list[TopicPartition] = []
-        self._next = 0.0
+        self._round = Every(_EVERY_SECONDS)
 
     def look(self, routes: Mapping[str, Route], now: float) -> None:
         """Go on looking, or begin anew where that is due; `routes` are those of the running generation."""
-        if not self._waiting and now >= self._next:
-            self._next = now + _EVERY_SECONDS
+        if not self._waiting and self._round.is_due(now):
+            self._round.done(now)
             self._maps.refresh()
             with self._maps.lock:
-                self._waiting = [partition for partition, found in self._maps.maps.items() if found.part_count > 1]
-        part = self._waiting[:_PARTITIONS_PER_LOOK]
-        del self._waiting[:_PARTITIONS_PER_LOOK]
-        remotes = {p: TopicPartition(routes[p.topic].remote_topic, p.partition) for p in part if p.topic in routes}
+                self._waiting = [partition for partition, known in self._maps.maps.items() if known.part_count > 1]
+        part = self._waiting[: self._slice_size]
+        del self._waiting[: self._slice_size]
+        remotes = {p: routes[p.topic].remote(p) for p in part if p.topic in routes}
         if remotes:
             self._retire(remotes)
 

@@ -13,7 +13,7 @@ import yaml
 from srm_spark.config import keys, keys_connector, keys_process
 from srm_spark.config.document import json_schema, template, with_generated_part
 from srm_spark.config.keys_client import CLIENT_KEYS
-from srm_spark.config.schema import Effect
+from srm_spark.config.schema import KeyEffect
 from tests.unit.config.conftest import Loader, problems
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
@@ -46,7 +46,7 @@ def test_what_is_said_to_be_srms_is_srms() -> None:
 
 
 def test_ignored_keys_say_why() -> None:
-    assert all(len(key.does) > 10 for key in keys.TABLE if key.effect in (Effect.IGNORED, Effect.REFUSED))
+    assert all(len(key.does) > 10 for key in keys.TABLE if key.effect in (KeyEffect.IGNORED, KeyEffect.REFUSED))
 
 
 def test_the_template_loads_as_it_is_and_with_every_line_switched_on(loaded: Loader) -> None:

@@ -11,6 +11,7 @@ from srm_spark.config.load import load
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, load_filter
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow
+from srm_spark.core.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from srm_spark.errors import ConfigError
 from tests.unit.config.conftest import Loader, problems
 
@@ -414,6 +415,7 @@ def test_the_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings([CONF / "example.yaml"])
     assert [str(flow.flow) for flow in settings.flows] == ["east->west", "west->east"]
     assert settings.flows[0].topics.include == ("orders", r"payments\..*")
+    assert settings.warnings == ()
 
 
 def test_a_signed_assertion_is_for_targets_only(loaded: Loader) -> None:
@@ -426,6 +428,7 @@ def test_a_signed_assertion_is_for_targets_only(loaded: Loader) -> None:
             "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
             "sasl.oauthbearer.jwt.retriever.class": retriever,
             "sasl.oauthbearer.assertion.claim.iss": "me",
+            "sasl.oauthbearer.assertion.private.key.file": "/etc/srm/key.pem",
         }
         return "".join(f"{alias}.{name} = {value}\n" for name, value in keys.items())
 
@@ -441,6 +444,48 @@ def test_who_does_not_say_which_topics_flow_is_asked_whose_defaults_he_means(loa
     assert asked.endswith("|write A->B.topics, or dialect = mm2 or srm")
     for line in ("dialect = mm2", "dialect = srm", "A->B.topics = .*", "topics = orders", "mm.rest.protocol = http"):
         assert problems(loaded(line, end="")) == []
+
+
+@pytest.mark.parametrize(
+    ("class_name", "kind"),
+    [
+        ("DefaultReplicationPolicy", DefaultReplicationPolicy),
+        ("IdentityReplicationPolicy", IdentityReplicationPolicy),
+    ],
+)
+def test_srms_switch_lets_topics_flow_that_only_look_internal(loaded: Loader, class_name: str, kind: type) -> None:
+    key = "srm.internal.topic.exclude.enable"
+    text = f"replication.policy.class = {MIRROR}{class_name}\nA->B.topics = .*\nA->B.topics.exclude =\ndialect = srm\n"
+    for line, flows in (
+        ("", False),
+        (f"{key} = true\n", False),
+        (f"{key} = false\n", True),
+        (f"A->B.{key}=false", True),
+    ):
+        found = loaded(f"{text}{line}")
+        assert problems(found) == []
+        assert not any(key in told for told in found.settings.warnings)
+        (flow,) = found.settings.flows
+        assert type(flow.policy()) is kind
+        assert flow.policy().is_internal_topic("__alerts") is not flows
+        assert flow.policy().is_internal_topic("__transaction_state")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("external_kafka_accounts = prod, dr", "write what they hold behind their alias, `A.bootstrap.servers`"),
+        ("offset.flush.timeout.ms = 1", "srm-spark runs no Connect workers"),
+        ("B.offset.flush.timeout.ms = 1", "srm-spark runs no Connect workers"),
+        ("A->B.worker.offset.flush.timeout.ms = 1", "srm-spark runs no Connect workers"),
+    ],
+)
+def test_what_has_no_meaning_here_is_told_with_what_to_do_instead(loaded: Loader, line: str, told: str) -> None:
+    found = loaded(f"dialect = srm\nA->B.topics = t\n{line}\n")
+    assert problems(found) == []
+    (warning,) = [text for text in found.settings.warnings if "srm.properties:7: " in text]
+    assert f"{line.partition(' ')[0]}: ignored: " in warning
+    assert told in warning
 
 
 def test_a_secret_that_only_cloudera_manager_knows_is_a_problem(loaded: Loader) -> None:

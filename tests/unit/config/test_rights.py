@@ -79,7 +79,7 @@ def test_the_exactly_once_mode_writes_in_transactions(tmp_path: Path) -> None:
     assert "B: --operation Write --transactional-id 'srm-A->B-' --resource-pattern-type prefixed" in output
 
 
-def test_only_who_parks_needs_the_quarantine(tmp_path: Path) -> None:
+def test_only_who_puts_aside_needs_the_quarantine(tmp_path: Path) -> None:
     def rights(more: str) -> set[str]:
         (flow,) = load_settings([_file(tmp_path, more)]).flows
         return {right.operation for right in rights_of_flow(flow) if right.name == "mm2-quarantine.A.internal"}
@@ -96,7 +96,7 @@ def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
     needed = {(r.alias, r.operation, words.get(r.name, r.name)) for r in rights}
     rows = re.findall(r"^\| ([AB]) \| ([A-Z_, ]+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
     told = {
-        (alias, operation, re.sub(r"group |`| \(.*\)", "", name).strip())
+        (alias, operation, re.sub(r"group |transactional id |`| \(.*\)", "", name).strip())
         for alias, operations, name in rows
         for operation in operations.split(", ")
     }

@@ -1,4 +1,4 @@
-"""Groups, ranges and worlds for the tests of plans."""
+"""Groups, ranges and snapshots for the tests of plans."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def position(
     downstream: int | None = 7,
     *,
     seen: int | None = None,
-    standing: TranslationStatus = TranslationStatus.EXACT,
+    status: TranslationStatus = TranslationStatus.EXACT,
 ) -> GroupPosition:
     """Group `g` on `orders`; `seen` is as far as the map knows what it has read."""
-    found = Translation(standing, upstream if seen is None else seen, downstream)
+    found = Translation(status, upstream if seen is None else seen, downstream)
     return GroupPosition("g", PARTITION, REMOTE, Committed(upstream, "kept"), found, 20)
 
 
@@ -37,6 +37,6 @@ def move(
     return GroupMove(group, REMOTE, 10, before, 7, outcome, "exact", reason)
 
 
-def world(*moves: GroupMove, ranges: tuple[Range, ...] = (copied(),), down: str | None = None) -> ClusterSnapshot:
+def snapshot(*moves: GroupMove, ranges: tuple[Range, ...] = (copied(),), down: str | None = None) -> ClusterSnapshot:
     """Both sides, with a driver."""
     return ClusterSnapshot(down, "a driver", ranges, LossEstimate(0, 0.0, 1.0), moves or (move(),))

@@ -59,7 +59,7 @@ def test_a_planned_move_leaves_a_group_that_still_reads_on_the_source() -> None:
 
 
 def test_what_the_target_does_not_have_yet_is_waited_for_or_told() -> None:
-    ahead = position(upstream=15, seen=12, standing=TranslationStatus.AHEAD)
+    ahead = position(upstream=15, seen=12, status=TranslationStatus.AHEAD)
     assert "3 records of orders-0" in str(Judge(MoveKind.FAILBACK, FLOW).stuck(ahead))
     found = one(Judge(MoveKind.FAILOVER, FLOW), Synced(ahead, SyncState.DUE))
     assert (found.outcome, found.reason) == (MoveOutcome.MOVES, "it has read 3 records on A, not on B")

@@ -15,14 +15,14 @@ from srm_spark.plan import MoveKind, MoveOutcome, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
 from srm_spark.plan.planning import make_plan
 from srm_spark.plan.snapshot import ClusterSnapshot, LossEstimate
-from tests.unit.plan.examples import FLOW, copied, move, world
+from tests.unit.plan.examples import FLOW, copied, move, snapshot
 
 
 def test_a_plan_says_what_would_be_lost_and_what_is_not_known() -> None:
-    there = replace(world(), loss=LossEstimate(12, 3.4, 1.0))
+    there = replace(snapshot(), loss=LossEstimate(12, 3.4, 1.0))
     assert "not on B: 12 records, up to 3 s old; progress" in plan_text(plan(there))
     assert "12 records, unknown age" in plan_text(plan(replace(there, loss=LossEstimate(12, None, 1.0))))
-    gone = replace(world(down="no answer"), loss=LossEstimate(None, None, 40.0))
+    gone = replace(snapshot(down="no answer"), loss=LossEstimate(None, None, 40.0))
     text = plan_text(plan(gone))
     assert "source A: gone: no answer" in text
     assert "not on B: unknown, since A cannot be asked. Progress was recorded last 40 s ago" in text
@@ -30,7 +30,7 @@ def test_a_plan_says_what_would_be_lost_and_what_is_not_known() -> None:
 
 
 def test_a_plan_lists_groups_stages_and_what_is_not_safe() -> None:
-    text = plan_text(plan(world(move(MoveOutcome.MOVES), move(MoveOutcome.STAYS, group="h", reason="busy"))))
+    text = plan_text(plan(snapshot(move(MoveOutcome.MOVES), move(MoveOutcome.STAYS, group="h", reason="busy"))))
     assert "groups: 2, on 2 partitions: 1 moves, 1 not moved" in text
     assert "not safe\n  group h on A.orders-0: busy" in text
     assert "what will be done\n  1. set the offsets" in text
@@ -41,9 +41,9 @@ def test_a_plan_lists_groups_stages_and_what_is_not_safe() -> None:
 def test_a_statement_tells_ranges_and_next_steps() -> None:
     ranges = (
         copied(10, 10),
-        replace(copied(4, None, partition=1), hold="too large", parked=2, lost=(OffsetRange(1, 3),)),
+        replace(copied(4, None, partition=1), hold="too large", quarantined=2, lost=(OffsetRange(1, 3),)),
     )
-    said = Statement(MoveKind.FAILBACK, Flow("B", "A"), "begin", "end", world(ranges=ranges), (), ("do this",))
+    said = Statement(MoveKind.FAILBACK, Flow("B", "A"), "begin", "end", snapshot(ranges=ranges), (), ("do this",))
     text = statement_text(said)
     assert text.startswith("failback of A->B, over B->A, began begin, ended end")
     assert "orders-0 -> A.orders-0: up to 9; not copied: 0 records" in text
@@ -54,9 +54,9 @@ def test_a_statement_tells_ranges_and_next_steps() -> None:
 
 
 def test_both_are_plain_json() -> None:
-    found = json.loads(json.dumps(plan_document(plan(world()))))
+    found = json.loads(json.dumps(plan_document(plan(snapshot()))))
     assert [stage["stage"] for stage in found["stages"]] == ["commit", "check"]
-    said = Statement(MoveKind.FAILOVER, FLOW, "begin", "end", world(), ("x",), ("y",))
+    said = Statement(MoveKind.FAILOVER, FLOW, "begin", "end", snapshot(), ("x",), ("y",))
     document = json.loads(json.dumps(statement_document(said)))
     assert document["groups"][0]["after"] == 7
     assert document["ranges"][0]["missing"] == 0

@@ -1,8 +1,8 @@
 """Puts records that cannot be copied aside, one stretch at a time, so that their partition can go on behind it.
 
-Everything before the stretch is on the target and recorded; what is parked here is acknowledged before progress passes
-it. So no record behind it is written before both, and a crash leaves at worst records that are parked once more, which
-takes the place of the first time.
+Everything before the stretch is on the target and recorded; what is put aside is acknowledged before progress passes
+it. So no record behind it is written before both, and a crash leaves at worst records that are put aside once more,
+which takes the place of the first time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Writer
 from srm_spark.core.limits import Route, refusal, unsized
 from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.core.quarantine import Parked, SourcePlace, encode_content
+from srm_spark.core.quarantine import QuarantinedRecord, SourcePlace, encode_content
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable
@@ -32,34 +32,42 @@ log = logging.getLogger(__name__)
 _CHUNK_RECORDS = 1000
 _CHUNK_BYTES = 16_777_216
 """What is in memory at a time; one record more when that is larger."""
-_SECONDS = 30.0
+SECONDS = 30.0
 """Progress is recorded so often, and somebody can look whether the flow is still ours."""
 
 
-class Parking:
-    """Parks records of one generation of a flow."""
+class Quarantining:
+    """Puts records of one generation of a flow into quarantine."""
 
     def __init__(
-        self, settings: FlowSettings, routes: Mapping[str, Route], topic_ids: Mapping[str, str], writer: Writer
+        self,
+        settings: FlowSettings,
+        routes: Mapping[str, Route],
+        topic_ids: Mapping[str, str],
+        writer: Writer,
+        *,
+        seconds: float = SECONDS,
     ) -> None:
+        """`seconds` is how long one call may take."""
         self._settings = settings
         self._routes = routes
         self._topic_ids = topic_ids
+        self._seconds = seconds
         self._store = QuarantineWriter(settings, writer)
 
-    def park(self, partition: TopicPartition, offsets: OffsetRange, reason: Failure | None = None) -> int:
-        """Park the records at the start of `offsets` that cannot be copied; the offset behind the last one.
+    def put(self, partition: TopicPartition, offsets: OffsetRange, reason: Failure | None = None) -> int:
+        """Put aside the records at the start of `offsets` that cannot be copied; the offset behind the last one.
 
         `reason` is why the first one was refused; None looks for it. What takes too long is left to the next call.
         Raises SourceUnavailable, and ProgressFailed where the store does not acknowledge.
         """
-        end, deadline = offsets.start, time.monotonic() + _SECONDS
+        end, deadline = offsets.start, time.monotonic() + self._seconds
         for chunk in _chunks(self._refused(partition, offsets, reason)):
             self._store.put(chunk)
             first, last = chunk[0][0], chunk[-1][0]
             end = last.place.offset + 1
             log.warning(
-                "flow=%s partition=%s offsets %s to %s are parked in %s (%s): %s",
+                "flow=%s partition=%s offsets %s to %s are in quarantine, in %s (%s): %s",
                 self._settings.flow,
                 partition,
                 first.place.offset,
@@ -74,11 +82,11 @@ class Parking:
 
     def _refused(
         self, partition: TopicPartition, offsets: OffsetRange, reason: Failure | None
-    ) -> Iterator[tuple[Parked, bytes]]:
+    ) -> Iterator[tuple[QuarantinedRecord, bytes]]:
         settings, topic_id = self._settings, self._topic_ids.get(partition.topic)
-        found = read_range(settings.source, settings.consumer, partition, offsets, SourceUnavailable)
-        with closing(found):
-            for record in found:
+        records = read_range(settings.source, settings.consumer, partition, offsets, SourceUnavailable)
+        with closing(records):
+            for record in records:
                 known = reason if record.offset == offsets.start else None
                 why = known or self._refusal(partition, record)
                 if why is None:
@@ -86,7 +94,10 @@ class Parking:
                 content = encode_content(record)
                 place = SourcePlace(settings.flow, partition, topic_id, record.offset)
                 now_ms = int(time.time() * 1000)
-                yield Parked(place, why, record.timestamp, record.is_append_time, len(content), now_ms), content
+                yield (
+                    QuarantinedRecord(place, why, record.timestamp, record.is_append_time, len(content), now_ms),
+                    content,
+                )
 
     def _refusal(self, partition: TopicPartition, record: TailRecord) -> Failure | None:
         if is_unreadable(record) and not is_used(self._settings.batch.in_loop):
@@ -103,10 +114,10 @@ class Parking:
         return refusal(partition, record, limits, int(time.time() * 1000))
 
 
-def _chunks(found: Iterator[tuple[Parked, bytes]]) -> Iterator[list[tuple[Parked, bytes]]]:
-    chunk: list[tuple[Parked, bytes]] = []
+def _chunks(entries: Iterator[tuple[QuarantinedRecord, bytes]]) -> Iterator[list[tuple[QuarantinedRecord, bytes]]]:
+    chunk: list[tuple[QuarantinedRecord, bytes]] = []
     size = 0
-    for one in found:
+    for one in entries:
         chunk.append(one)
         size += one[0].size
         if len(chunk) >= _CHUNK_RECORDS or size >= _CHUNK_BYTES:

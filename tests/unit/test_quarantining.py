@@ -18,8 +18,8 @@ from srm_spark.core.quarantine import ENTRIES, PART_BYTES, PARTS, decode_content
 from srm_spark.core.rows import COLUMNS, runs_of
 from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.refused import parking, unreadable
-from srm_spark.flow.refused.parking import Parking
+from srm_spark.flow.refused import quarantining, unreadable
+from srm_spark.flow.refused.quarantining import Quarantining
 
 TOLD = Failure(FailureKind.NO_KEY, "no key, says the executor")
 
@@ -56,22 +56,23 @@ def _log(monkeypatch: pytest.MonkeyPatch, records: Sequence[TailRecord]) -> None
         assert partition == P
         yield from (record for record in records if offsets.start <= record.offset < offsets.end)
 
-    monkeypatch.setattr(parking, "read_range", read)
+    monkeypatch.setattr(quarantining, "read_range", read)
     monkeypatch.setattr(unreadable, "read_range", read)
 
 
-def _parking(settings: FlowSettings, store: _Store, limits: Limits) -> Parking:
-    return Parking(settings, {"t": Route("A.t", limits, RefusedPolicy.PARK)}, {"t": "id"}, store)
+def _quarantining(settings: FlowSettings, store: _Store, limits: Limits, seconds: float = 30.0) -> Quarantining:
+    routes = {"t": Route("A.t", limits, RefusedPolicy.PARK)}
+    return Quarantining(settings, routes, {"t": "id"}, store, seconds=seconds)
 
 
-def test_what_is_refused_in_a_row_is_parked_and_nothing_else(
+def test_what_is_refused_in_a_row_is_put_aside_and_nothing_else(
     settings: FlowSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = b"x" * (2 * PART_BYTES)
     records = [TailRecord(7, NOW, None, large), TailRecord(9, NOW, None, b"v"), TailRecord(10, NOW, b"k", b"v")]
     _log(monkeypatch, [*records, TailRecord(11, NOW, None, b"v")])
     store = _Store()
-    end = _parking(settings, store, Limits(needs_key=True)).park(P, OffsetRange(7, 12), TOLD)
+    end = _quarantining(settings, store, Limits(needs_key=True)).put(P, OffsetRange(7, 12), TOLD)
     assert end == 10, "the third one has a key"
     parts, entries = store.calls
     assert {record.partition for record in parts} == {PARTS}
@@ -83,30 +84,32 @@ def test_what_is_refused_in_a_row_is_parked_and_nothing_else(
     ):
         (place, _) = decode_key(entries[at].key) or pytest.fail("no key")
         assert (place.flow, place.partition, place.topic_id) == (Flow("A", "B"), P, "id")
-        parked = decode_entry(place, entries[at].value or b"")
-        assert (place.offset, parked.why.sentence) == (records[at].offset, reason)
+        entry = decode_entry(place, entries[at].value or b"")
+        assert (place.offset, entry.why.sentence) == (records[at].offset, reason)
         content = [record.value or b"" for record in parts if (decode_key(record.key) or (None,))[0] == place]
-        assert len(content) == parked.parts
-        assert decode_content(parked, b"".join(content)) == records[at]
+        assert len(content) == entry.parts
+        assert decode_content(entry, b"".join(content)) == records[at]
 
 
-def test_a_stretch_is_parked_in_chunks(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stretch_is_put_aside_in_chunks(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     _log(monkeypatch, [TailRecord(offset, NOW, None, b"v") for offset in range(2500)])
     store = _Store()
-    assert _parking(settings, store, Limits(needs_key=True)).park(P, OffsetRange(0, 2500)) == 2500
+    assert _quarantining(settings, store, Limits(needs_key=True)).put(P, OffsetRange(0, 2500)) == 2500
     assert [len(call) for call in store.calls] == [1000, 1000, 1000, 1000, 500, 500]
 
 
 def test_what_takes_too_long_is_left_to_the_next_call(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     _log(monkeypatch, [TailRecord(offset, NOW, None, b"v") for offset in range(2500)])
-    monkeypatch.setattr(parking, "_SECONDS", -1.0)
-    assert _parking(settings, _Store(), Limits(needs_key=True)).park(P, OffsetRange(0, 2500)) == 1000
+    assert _quarantining(settings, _Store(), Limits(needs_key=True), seconds=-1.0).put(P, OffsetRange(0, 2500)) == 1000
 
 
 def test_a_record_that_is_gone_is_not_passed(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     _log(monkeypatch, [])
     store = _Store()
-    assert _parking(settings, store, Limits()).park(P, OffsetRange(7, 12), Failure(FailureKind.TOO_LARGE, "large")) == 7
+    assert (
+        _quarantining(settings, store, Limits()).put(P, OffsetRange(7, 12), Failure(FailureKind.TOO_LARGE, "large"))
+        == 7
+    )
     assert store.calls == []
 
 

@@ -31,7 +31,7 @@ Copies = list[tuple[int, int]]
 
 
 @dataclass
-class World:
+class RandomTopics:
     """The source topics of one test, and where every record was ever written."""
 
     pair: Pair

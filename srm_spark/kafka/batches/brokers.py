@@ -1,0 +1,244 @@
+"""Connections to the brokers of one cluster that move record batches, and who leads which partition.
+
+kafka-python connects, encrypts, logs in and knows the cluster; then its socket is taken over, for it would copy every
+byte that comes three times.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from selectors import EVENT_READ, EVENT_WRITE
+from typing import Any
+from uuid import UUID
+
+from kafka.errors import KafkaError
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest
+
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.record_batch import Author
+from srm_spark.errors import ProtocolUnavailable
+from srm_spark.kafka.batches.wire import FETCH, FETCH_VERSION, PRODUCE, PRODUCE_VERSION, Bytes, header
+from srm_spark.kafka.login import TRY_MS, login_options
+
+_LARGEST = 200_000_000
+_NOT_YET = frozenset({14, 15, 16})
+"""A broker that has just started has no block of producer ids yet."""
+_RETRY_SECONDS = 0.1
+_TRIES = 3
+"""At least: which broker is asked is chance, and one of them may hang."""
+_SOCKET_SECONDS = 30.0
+"""A broker whose quota is used up reads nothing for a while."""
+_SENT_AT_ONCE = 512
+"""Pieces of one call of sendmsg; IOV_MAX is 1,024."""
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who leads a partition."""
+
+    node: int
+    epoch: int
+    topic_id: bytes
+
+
+class Connection:
+    """One socket to one broker, logged in. Answers come in the order of the requests."""
+
+    def __init__(self, sock: socket.socket, client_id: str, versions: Mapping[int, tuple[int, int]]) -> None:
+        self._sock = sock
+        self._client_id = client_id.encode()
+        self._versions = versions
+        self._expected: deque[int] = deque()
+        self._next = 0
+        self.is_open = True
+        self.quiet_until = 0.0
+        """Monotonic seconds: the broker's quota wants no request before."""
+        sock.settimeout(_SOCKET_SECONDS)
+
+    def fileno(self) -> int:
+        """For `multiprocessing.connection.wait`."""
+        return self._sock.fileno()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether TLS holds bytes back that the socket does not show any more."""
+        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
+
+    @property
+    def can_fetch(self) -> bool:
+        """Whether the broker knows the version of fetch requests that is used here."""
+        return _knows(self._versions, FETCH, FETCH_VERSION)
+
+    @property
+    def can_produce(self) -> bool:
+        """The same for produce requests."""
+        return _knows(self._versions, PRODUCE, PRODUCE_VERSION)
+
+    def fetch(self, body: bytes) -> None:
+        """Send a fetch request. Raises OSError."""
+        self._send(FETCH, FETCH_VERSION, [body], is_flexible=True)
+
+    def produce(self, parts: Sequence[Bytes]) -> None:
+        """Send a produce request. Raises OSError."""
+        self._send(PRODUCE, PRODUCE_VERSION, parts, is_flexible=False)
+
+    def receive(self) -> memoryview:
+        """The body of the next answer. Raises OSError where it does not come, or is none of ours."""
+        size, correlation = struct.unpack(">ii", self._read(8))
+        if not 4 <= size <= _LARGEST or correlation != self._expected.popleft():
+            raise OSError(f"an answer of {size} bytes is not the one that was asked for")
+        return self._read(size - 4)
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self.is_open = False
+        self._expected.clear()
+        self._sock.close()
+
+    def _send(self, key: int, version: int, parts: Sequence[Bytes], *, is_flexible: bool) -> None:
+        self._next += 1
+        first = header(key, version, self._next, self._client_id, is_flexible=is_flexible)
+        size = len(first) + sum(map(len, parts))
+        self._expected.append(self._next)
+        self._write([struct.pack(">i", size) + first, *parts])
+
+    def _write(self, parts: list[Bytes]) -> None:
+        if isinstance(self._sock, ssl.SSLSocket):
+            self._sock.sendall(b"".join(parts))
+            return
+        views = [memoryview(part) for part in parts]
+        at = 0
+        while at < len(views):
+            sent = self._sock.sendmsg(views[at : at + _SENT_AT_ONCE])
+            while at < len(views) and sent >= len(views[at]):
+                sent -= len(views[at])
+                at += 1
+            if sent:
+                views[at] = views[at][sent:]
+
+    def _read(self, size: int) -> memoryview:
+        data = memoryview(bytearray(size))
+        at = 0
+        while at < size:
+            count = self._sock.recv_into(data[at:])
+            if not count:
+                raise OSError("the broker closed the connection")
+            at += count
+        return data
+
+
+class Brokers:
+    """One cluster. Every call raises ProtocolUnavailable where it cannot be reached."""
+
+    def __init__(self, options: Mapping[str, Any], alias: str) -> None:
+        """`options` are librdkafka's; raises ProtocolUnavailable for a login that kafka-python cannot make."""
+        self.where = f"cluster {alias} ({options.get('bootstrap.servers')})"
+        self._client_id = str(options.get("client.id", ""))
+        self._options = login_options(options, self._client_id, self.where)
+        self._net: Any = None
+        self._manager: Any = None
+        self._connections: dict[int, Connection] = {}
+
+    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
+        """Who leads these partitions; those without a leader are left out."""
+        wanted = set(partitions)
+        topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted({p.topic for p in wanted})]
+        answer = self.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+        leaders = {}
+        for topic in answer.topics:
+            topic_id = getattr(topic, "topic_id", UUID(int=0)).bytes
+            for one in topic.partitions:
+                partition = TopicPartition(topic.name, one.partition_index)
+                if partition in wanted and one.leader_id >= 0 and not topic.error_code:
+                    leaders[partition] = Leader(one.leader_id, getattr(one, "leader_epoch", -1), topic_id)
+        return leaders
+
+    def new_author(self) -> Author:
+        """An idempotent producer's own id, from any broker."""
+        nobody = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+        )
+        deadline = time.monotonic() + TRY_MS / 1000
+        while (answer := self.ask(nobody)).error_code in _NOT_YET and time.monotonic() < deadline:
+            time.sleep(_RETRY_SECONDS)
+        if answer.error_code:
+            raise ProtocolUnavailable(f"{self.where}: no producer id: error {answer.error_code}")
+        return Author(answer.producer_id, answer.producer_epoch)
+
+    def connection(self, node: int) -> Connection:
+        """The connection to one broker, made where there is none."""
+        known = self._connections.get(node)
+        if known is None or not known.is_open:
+            known = self._connections[node] = self._run(lambda: self._take(node), f"connect to broker {node}", tries=1)
+        return known
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        self._forget()
+
+    def ask(self, request: Any, node: int | None = None) -> Any:
+        """The answer of one broker, or of any one, to a request that is no fetch and no produce request."""
+
+        async def send() -> Any:
+            return await self._manager.send(request, node_id=node)
+
+        return self._run(send, "ask the cluster")
+
+    def _run(self, call: Any, what: str, tries: int = _TRIES) -> Any:
+        """A broker that hangs, or a connection that was idle too long, costs one try."""
+        deadline, tried = time.monotonic() + (TRY_MS / 1000 if tries > 1 else 0), 0
+        while True:
+            tried += 1
+            try:
+                if self._manager is None:
+                    self._net = NetworkSelector()
+                    self._manager = KafkaConnectionManager(self._net, **self._options)
+                    self._manager.bootstrap(TRY_MS)
+                return self._manager.run(call)
+            except (KafkaError, OSError) as error:
+                self._forget()
+                if time.monotonic() > deadline and tried >= tries:
+                    text = f"{self.where}: cannot {what}: {type(error).__name__}: {error}"
+                    raise ProtocolUnavailable(text) from error
+
+    async def _take(self, node: int) -> Connection:
+        made = self._manager.get_connection(node)
+        await made
+        versions = dict(made.broker_version_data.api_versions)
+        return Connection(_socket_of(self._net, made), self._client_id, versions)
+
+    def _forget(self) -> None:
+        if self._manager is not None:
+            self._manager.close()
+            self._net.close()
+            self._manager = None
+
+
+def _socket_of(net: Any, made: Any) -> socket.socket:
+    """The socket of a connection that is logged in, which kafka-python then knows nothing of any more.
+
+    What is private here is what its own `KafkaTCPTransport._close` undoes, without closing the socket.
+    """
+    transport = made.transport
+    taken: socket.socket = transport._sock  # noqa: SLF001 - there is no public way to it
+    net.unregister_event(taken, EVENT_READ | EVENT_WRITE)
+    transport._sock = None  # noqa: SLF001 - so that closing the transport leaves it open
+    made.close()
+    return taken
+
+
+def _knows(versions: Mapping[int, tuple[int, int]], key: int, version: int) -> bool:
+    low, high = versions.get(key, (0, -1))
+    return low <= version <= high

@@ -1,0 +1,133 @@
+"""Records that are packed here on their way to the target, in batches under the flow's own producer id."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from confluent_kafka import KafkaError
+
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.record_batch import Authorship
+from srm_spark.core.reports import PartitionReport, Sent
+from srm_spark.core.rows import Run
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.codecs import NONE
+from srm_spark.kafka.batches.packer import Packing
+from srm_spark.kafka.batches.packing import pack
+from srm_spark.kafka.batches.writer import Lane, keep_writer, take_writer
+from srm_spark.kafka.failures import kind_of, named, remedy
+from srm_spark.kafka.producers import codec_of, level_of
+from srm_spark.kafka.sinks import Answer
+
+_STEP_SECONDS = 0.1
+_QUEUE_BYTES = 33_554_432
+"""Packed and not answered yet; more waits where it comes from."""
+
+
+class BatchSink:
+    """The batches of one task."""
+
+    def __init__(self, options: Mapping[str, str | int | float | bool], authorship: Authorship, timeout: float) -> None:
+        """`timeout` is how many seconds without any acknowledgement are too many."""
+        self._options = options
+        self._writer = take_writer(options)
+        self._writer.begin(authorship, timeout)
+        self._answers: deque[Answer] = deque()
+        self._told: set[TopicPartition] = set()
+        """Remote partitions of whose failure was told."""
+
+    def produce(self, route: Route, run: Run) -> None:
+        """Pack the records of a run, and send them as their turn comes."""
+        self._send(route, run, self._packed(route.limits, run))
+
+    def takes(self, route: Route, run: Run) -> bool:
+        """Whether a record that is too large as it is fits once it is compressed; it is written then."""
+        if codec_of(self._options, route.limits) is None:
+            return False
+        packing = self._packed(route.limits, run)
+        if packing.stop is None:
+            self._send(route, run, packing)
+        return packing.stop is None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anything was written of which nothing is known yet."""
+        return bool(self._answers) or not self._writer.is_idle
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the target has yet to answer for anything that was written."""
+        return not self._writer.is_idle
+
+    def acknowledged(self) -> Iterator[Answer]:
+        """Take what is known by now of what was written, in order."""
+        self._tell_failures()
+        while self._answers:
+            yield self._answers.popleft()
+
+    def poll(self) -> None:
+        """Send what may go now, and take the answers that are there."""
+        self._step(0)
+
+    def drain(self) -> None:
+        """Wait until everything that was written is answered, or given up."""
+        while not self._writer.is_idle:
+            self._step(_STEP_SECONDS)
+
+    def finish(self) -> Iterator[Answer]:
+        """The same, and take what is known of it."""
+        self.drain()
+        yield from self.acknowledged()
+
+    def end(self, reports: Sequence[PartitionReport], *, is_failed: bool) -> None:
+        """Hand the connections on to the next task; say in the reports which numbers come next."""
+        numbers = {lane.source: self._writer.next_sequence(lane.remote) for lane in self._writer.lanes}
+        for report in reports:
+            report.next_sequence = numbers.get(report.partition)
+        if is_failed or self._writer.is_broken:
+            self._writer.close()
+        else:
+            keep_writer(self._options, self._writer)
+
+    def _packed(self, limits: Limits, run: Run) -> Packing:
+        size = min(limits.batch_bytes, int(self._options.get("batch.size", limits.batch_bytes)))
+        return pack(
+            run,
+            codec=codec_of(self._options, limits) or NONE,
+            level=level_of(self._options),
+            max_bytes=limits.max_bytes,
+            target_bytes=size,
+        )
+
+    def _send(self, route: Route, run: Run, packing: Packing) -> None:
+        lane = self._writer.open(run.partition, route.remote(run.partition))
+        for piece in packing.pieces:
+            self._writer.add(lane.remote, piece)
+        if packing.stop is not None:  # nothing of the partition may be written behind it
+            self.drain()
+            self._writer.end_lane(lane, Failure(FailureKind.TOO_LARGE, packing.stop.sentence))
+        self.poll()
+        while self._writer.bytes > _QUEUE_BYTES and not self._writer.is_idle:
+            self._step(_STEP_SECONDS)
+
+    def _step(self, seconds: float) -> None:
+        self._answers.extend(done.answer() for done in self._writer.step(seconds))
+
+    def _tell_failures(self) -> None:
+        for lane in self._writer.lanes:
+            failure = _failure(lane)
+            if failure is not None and not lane.flying and lane.remote not in self._told:
+                self._told.add(lane.remote)
+                self._answers.append(Answer(lane.source, Sent((), 0, 0, 0, -1), -1, -1, time.time(), failure))
+
+
+def _failure(lane: Lane) -> Failure | None:
+    """Why nothing more of a lane is written."""
+    if lane.refusal is None:
+        return lane.failure
+    error = KafkaError(lane.refusal.error)
+    hint = remedy(error, f"WRITE on topic {lane.remote.topic}", lane.refusal.message or "see the broker's log")
+    return Failure(kind_of(error), f"{named(error)}; {hint}")

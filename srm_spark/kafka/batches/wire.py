@@ -1,0 +1,195 @@
+"""Fetch and Produce requests, to the byte: the two that carry records, so that no record is copied to be encoded.
+
+Layouts: FetchRequest and FetchResponse version 13 (topics by their ids, KIP-516), ProduceRequest and ProduceResponse
+version 8 (KIP-467), of Kafka's protocol guide (https://kafka.apache.org/protocol).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from srm_spark.core.model import TopicPartition
+from srm_spark.errors import CodecError
+
+FETCH, FETCH_VERSION = 1, 13
+PRODUCE, PRODUCE_VERSION = 0, 8
+_ALL_ACKS = -1
+_PARTITION = struct.Struct(">iiqiqib")
+_FETCHED = struct.Struct(">ihqqq")
+_PRODUCED = struct.Struct(">ihqqq")
+_LONGEST_VARINT = 5
+Bytes = bytes | memoryview
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One partition of a fetch request."""
+
+    partition: int
+    leader_epoch: int
+    """As the metadata say, so that a leader of before refuses; -1 where it is not known."""
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True)
+class FetchedPartition:
+    """What a fetch answer says of one partition."""
+
+    topic_id: bytes
+    partition: int
+    error: int
+    readable_end: int
+    """The last stable offset: everything before it is decided, and below the high watermark."""
+    aborted: Sequence[tuple[int, int]]
+    """Producer id and first offset of aborted transactions, under read_committed."""
+    preferred_replica: int
+    """The broker to ask instead (KIP-392); -1 where there is none."""
+    records: memoryview
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What a produce answer says of one partition."""
+
+    partition: TopicPartition
+    error: int
+    base_offset: int
+    message: str
+
+
+def header(key: int, version: int, correlation: int, client_id: bytes, *, is_flexible: bool) -> bytes:
+    """What every request begins with (request header 1, or 2 where it is flexible)."""
+    fixed = struct.pack(">hhih", key, version, correlation, len(client_id)) + client_id
+    return fixed + b"\0" if is_flexible else fixed
+
+
+def fetch_body(
+    wanted: Mapping[bytes, Sequence[Wanted]], wait_ms: int, max_bytes: int, rack: str, *, committed: bool
+) -> bytes:
+    """A fetch request for topics by id, without a session."""
+    parts = [struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, committed, 0, -1), _varint(len(wanted) + 1)]
+    for topic_id, partitions in wanted.items():
+        parts += (topic_id, _varint(len(partitions) + 1))
+        parts += (_PARTITION.pack(p.partition, p.leader_epoch, p.offset, -1, -1, p.max_bytes, 0) for p in partitions)
+        parts.append(b"\0")
+    name = rack.encode()
+    parts += (_varint(1), _varint(len(name) + 1), name, b"\0")
+    return b"".join(parts)
+
+
+def fetch_answer(data: memoryview) -> tuple[int, int, list[FetchedPartition]]:
+    """Throttle time in ms, error, and the partitions. Raises CodecError for what is no fetch answer."""
+    read = _Reader(data)
+    read.tags()
+    throttled, error, _ = read.unpack(struct.Struct(">ihi"))
+    answers = []
+    for _ in range(read.length()):
+        topic_id = bytes(read.take(16))
+        for _ in range(read.length()):
+            partition, code, _, stable, _ = read.unpack(_FETCHED)
+            aborted = []
+            for _ in range(read.length()):
+                producer, first = read.unpack(struct.Struct(">qq"))
+                aborted.append((producer, first))
+                read.tags()
+            (preferred,) = read.unpack(struct.Struct(">i"))
+            records = read.take(read.length())
+            read.tags()
+            answers.append(FetchedPartition(topic_id, partition, code, stable, aborted, preferred, records))
+        read.tags()
+    return throttled, error, answers
+
+
+def produce_parts(timeout_ms: int, batches: Mapping[TopicPartition, Bytes]) -> list[Bytes]:
+    """A produce request of one batch per partition: its pieces, which are to be sent one behind the other."""
+    topics: dict[str, list[TopicPartition]] = {}
+    for partition in batches:
+        topics.setdefault(partition.topic, []).append(partition)
+    parts: list[Bytes] = []
+    small = struct.pack(">hhii", -1, _ALL_ACKS, timeout_ms, len(topics))
+    for topic, partitions in topics.items():
+        name = topic.encode()
+        small += struct.pack(">h", len(name)) + name + struct.pack(">i", len(partitions))
+        for partition in partitions:
+            batch = batches[partition]
+            parts += (small + struct.pack(">ii", partition.partition, len(batch)), batch)
+            small = b""
+    return parts
+
+
+def produce_answer(data: memoryview) -> tuple[int, list[Produced]]:
+    """Throttle time in ms, and the partitions. Raises CodecError for what is no produce answer."""
+    read = _Reader(data)
+    answers = []
+    for _ in range(read.count()):
+        topic = read.text()
+        for _ in range(read.count()):
+            number, error, base, _, _ = read.unpack(_PRODUCED)
+            reasons = []
+            for _ in range(read.count()):
+                read.unpack(struct.Struct(">i"))
+                reasons.append(read.text())
+            message = read.text() or "; ".join(filter(None, reasons))
+            answers.append(Produced(TopicPartition(topic, number), error, base, message))
+    (throttled,) = read.unpack(struct.Struct(">i"))
+    return throttled, answers
+
+
+def _varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+class _Reader:
+    """Reads an answer from its beginning; raises CodecError where it ends too early."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        """The next fields."""
+        return layout.unpack(self.take(layout.size))
+
+    def take(self, count: int) -> memoryview:
+        """The next bytes, not copied."""
+        if not 0 <= count <= len(self._data) - self._at:
+            raise CodecError(f"an answer ends after {len(self._data)} bytes, within {count} bytes at {self._at}")
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def varint(self) -> int:
+        """An unsigned varint."""
+        number = 0
+        for place in range(_LONGEST_VARINT):
+            byte = self.take(1)[0]
+            number |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:
+                return number
+        raise CodecError(f"an answer has a number of more than {_LONGEST_VARINT} bytes at {self._at}")
+
+    def length(self) -> int:
+        """Of something compact: 0 where it is null."""
+        return max(0, self.varint() - 1)
+
+    def count(self) -> int:
+        """Of an array that is not compact."""
+        return max(0, self.unpack(struct.Struct(">i"))[0])
+
+    def text(self) -> str:
+        """A string that is not compact; empty where it is null."""
+        (size,) = self.unpack(struct.Struct(">h"))
+        return bytes(self.take(max(0, size))).decode("utf-8", "replace")
+
+    def tags(self) -> None:
+        """Pass tagged fields."""
+        for _ in range(self.varint()):
+            self.varint()
+            self.take(self.varint())

@@ -1,0 +1,108 @@
+"""Records are copied before Spark is there, and its query takes over without a record lost or doubled."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from pyspark.sql import SparkSession
+
+from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.runner import FlowRunner
+from srm_spark.flow.status import FlowState
+from srm_spark.spark.opening import Spark
+from srm_spark.testing import LocalKafka
+from tests.awaiting import await_until
+from tests.broker.conftest import Pair
+from tests.broker.map_reader import assert_map_is_exact, read_map
+from tests.broker.mirror import SOON
+from tests.broker.process import kill_all_of, srm_driver
+from tests.kafka_io import Kafka
+from tests.soak.load import Load, await_all, compare
+
+PARTITIONS = 3
+TAKES_OVER = "Spark is there"
+
+
+def test_a_query_goes_on_behind_what_was_copied_without_spark(pair: Pair, tmp_path: Path, spark: SparkSession) -> None:
+    coming: Future[SparkSession] = Future()
+    pair.source.create(pair.topic(), PARTITIONS)
+
+    def end() -> int:
+        return sum(pair.target.ends(pair.remote()).values())
+
+    def await_end(offsets: int) -> None:
+        await_until(lambda: end() >= offsets, SOON, f"{offsets} offsets")
+
+    tasks = Periodic()
+    tasks.start()
+    runner = FlowRunner(pair.settings(tmp_path), Spark(coming), tasks)
+    runner.start()
+    try:
+        with Load(pair.source, pair.topic(), PARTITIONS) as load:
+            await_end(300)
+            assert runner.status.state is FlowState.RUNNING
+            coming.set_result(spark)
+            await_until(lambda: runner.status.batch_ms, SOON, "a batch of Spark")
+            await_end(end() + 300)
+            load.end()
+        await_all(pair.source, pair.topic(), pair.target, pair.remote(), SOON)
+    finally:
+        runner.stop()
+        assert runner.join(60)
+        tasks.stop(10)
+    here, there = pair.source.read(pair.topic()), pair.target.read(pair.remote(), committed=True)
+    verdict = compare(here, there)
+    assert verdict.is_good, str(verdict)
+    found = read_map(pair.target, pair.map_topic)
+    for partition in range(PARTITIONS):
+        assert_map_is_exact(found[pair.topic(), partition], here, there, partition)
+
+
+@pytest.mark.slow
+def test_a_driver_that_dies_at_any_moment_of_its_start_leaves_nothing_lost_or_doubled(
+    local_kafka: Callable[..., LocalKafka], unique: str, tmp_path: Path, chance: random.Random
+) -> None:
+    """Before Spark is there, while its query takes over, and right behind that."""
+    clusters = {"a": local_kafka("early-source"), "b": local_kafka("early-target")}
+    source, target = Kafka(clusters["a"]), Kafka(clusters["b"])
+    topic, remote = f"t-{unique}", f"a.t-{unique}"
+    source.create(topic, PARTITIONS)
+    log = tmp_path / "driver.log"
+
+    def copies() -> bool:
+        return " state=running" in log.read_text(errors="replace")
+
+    def takes_over() -> bool:
+        return TAKES_OVER in log.read_text(errors="replace")
+
+    def is_free() -> bool:
+        """The lease of who was killed is over: who starts before waits for it, and for Spark meanwhile."""
+        group = "srm-a->b"
+        try:
+            return not target.admin.describe_consumer_groups([group])[group].result().members
+        except KafkaException:  # nobody coordinates it yet
+            return False
+
+    with Load(source, topic, PARTITIONS, per_second=2000, size=500) as load:
+        for moment in (copies, takes_over, takes_over):
+            await_until(is_free, SOON, "the lease")
+            with srm_driver(tmp_path, clusters, ["a->b"], {"topics": topic}) as driver:
+                await_until(moment, SOON, "that moment")
+                assert moment is not copies or not takes_over(), "it waited for Spark"
+                time.sleep(chance.uniform(0, 1.5))
+                kill_all_of(driver)
+        await_until(is_free, SOON, "the lease")
+        with srm_driver(tmp_path, clusters, ["a->b"], {"topics": topic}):
+            await_until(takes_over, SOON, "another one")
+            load.end()
+            await_all(source, topic, target, remote, SOON)
+    verdict = compare(source.read(topic), target.read(remote, committed=True))
+    print(verdict)
+    assert verdict.records > 5_000
+    assert verdict.is_good, str(verdict)

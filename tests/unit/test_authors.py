@@ -1,0 +1,163 @@
+"""As whom generations write: epochs, what is not fenced and why, and how the next start waits for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from srm_spark.core.last_run import UNKNOWN_RUN, LastRun
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.record_batch import Author, Fenced
+from srm_spark.core.tail import TailRecord
+from srm_spark.errors import FenceUnavailable, ProtocolUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.recorded import Recorded
+from srm_spark.flow.recovery.before import Before
+from srm_spark.flow.recovery.settling import Remotes, TargetEnds
+from tests.memory_cluster import MemoryLog, MemoryTopic
+from tests.unit.memory_flow import HERE, THERE, MemoryFlow, flow_settings
+
+
+class MemoryFence:
+    """A producer id whose coordinator answers at once."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.epoch = -1
+        self.error = error
+        self.told: list[set[TopicPartition]] = []
+        self.refused: dict[TopicPartition, int] = {}
+        self.first = True
+
+    def begin(self, tell: Callable[[str], None]) -> Author:
+        tell("the coordinator")
+        if self.error is not None:
+            raise self.error
+        self.epoch += 1
+        return Author(7, self.epoch)
+
+    def fence(self, partitions: Iterable[TopicPartition], tell: Callable[[str], None]) -> Fenced:
+        self.told.append(set(partitions))
+        return Fenced(self.begin(tell), self.refused, self.first)
+
+    def keep_alive(self, author: Author, partition: TopicPartition) -> None:
+        self.told.append({partition})
+
+    def plain(self) -> Author:
+        return Author(99, 0)
+
+    def close(self) -> None:
+        pass
+
+
+class Start:
+    """One start behind some last run, and how it waited."""
+
+    def __init__(self, fence: MemoryFence | None, last: LastRun = UNKNOWN_RUN, **keys: str) -> None:
+        flow = MemoryFlow(flow_settings({key.replace("_", "."): value for key, value in keys.items()}))
+        self.waits: list[object] = []
+        self.told: list[str] = []
+        clusters = flow.clusters
+        self.clusters = Clusters(
+            clusters.settings,
+            clusters.source,
+            clusters.target,
+            clusters.policy,
+            clusters.topics,
+            clusters.make_lease,
+            make_fence=lambda: fence,
+        )
+        Recorded(self.clusters).progress.ensure()
+        self.remote = MemoryLog()
+        flow.target.held["A.t"] = MemoryTopic([self.remote], {})
+        self.before = Before(self.clusters, self.told.append, self._wait)
+        self.before.follow(last, after_failure=False)
+
+    def _wait(self, _: Clusters, remotes: Remotes, **how: object) -> TargetEnds:
+        self.waits.append(how["is_fenced"])
+        return dict.fromkeys(remotes.values(), 0)
+
+    def write(self, records: int) -> None:
+        """Somebody has."""
+        for _ in range(records):
+            self.remote.append(TailRecord(0, 1, b"k", b"v"))
+
+    def author(self) -> Author | None:
+        return self.before.take_over({HERE: THERE})
+
+
+def test_behind_a_clean_end_a_new_epoch_is_enough() -> None:
+    fence = MemoryFence()
+    start = Start(fence, LastRun(True, False, False, True))
+    assert start.author() == Author(7, 1)
+    assert (fence.told, start.waits) == ([], [])
+    assert start.told == ["the coordinator"] * 2
+
+
+def test_behind_an_unclean_end_all_partitions_hear_of_it_and_nothing_is_waited_for() -> None:
+    fence = MemoryFence()
+    fence.first = False
+    start = Start(fence, LastRun(False, False, False, True))
+    assert start.author() == Author(7, 1)
+    assert (fence.told, start.waits) == ([{THERE}], [True])
+
+
+@pytest.mark.parametrize("what", ["another version", "forgotten id", "a partition was not told"])
+def test_who_wrote_under_another_id_is_waited_for(what: str) -> None:
+    fence = MemoryFence()
+    fence.first = what == "forgotten id"
+    fence.refused = {THERE: 2} if what == "a partition was not told" else {}
+    start = Start(fence, LastRun(False, False, False, what != "another version"))
+    start.author()
+    assert start.waits == [False]
+    assert bool(fence.told) == (what != "another version"), "a marker that nobody minds"
+
+
+def test_a_generation_that_was_cut_off_is_fenced_by_the_next_one() -> None:
+    fence = MemoryFence()
+    fence.first = False
+    start = Start(fence, LastRun(True, False, False, True))
+    start.before.begin(start.author(), in_transactions=False)
+    start.before.cut_off()
+    start.author()
+    assert (fence.told, start.waits) == ([{THERE}], [True])
+
+
+@pytest.mark.parametrize(("records", "waits"), [(0, []), (1, [False])])
+def test_where_no_run_is_known_only_what_lies_there_already_can_have_a_writer(records: int, waits: list[bool]) -> None:
+    start = Start(MemoryFence())
+    start.write(records)
+    assert start.author() == Author(7, 1)
+    assert start.waits == waits
+
+
+def test_a_target_that_gives_no_id_is_told_of_and_written_to_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        start = Start(MemoryFence(FenceUnavailable("WRITE is not allowed on the transactional id")))
+    start.write(1)
+    assert start.author() == Author(99, 0)
+    assert start.waits == [False]
+    assert "WRITE is not allowed on the transactional id" in caplog.text
+    assert "not fenced off" in caplog.text
+
+
+def test_a_target_that_is_away_ends_the_start() -> None:
+    with pytest.raises(TargetUnavailable, match="no broker"):
+        Start(MemoryFence(ProtocolUnavailable("no broker answers")))
+
+
+def test_the_exactly_once_mode_fences_whoever_wrote_in_the_default_mode() -> None:
+    fence = MemoryFence()
+    fence.first = False
+    start = Start(fence, LastRun(False, False, False, True), **{"A->B.exactly_once.support": "required"})
+    assert start.author() is None
+    assert (fence.told, start.waits) == ([{THERE}], [True])
+
+
+def test_an_id_is_kept_alive_by_a_marker_in_the_progress_topic() -> None:
+    fence = MemoryFence()
+    start = Start(fence, LastRun(True, False, False, True))
+    start.before.begin(start.author(), in_transactions=False)
+    start.before.keep_alive()
+    assert fence.told == [{TopicPartition(start.clusters.settings.progress_topic, 0)}]

@@ -1,0 +1,62 @@
+"""Where machine code is kept: apart for each version of all that it is made of."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from srm_spark.kafka import jit
+from srm_spark.kafka.loop_cache import cache_folder, is_filled
+
+HERE = Path(jit.__file__).parent
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The sources of the loops, to be changed."""
+    folder = tmp_path / "kafka"
+    (folder / "batches").mkdir(parents=True)
+    for path in [HERE / "jit.py", *HERE.glob("*_loop.py"), *HERE.glob("batches/*loop*.py")]:
+        shutil.copy(path, folder / path.relative_to(HERE))
+    return folder
+
+
+def test_it_is_another_folder_as_soon_as_a_helper_or_a_constant_is_another_one(copy: Path) -> None:
+    first = cache_folder(here=copy)
+    assert first is not None
+    assert first.parent == copy / "__pycache__"
+    assert cache_folder(here=copy) == first
+    for name in ("loop_fields.py", "record_loop.py"):
+        path = copy / "batches" / name
+        path.write_bytes(path.read_bytes().replace(b"0", b"1", 1))  # as long as before
+        assert cache_folder(here=copy) != first
+        first = cache_folder(here=copy)
+
+
+def test_it_lies_where_one_wants_it_and_nowhere_for_an_archive(copy: Path, tmp_path: Path) -> None:
+    wanted = cache_folder(str(tmp_path), copy)
+    assert wanted is not None
+    assert wanted.parent == tmp_path
+    assert cache_folder(here=tmp_path / "srm_spark.zip" / "kafka") is None
+
+
+def test_whether_they_were_compiled_before_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert not is_filled()
+    folder = cache_folder(str(tmp_path))
+    assert folder is not None
+    folder.mkdir()
+    (folder / "produce_loop.py311.nbi").touch()
+    assert not is_filled(), "others than those of batches were"
+    (folder / "unpack_loop.py311.nbi").touch()
+    assert is_filled()
+
+
+def test_who_moves_whole_batches_does_not_load_numba() -> None:
+    code = "import sys, srm_spark.kafka.batches.copy; print('numba' in sys.modules, 'pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
