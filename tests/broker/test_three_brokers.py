@@ -82,13 +82,15 @@ def test_a_partition_without_a_leader_is_not_taken_for_one_that_is_gone(cluster:
 
 
 def test_groups_are_not_overlooked_while_their_broker_hangs(cluster: LocalCluster, unique: str) -> None:
-    kafka, groups = Kafka(cluster), [f"g{number}-{unique}" for number in range(4)]
+    kafka, groups = Kafka(cluster), [f"g{number}-{unique}" for number in range(12)]
     make(kafka, f"t-{unique}", [(1,)])
     for group in groups:
         commit(kafka, group, {(f"t-{unique}", 0): 0})
     client = ClusterClient(ClusterSettings("a", cluster.bootstrap_servers), SourceUnavailable, timeout=60)
-    described = kafka.admin.describe_consumer_groups(groups[:1])[groups[0]].result()
-    broker = cluster.broker(described.coordinator.id)
+    described = [each.result() for each in kafka.admin.describe_consumer_groups(groups).values()]
+    # Not broker 1: it is the only controller, and while that hangs no other broker takes its groups over.
+    broker = cluster.broker(max(each.coordinator.id for each in described))
+    assert broker is not cluster.broker(1)
     with closing(client.groups("DESCRIBE")) as asked:
         assert set(groups) <= set(asked.names())
         broker.pause()
