@@ -6,9 +6,10 @@ A record here is one loss. Progress records are compacted, but what was lost is 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from srm_spark.core.model import KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.model import Interval, KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
 
 _VERSION = 1
 _KIND = "loss"
@@ -49,6 +50,17 @@ def decode_loss(key: bytes | None, value: bytes | None) -> KeptLoss | None:
         return KeptLoss(TopicPartition(topic, number), loss, topic_id, int(document["found_at"]))
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def uncovered(offsets: OffsetRange, intervals: Iterable[Interval]) -> Iterator[OffsetRange]:
+    """Stretches of source offsets that none of the intervals, which are in order, covers."""
+    at = offsets.start
+    for interval in intervals:
+        if at < min(interval.upstream, offsets.end):
+            yield OffsetRange(at, min(interval.upstream, offsets.end))
+        at = max(at, interval.upstream_end)
+    if at < offsets.end:
+        yield OffsetRange(at, offsets.end)
 
 
 def _json(document: Any) -> bytes:

@@ -5,7 +5,7 @@ A record here is everything that is copied, with its offset. Pure: readers of an
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, dropwhile
@@ -39,6 +39,11 @@ class TailMatch:
     foreign: str | None = None
     """The first record that is not ours, if there is one."""
 
+    @property
+    def copied(self) -> int:
+        """How many records were found."""
+        return sum(interval.count for interval in self.intervals)
+
 
 def match_tail(
     source: Iterable[TailRecord],
@@ -62,6 +67,33 @@ def match_tail(
     - The match ends at the first record that is not ours; with `skips_foreign` it goes on behind it.
     """
     return _match(_Candidates(source, source_start), target, target_start, skips_foreign)
+
+
+def match_scattered(
+    source: Iterable[TailRecord], target: Iterable[TailRecord], source_start: int, *, skips_foreign: bool = False
+) -> TailMatch:
+    """The same behind an election that has cost copies: any source record may be without one, in front of any copy.
+
+    Each target record is the copy of the first source record that it may be, behind that of the one before. All of
+    `source` is held in memory.
+    """
+    waiting: defaultdict[tuple[bytes | None, bytes | None], deque[TailRecord]] = defaultdict(deque)
+    for record in source:
+        waiting[record.key, record.value].append(record)
+    match = TailMatch(source_start)
+    for copy in target:
+        alike = waiting[copy.key, copy.value]
+        while alike and alike[0].offset < match.next_offset:
+            alike.popleft()
+        original = next((record for record in alike if is_copy(record, copy)), None)
+        if original is not None:
+            _add(match.intervals, original.offset, copy.offset)
+            match.next_offset = original.offset + 1
+            continue
+        match.foreign = match.foreign or _foreign(copy, match.next_offset)
+        if not skips_foreign:
+            break
+    return match
 
 
 def match_logs(source: Iterable[TailRecord], target: Iterable[TailRecord], end: int) -> TailMatch:
@@ -105,17 +137,20 @@ def _match(candidates: _Candidates, target: Iterable[TailRecord], expected: int,
         original = candidates.take(record, record.offset - expected)
         expected = record.offset + 1
         if original is None:
-            text = (
-                f"target offset {record.offset} holds a record that is not the next one of the source, "
-                f"which is at offset {candidates.next_offset}"
-            )
-            match.foreign = match.foreign or text
+            match.foreign = match.foreign or _foreign(record, candidates.next_offset)
             if not skips_foreign:
                 break
         elif original >= 0:
             _add(match.intervals, original, record.offset)
     match.next_offset = candidates.next_offset
     return match
+
+
+def _foreign(record: TailRecord, next_offset: int) -> str:
+    return (
+        f"target offset {record.offset} holds a record that is not the next one of the source, which is at offset "
+        f"{next_offset}"
+    )
 
 
 class _Candidates:

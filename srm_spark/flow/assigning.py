@@ -98,6 +98,7 @@ class Assigner:
             stamp=before.stamp,
             settle=before.settle,
             quarantined=recorded.quarantine().offsets(ids),
+            losses=recorded.maps.losses,
         )
         before.begin(author, in_transactions=fencing is not None)
         record_new(clusters, starts, routes, recorded.maps.maps, fencing=fencing)

@@ -104,11 +104,14 @@ def _judge(here: Kafka, there: Kafka, scene: Scene) -> Verdict:
 
 def _told(cluster: Kafka, topic: str) -> OffsetSets:
     """Source offsets that the flow calls lost, as anybody would read them from the topic of the offset map."""
-    told: dict[int, set[int]] = {}
+    losses: dict[bytes | None, tuple[int, range] | None] = {}
     for stored in cluster.read(_MAP)[0]:
         key = json.loads(stored.record.key or b"[]")
-        if key and key[0] == "loss" and key[1] == topic and stored.record.value is not None:
-            told.setdefault(key[2], set()).update(range(key[5], key[6]))
+        if key and key[0] == "loss" and key[1] == topic:
+            losses[stored.record.key] = (key[2], range(key[5], key[6])) if stored.record.value is not None else None
+    told: dict[int, set[int]] = {}
+    for partition, offsets in filter(None, losses.values()):
+        told.setdefault(partition, set()).update(offsets)
     return told
 
 

@@ -12,6 +12,8 @@ from srm_spark.core.model import Interval, LossCause, OffsetRange
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.failure import FailureKind
+from srm_spark.flow.recorded import Recorded
+from srm_spark.flow.topics.losses import kept_losses
 from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, MemoryFlow, flow_settings
 
@@ -182,6 +184,81 @@ def test_a_target_that_lost_its_copies(policy: str, is_deleted: bool) -> None:
     flow.run()
     assert flow.remote.records[kept].value == b"later"
     assert [(loss.offsets, loss.cause) for loss in flow.losses()] == [(OffsetRange(kept, 10), LossCause.TARGET)]
+
+
+def copies_are(flow: MemoryFlow, *values: bytes) -> bool:
+    """Whether the newest copies are these, in order."""
+    return [one.value for one in flow.remote.records.values()][-len(values) :] == list(values)
+
+
+def lost_for_ever(flow: MemoryFlow) -> list[OffsetRange]:
+    """What anybody reads of losses who asks for them."""
+    return [kept.loss.offsets for kept in kept_losses(flow.settings, flow.reach)]
+
+
+@pytest.mark.parametrize("policy", ["stop", "resume"])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_copies_under_way_that_the_new_leader_took_behind_lost_ones(policy: str, is_recorded: bool) -> None:
+    """It never heard of our producer id, or of a new one that librdkafka took: it does not know what is missing."""
+    flow = flow_of(foreign_writer=policy)
+    flow.write(b"a", b"b", b"c", b"d", b"e")
+    flow.start()
+    flow.copy(2)  # and nobody was told
+    flow.remote.cut(8 if is_recorded else 10)
+    flow.copy(2, 12)
+    flow.run()
+    assert copies_are(flow, b"c", b"d", b"e")
+    lost = [OffsetRange(8, 10), OffsetRange(10, 12)] if is_recorded else [OffsetRange(10, 12)]
+    assert [loss.offsets for loss in flow.losses()] == lost
+    assert {loss.cause for loss in flow.losses()} == {LossCause.TARGET}
+    assert lost_for_ever(flow) == lost
+    recorded = Recorded(flow.clusters)
+    recorded.refresh()
+    known = recorded.maps.maps[HERE]
+    end = flow.remote.end
+    assert [known.copy_of(offset) for offset in (7, 11, 12, 13, 14)] == [7, None, end - 3, end - 2, end - 1]
+
+
+def test_a_replica_that_was_cut_off_brings_copies_back_that_lie_elsewhere() -> None:
+    """Those of a writer that was fenced off by a marker which that replica never got."""
+    flow = flow_of(8)
+    flow.write(b"8", b"9", b"later")
+    flow.start()
+    flow.remote.mark()
+    flow.record(*flow.copy(2))
+    flow.remote.cut(8)
+    flow.copy(2, 8)
+    flow.run()
+    assert copies_are(flow, b"7", b"8", b"9", b"later")
+    assert (flow.losses(), lost_for_ever(flow)) == ([], [])
+    recorded = Recorded(flow.clusters)
+    recorded.refresh()
+    assert [recorded.maps.maps[HERE].copy_of(offset) for offset in range(7, 11)] == [7, 8, 9, 10]
+
+
+def test_copies_that_were_lost_come_back_with_another_election() -> None:
+    flow = flow_of()
+    flow.remote.cut(5)
+    flow.write(b"later", b"latest")
+    flow.run()
+    assert copies_are(flow, b"4", b"later", b"latest")
+    assert lost_for_ever(flow) == [OffsetRange(5, 10)]
+    flow.remote.cut(5)
+    flow.copy(4, 5)
+    flow.write(b"newest")
+    flow.run()
+    assert copies_are(flow, b"4", b"5", b"6", b"7", b"8", b"newest")
+    assert sorted(lost_for_ever(flow)) == [OffsetRange(9, 10), OffsetRange(10, 12)]
+    recorded = Recorded(flow.clusters)
+    recorded.refresh()
+    assert [recorded.maps.maps[HERE].copy_of(offset) for offset in range(4, 13)] == [4, 5, 6, 7, 8, None, None, None, 9]
+
+
+def test_a_foreign_record_behind_an_election_pauses_its_partition_all_the_same() -> None:
+    flow = flow_of()
+    flow.remote.cut(8)
+    flow.remote.append(FOREIGN)
+    assert flow.pause().why.kind is FailureKind.FOREIGN_WRITER
 
 
 def test_a_remote_topic_that_is_gone_waits_where_the_policy_says_so() -> None:

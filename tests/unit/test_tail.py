@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.core.model import Interval
-from srm_spark.core.tail import TailRecord, match_logs, match_tail
+from srm_spark.core.tail import TailRecord, match_logs, match_scattered, match_tail
 
 
 def record(offset: int, value: str | None, timestamp: int = 1000) -> TailRecord:
@@ -161,3 +161,31 @@ def test_a_header_that_is_no_timestamp_is_any_header() -> None:
 
 def test_the_kind_of_a_timestamp_says_nothing() -> None:
     assert match_tail([record(40, "a")._replace(is_append_time=True)], [record(7, "a")], 40, 7).foreign is None
+
+
+@given(
+    st.lists(st.sampled_from("abc"), max_size=20).flatmap(
+        lambda values: st.tuples(st.just(values), st.lists(st.booleans(), min_size=len(values), max_size=len(values)))
+    )
+)
+def test_copies_that_are_left_are_found_in_order(drawn: tuple[list[str], list[bool]]) -> None:
+    values, kept = drawn
+    source = [record(40 + number, value) for number, value in enumerate(values)]
+    left = [one for one, is_kept in zip(source, kept, strict=True) if is_kept]
+    match = match_scattered(source, [one._replace(offset=7 + at) for at, one in enumerate(left)], 40)
+    assert (match.foreign, match.copied) == (None, len(left))
+    assert match.next_offset <= (left[-1].offset + 1 if left else 40)
+    found = [interval.upstream + at for interval in match.intervals for at in range(interval.count)]
+    assert [values[offset - 40] for offset in found] == [one.value.decode() for one in left if one.value is not None]
+
+
+def test_a_foreign_record_among_scattered_copies() -> None:
+    source = [record(40, "a"), record(41, "b"), record(42, "c")]
+    target = [record(7, "b"), record(8, "x"), record(9, "c")]
+    match = match_scattered(source, target, 40)
+    assert match.foreign is not None
+    assert "8" in match.foreign
+    assert (match.next_offset, match.intervals) == (42, [Interval(41, 7, 1)])
+    match = match_scattered(source, target, 40, skips_foreign=True)
+    assert match.foreign is not None
+    assert (match.next_offset, match.intervals) == (43, [Interval(41, 7, 1), Interval(42, 9, 1)])

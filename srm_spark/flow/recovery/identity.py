@@ -18,7 +18,7 @@ from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.agreement import differing_copies, first_difference
 from srm_spark.flow.recovery.guard import report_loss
-from srm_spark.flow.recovery.starts import Origin, Start, Starts, flowing
+from srm_spark.flow.recovery.starts import Anchor, Origin, Start, Starts, flowing
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position
 
@@ -112,6 +112,9 @@ class _Check:
         lost = OffsetRange(difference, offset)
         copies = OffsetRange(place, max(place, position.target_end or 0))
         if difference < source.end and _is_the_target_s_fault(start, place):
+            kept = known.copies_before(difference, 1)
+            agreed = Anchor(kept[0].upstream_end, kept[0].downstream_end) if kept else Anchor(source.start, first)
+            start = replace(start, agreed=agreed)
             return self._target_has_lost(partition, start, Loss(lost, LossCause.TARGET, copies), place)
         loss = Loss(lost, LossCause.DIVERGED, copies)
         return self._source_has_changed(partition, start, loss, min(difference, source.end))

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from srm_spark.core.limits import Route
 from srm_spark.core.model import (
@@ -47,6 +48,13 @@ class Origin(Enum):
         return self in (Origin.RECREATED, Origin.RENAMED)
 
 
+class Anchor(NamedTuple):
+    """Offsets at which both logs are known to meet."""
+
+    source: int
+    target: int
+
+
 @dataclass(frozen=True)
 class Start:
     """Where one partition starts, and what is known of its two logs by then. Each check returns another one."""
@@ -68,6 +76,8 @@ class Start:
     """The offset map is not true of the remote topic."""
     paused: PausedPartition | None = None
     """Why it does not start."""
+    agreed: Anchor | None = None
+    """Where the target has lost copies: right behind the last one that is still there."""
 
     def lose(self, loss: Loss, position: Position) -> Start:
         """Go on at `position` without what is lost."""

@@ -9,22 +9,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from srm_spark.core.limits import Route
-from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.model import KeptLoss, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.provenance import Stamp
-from srm_spark.core.tail import TailMatch, TailRecord, copies, match_tail, ours
+from srm_spark.core.tail import TailMatch, TailRecord, copies, match_scattered, match_tail, ours
 from srm_spark.core.wording import count
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.recovery.lost_copies import losses_behind
 from srm_spark.flow.recovery.settling import Remotes, Settle
-from srm_spark.flow.recovery.starts import Start, Starts, flowing
+from srm_spark.flow.recovery.starts import Anchor, Start, Starts, flowing
 from srm_spark.flow.topics.committer import committer_of
+from srm_spark.flow.topics.losses import retract
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.sync_history import newest_syncs
 from srm_spark.kafka.fencing import FencingToken
 
 log = logging.getLogger(__name__)
+
+_SEARCHED = 100_000
+"""Source records among which those are looked for that have a copy behind an election that cost copies. Longer than
+what is under way at a time, and all of them are held in memory."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,17 @@ class _Tail:
     target: OffsetRange
     is_ours: bool
     """The anchor is our own progress record, not a guess from offset syncs or from the beginning."""
+    anchors: tuple[Anchor, ...] = ()
+    """Where an election may have cost copies: from where else the match may go."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a tail turned out to be."""
+
+    match: TailMatch
+    is_scattered: bool = False
+    """Amid it copies are missing, or it begins with copies that were taken for lost."""
 
 
 def recover_unrecorded(
@@ -49,11 +68,13 @@ def recover_unrecorded(
     stamp: Stamp | None,
     settle: Settle | None,
     quarantined: Mapping[TopicPartition, Set[int]],
+    losses: Mapping[bytes, KeptLoss],
 ) -> Starts:
     """Move start positions behind what has landed, and record it.
 
     Where anything has, `settle` waits until nothing more of it comes, and gives the ends; None where that is done
-    already. `stamp` is what the last writer put on its copies. What is `quarantined` has none.
+    already. `stamp` is what the last writer put on its copies. What is `quarantined` has none. `losses` are those that
+    are kept, by their keys.
     """
     going, remotes = flowing(starts), remotes_of(starts, routes)
     tails = _tails(clusters, going, remotes)
@@ -68,14 +89,27 @@ def recover_unrecorded(
     for tail in tails:
         partition, start = tail.partition, anchored[tail.partition]
         aside = quarantined.get(partition, frozenset())
-        match = _match(clusters, tail, source_ends.get(partition, 0), stamp, aside)
-        recovered[partition] = _recovered(clusters, tail, start, match)
-        if recovered[partition].paused is None:
-            # In front of a guess copies may lie: the map must not say that there are none.
-            begin = min(tail.source_start, start.begin) if tail.is_ours else tail.source_start
-            details[partition] = _detail(tail, recovered[partition], match, begin)
+        found = _found(clusters, tail, source_ends.get(partition, 0), stamp, aside)
+        recovered[partition] = _recovered(clusters, tail, start, found.match)
+        if recovered[partition].paused is not None:
+            continue
+        # In front of a guess copies may lie: the map must not say that there are none.
+        begin = min(tail.source_start, start.begin) if tail.is_ours else tail.source_start
+        if found.is_scattered:
+            begin = min([begin, *(interval.upstream for interval in found.match.intervals[:1])])
+            lost = losses_behind(
+                clusters.settings.flow,
+                partition,
+                recovered[partition],
+                recorded=start.position.next_offset,
+                found=found.match.intervals,
+                known=maps.get(partition, PartitionMap()),
+            )
+            recovered[partition] = replace(recovered[partition], losses=lost)
+        details[partition] = _detail(tail, recovered[partition], found.match, begin)
     if details:
         committer_of(clusters, maps, fencing).commit(details)
+        retract(clusters, fencing, losses, details)
     return {**starts, **anchored, **recovered}
 
 
@@ -104,7 +138,7 @@ def _detail(tail: _Tail, start: Start, match: TailMatch, begin: int) -> Progress
 
 def _recovered(clusters: Clusters, tail: _Tail, start: Start, match: TailMatch) -> Start:
     """The start behind what was matched, which is recorded then; or a pause, where somebody else has written."""
-    flow, copied = clusters.settings.flow, sum(interval.count for interval in match.intervals)
+    flow, copied = clusters.settings.flow, match.copied
     goes_on = tail.is_ours and not clusters.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
     next_offset = max(match.next_offset, start.position.next_offset)
     if match.foreign is not None and goes_on:
@@ -155,10 +189,20 @@ def _tails(clusters: Clusters, starts: Starts, remotes: Remotes) -> list[_Tail]:
         if known_end is None:
             if end > 0:
                 guesses[partition] = start
-        elif end > known_end:
+        elif end > (known_end if start.agreed is None else min(known_end, start.agreed.target)):
             first = start.position.next_offset if start.deleted is None else start.deleted.start
-            tails.append(_Tail(partition, remotes[partition], first, OffsetRange(known_end, end), is_ours=True))
+            target = OffsetRange(min(known_end, end), end)
+            anchors = _anchors(start, Anchor(first, target.start))
+            tails.append(_Tail(partition, remotes[partition], first, target, is_ours=True, anchors=anchors))
     return tails + _guessed(clusters, guesses, remotes)
+
+
+def _anchors(start: Start, recorded: Anchor) -> tuple[Anchor, ...]:
+    """From where else to look: only under another leader can the target have lost copies, or have old ones again."""
+    was, now = start.position.logs.remote_epoch, start.logs.remote_epoch
+    if start.agreed is not None:
+        return (start.agreed, recorded)
+    return () if was in (None, now) else (recorded,)
 
 
 def _guessed(clusters: Clusters, starts: Starts, remotes: Remotes) -> list[_Tail]:
@@ -206,19 +250,34 @@ def _same_time(
     return None if here is None or there is None else (here, there)
 
 
-def _match(clusters: Clusters, tail: _Tail, source_end: int, stamp: Stamp | None, quarantined: Set[int]) -> TailMatch:
-    settings = clusters.settings
-    source_range = OffsetRange(tail.source_start, source_end)
-    records = clusters.source.records(tail.partition, source_range)
+def _found(clusters: Clusters, tail: _Tail, source_end: int, stamp: Stamp | None, quarantined: Set[int]) -> _Found:
+    """The match that explains most; the strict one where others do not explain more."""
+    skips_foreign = tail.is_ours and not clusters.settings.policies.stops("foreign.writer.policy", tail.partition.topic)
+    recorded = Anchor(tail.source_start, tail.target.start)
+    source, target = _sides(clusters, tail, recorded, source_end, stamp)
     # Behind our own progress nothing is in quarantine: progress stands before the record while it is put there.
-    source: Iterator[TailRecord] = (r for r in records if tail.is_ours or r.offset not in quarantined)
-    target: Iterator[TailRecord] = clusters.target.records(tail.remote, tail.target)
-    if stamp is not None:
-        source, target = copies(stamp, tail.partition, source), ours(stamp, tail.partition, target)
-    return match_tail(
-        source,
+    strict = match_tail(
+        (record for record in source if tail.is_ours or record.offset not in quarantined),
         target,
         tail.source_start,
         tail.target.start,
-        skips_foreign=tail.is_ours and not settings.policies.stops("foreign.writer.policy", tail.partition.topic),
+        skips_foreign=skips_foreign,
     )
+    found = [_Found(strict)]
+    for anchor in tail.anchors:
+        if strict.foreign is not None or anchor != recorded:
+            source, target = _sides(clusters, tail, anchor, source_end, stamp)
+            match = match_scattered(islice(source, _SEARCHED), target, anchor.source, skips_foreign=skips_foreign)
+            found.append(_Found(match, is_scattered=True))
+    return max(found, key=lambda one: (one.match.foreign is None, one.match.copied))
+
+
+def _sides(
+    clusters: Clusters, tail: _Tail, anchor: Anchor, source_end: int, stamp: Stamp | None
+) -> tuple[Iterator[TailRecord], Iterator[TailRecord]]:
+    """The records of both sides from `anchor` on."""
+    source: Iterator[TailRecord] = clusters.source.records(tail.partition, OffsetRange(anchor.source, source_end))
+    target: Iterator[TailRecord] = clusters.target.records(tail.remote, OffsetRange(anchor.target, tail.target.end))
+    if stamp is None:
+        return source, target
+    return copies(stamp, tail.partition, source), ours(stamp, tail.partition, target)

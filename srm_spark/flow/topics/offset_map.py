@@ -2,7 +2,7 @@
 
 A record here is one part (see `core/offset_map.py`): the key says which, the value is the same JSON as the header of a
 progress record. It is written before the progress that speaks of it, so progress never knows more than the map.
-Losses lie there as well (`core/losses.py`), each under a key of its own: nothing replaces them.
+Losses lie there as well (`core/losses.py`), each under a key of its own: only that copies are there again ends one.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class OffsetMaps:
                     loss = decode_loss(record.key, record.value)
                     if loss is not None:
                         self.losses[record.key or b""] = loss
+                    elif record.value is None:
+                        self.losses.pop(record.key or b"", None)
                 elif record.value is None:
                     self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
                 elif (detail := decode_progress_detail(record.value)) is not None:
