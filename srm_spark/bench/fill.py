@@ -109,7 +109,8 @@ class _Writing:
 def _write_all(servers: str, workload: Workload, records: int) -> None:
     writing, record = _Writing(servers, workload), _records(workload)
     for number in range(records):
-        writing.add(*record(number, number // RUN))
+        value, key, partition, headers = record(number, number // RUN)
+        writing.add(value, key, partition, headers)
     writing.finish()
 
 
@@ -138,7 +139,8 @@ def _write_by_many(servers: str, workload: Workload, records: int) -> None:
             if ids:
                 writing.producer.begin_transaction()
             for number in numbers:
-                writing.add(*record(number, numbers.start // count))
+                value, key, partition, headers = record(number, numbers.start // count)
+                writing.add(value, key, partition, headers)
             if ids:
                 writing.producer.commit_transaction(_FLUSH_SECONDS)
         writing.finish()

@@ -118,7 +118,8 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
     if not len(delays):
         raise SrmError(f"{job.alias}: no record arrived in {seconds:g} s; see its log")
     check_copy(job.source, job.target, {job.topic: job.remote_topic})
-    return Latency(*(float(np.percentile(delays, part)) for part in (50, 90, 99, 99.9)))
+    p50, p90, p99, p999 = np.percentile(delays, (50, 90, 99, 99.9)).tolist()
+    return Latency(p50, p90, p99, p999)
 
 
 def write_evenly(servers: str, rate: int, stop: threading.Event, wrote: list[float]) -> None:

@@ -21,9 +21,9 @@ _STEP = 10
 def synthetic(intervals: int, first: int) -> PartitionMap:
     """The map of a partition of transactions: `intervals` of nine records from target offset `first`, with markers."""
     intervals_made = tuple(Interval(_STEP * n, first + (_STEP - 1) * n, _STEP - 1) for n in range(intervals))
-    end = OffsetRange(0, _STEP * intervals), first + (_STEP - 1) * intervals
+    source, target_end = OffsetRange(0, _STEP * intervals), first + (_STEP - 1) * intervals
     made = PartitionMap("id")
-    for part in split(IntervalMap(*end, intervals_made)):
+    for part in split(IntervalMap(source, target_end, intervals_made)):
         made.put(part)
     return made
 

@@ -69,7 +69,8 @@ def measure(
     with contender(job) as pid:
         while samples[-1].records < records or (has_markers and not _stands(samples)):
             copied = _copied(target, job.remote_topic)
-            samples.append(Sample(time.monotonic(), copied, *_usage(job, pid), _cpu(brokers)))
+            at, used = time.monotonic(), _usage(job, pid)
+            samples.append(Sample(at, copied, used.cpu, used.memory_mib, _cpu(brokers)))
             if time.monotonic() - started > _LONGEST_SECONDS:
                 raise SrmError(
                     f"{job.alias}: {samples[-1].records} of {records} records after {_LONGEST_SECONDS:g} s; see its log"
@@ -90,14 +91,17 @@ def run_of(samples: Sequence[Sample]) -> BenchRun:
     first = next(sample for sample in samples if sample.records)
     before = [sample for sample in samples if not sample.records][-1]
     middle = [sample for sample in samples if sample.records <= end // 2][-1]
-    peak = max(sample.memory_mib for sample in samples)
+    backlog_rate, backlog_cpu = _pace(before, last)
+    steady_rate, steady_cpu = _pace(middle, last)
     return BenchRun(
-        first.at - samples[0].at,
-        *_pace(before, last),
-        *_pace(middle, last),
-        (last.cpu - middle.cpu) / (last.at - middle.at),
-        (last.broker_cpu - middle.broker_cpu) / (last.at - middle.at),
-        peak,
+        start_seconds=first.at - samples[0].at,
+        backlog_rate=backlog_rate,
+        backlog_cpu=backlog_cpu,
+        steady_rate=steady_rate,
+        steady_cpu=steady_cpu,
+        cores=(last.cpu - middle.cpu) / (last.at - middle.at),
+        broker_cores=(last.broker_cpu - middle.broker_cpu) / (last.at - middle.at),
+        memory_mib=max(sample.memory_mib for sample in samples),
     )
 
 

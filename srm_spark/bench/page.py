@@ -98,7 +98,8 @@ def _glance(workloads: Mapping[str, Any]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for name, workload in workloads.items():
         pairs = [("steady_rate", THEIRS), ("steady_cpu", THEIRS), ("memory_mib", THEIRS)]
-        cells = [_ratio(workload, *pair) for pair in (*pairs, ("steady_rate", LIMIT), ("steady_cpu", LIMIT))]
+        pairs += [("steady_rate", LIMIT), ("steady_cpu", LIMIT)]
+        cells = [_ratio(workload, figure, contender) for figure, contender in pairs]
         yield f"| {name} | {' | '.join(cells)} | {_ways(workload)} |"
 
 

@@ -97,8 +97,7 @@ def each(
 
 def check_copy(source: str, target: str, topics: Mapping[str, str]) -> None:
     """Compare every record of `topics` (source topic → its copy). Raises SrmError on the first difference."""
-    ends = ClusterSettings("source", source), ClusterSettings("target", target)
-    for row in compare_topics(*ends, topics):
+    for row in compare_topics(ClusterSettings("source", source), ClusterSettings("target", target), topics):
         if row.difference:
             raise SrmError(f"{row.remote_topic}-{row.partition} is not a copy: {row.difference}")
 

@@ -26,8 +26,8 @@ def check_same(source: str, target: str, topic: str, remote_topic: str) -> None:
     """Compare all committed records of a topic with its copy. Raises SrmError on the first difference."""
     count = ClusterClient(ClusterSettings("source", source), SourceUnavailable).topics()[topic]
     for number in range(count):
-        pair = _runs(source, TopicPartition(topic, number)), _runs(target, TopicPartition(remote_topic, number))
-        if differs := difference(*pair):
+        left, right = _runs(source, TopicPartition(topic, number)), _runs(target, TopicPartition(remote_topic, number))
+        if differs := difference(left, right):
             raise SrmError(f"{remote_topic}-{number} is not a copy: {differs}")
 
 

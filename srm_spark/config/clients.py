@@ -132,9 +132,9 @@ class _Client:
                 return replace(value, key=f"{value.key.removesuffix(beside)}{name}", value="")
         return replace(self.home, key=name)
 
-    def _place(self, name: str) -> tuple[str, str]:
+    def _problem(self, name: str, message: str, hint: str = "") -> None:
         setting = self._setting(name)
-        return setting.place, setting.key
+        self.report.problem(setting.place, setting.key, message, hint)
 
     def _shown(self, name: str, value: str) -> str:
         """What a message may say of a value: what a reference brought may be a secret."""
@@ -147,7 +147,7 @@ class _Client:
             match = _SERVER.match(server.strip())
             if match is None or not 0 < int(match["port"]) < 65536:
                 got = self._shown(name, server.strip())
-                self.report.problem(*self._place(name), f"got {got!r}; allowed host:port with a port from 1 to 65535")
+                self._problem(name, f"got {got!r}; allowed host:port with a port from 1 to 65535")
 
     def _login(self) -> None:
         java = {**self.cluster.properties, **self.extra}
@@ -155,27 +155,25 @@ class _Client:
         if protocol not in PROTOCOLS:
             got = self._shown("security.protocol", protocol)
             message = f"got {got!r}; allowed {', '.join(PROTOCOLS)}"
-            self.report.problem(*self._place("security.protocol"), message)
+            self._problem("security.protocol", message)
             if "sasl.mechanism" not in java:
                 return
             protocol = "SASL_SSL"  # so that the login is checked, too
         if (placeholder := _PLACEHOLDER.search(java.get("sasl.jaas.config", ""))) is not None:
             message = f"has {placeholder[0]} in it, for which Cloudera Manager puts the secret of a Kafka credential"
-            self.report.problem(
-                *self._place("sasl.jaas.config"), message, "write the secret, or a reference like ${file:…}"
-            )
+            self._problem("sasl.jaas.config", message, "write the secret, or a reference like ${file:…}")
             return
         try:
             missing = sasl_problem(protocol, java)
             if missing is None:
                 self._left_out()
             elif not self._is_reported(missing[0]):
-                hint = _JAAS_EXAMPLE if missing[0] == "sasl.jaas.config" else ""
-                self.report.problem(*self._place(missing[0]), missing[1], hint)
+                name, message = missing
+                self._problem(name, message, _JAAS_EXAMPLE if name == "sasl.jaas.config" else "")
         except JaasError as error:
-            self.report.problem(*self._place("sasl.jaas.config"), f"cannot be read: {error}")
+            self._problem("sasl.jaas.config", f"cannot be read: {error}")
         except TlsError as error:
-            self.report.problem(*self._place(error.key), error.message)
+            self._problem(error.key, error.message)
 
     def overruled(self, rows: Mapping[str, Overruled]) -> None:
         """Reports what is written, and does not count, or not always."""
@@ -193,10 +191,10 @@ class _Client:
         try:
             refusal = trial.refusal(kind, settings, self.cluster, self.extra)
         except JaasError as error:
-            self.report.problem(*self._place("sasl.jaas.config"), f"cannot be read: {error}")
+            self._problem("sasl.jaas.config", f"cannot be read: {error}")
             return
         except TlsError as error:
-            self.report.problem(*self._place(error.key), error.message)
+            self._problem(error.key, error.message)
             return
         if refusal is None:
             return
@@ -207,10 +205,11 @@ class _Client:
         is_kerberos = is_login and java.get("sasl.mechanism", "GSSAPI").strip().upper() == "GSSAPI"
         name = "sasl.mechanism" if is_kerberos else next(iter(names), "bootstrap.servers")
         message = f"the client library refuses it: {refusal.reason}"
-        self.report.problem(*self._place(name), message, _KERBEROS if is_kerberos else "")
+        self._problem(name, message, _KERBEROS if is_kerberos else "")
 
     def _is_reported(self, name: str) -> bool:
-        return any((problem.location, problem.key) == self._place(name) for problem in self.report.problems)
+        setting = self._setting(name)
+        return any((one.location, one.key) == (setting.place, setting.key) for one in self.report.problems)
 
     def _left_out(self) -> None:
         """Security settings that do nothing; those of the top level may be meant for other clusters."""
@@ -220,14 +219,14 @@ class _Client:
                 self.report.warn(setting.place, setting.key, reason)
 
     def _value(self, row: ClientKey, value: str) -> None:
-        place, name = self._place(row.name), row.name
+        name, setting = row.name, self._setting(row.name)
         allowed = _CHOICES.get(name)
         if allowed and value.strip().lower() not in allowed:
-            self.report.problem(*place, f"got {self._shown(name, value)!r}; allowed {', '.join(allowed)}")
+            self._problem(name, f"got {self._shown(name, value)!r}; allowed {', '.join(allowed)}")
         elif (row.low is not None or row.divisor > 1) and not re.fullmatch(r"[+-]?\d{1,19}", value.strip()):
-            self.report.problem(*place, f"got {self._shown(name, value)!r}; allowed a whole number")
+            self._problem(name, f"got {self._shown(name, value)!r}; allowed a whole number")
         elif not row.librdkafka and name not in EVERY and name not in CONSUMER:
-            self.report.warn(*place, f"ignored: {row.note}")
+            self.report.warn(setting.place, setting.key, f"ignored: {row.note}")
 
 
 def _unread(sources: Sources, report: Report, flows: Sequence[FlowSettings]) -> None:
@@ -256,7 +255,8 @@ def _check_source_login(sources: Sources, report: Report, source: ClusterSetting
     is_oauth = source.properties.get("sasl.mechanism", "").strip().upper() == "OAUTHBEARER"
     if is_oauth and source.properties.get(name, "").strip().endswith(".JwtBearerJwtRetriever"):
         key = next((key for key in (f"{source.alias}.{name}", name) if key in sources.entries), name)
+        place = sources.place_of(key)
         reason = f"got a signed assertion for {source.alias}, from which Spark's Kafka client (3.9) reads"
-        problem = (sources.place_of(key), key, f"{reason}; allowed client credentials")
-        if not any((known.location, known.key) == problem[:2] for known in report.problems):
-            report.problem(*problem, "a cluster that is only a target may use it")
+        if not any((known.location, known.key) == (place, key) for known in report.problems):
+            hint = "a cluster that is only a target may use it"
+            report.problem(place, key, f"{reason}; allowed client credentials", hint)

@@ -252,7 +252,7 @@ def decode_progress_detail(header: bytes | None) -> ProgressDetail | None:
             bytes=_offset(document["bytes"]),
             latency_ms=None if document["latency_ms"] is None else int(document["latency_ms"]),
             zero_timestamps=_offset(document["zero_timestamps"]),
-            lost=tuple(loss_of(*fields) for fields in document["lost"]),
+            lost=tuple(loss_of(fields) for fields in document["lost"]),
             whole=_offset(document.get("whole", 0)),
             merged=_offset(document.get("merged", 0)),
         )
@@ -385,7 +385,7 @@ def _text(value: Any) -> str:
 def _intervals(rows: Any, start: int, end: int) -> tuple[Interval, ...]:
     """The intervals of a header; ValueError unless they ascend on both sides within the source range."""
     downstream_end = 0
-    intervals = tuple(Interval(*(_offset(number) for number in row)) for row in rows)
+    intervals = tuple(Interval(_offset(source), _offset(target), _offset(count)) for source, target, count in rows)
     for interval in intervals:
         if interval.count < 1 or interval.upstream < start or interval.downstream < downstream_end:
             raise ValueError(interval)

@@ -6,7 +6,7 @@ A record here is one loss. Progress records are compacted, but what was lost is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from srm_spark.core.model import Interval, KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
@@ -22,11 +22,12 @@ def loss_fields(loss: Loss) -> list[Any]:
     return [*loss.offsets, loss.cause.value, *(loss.target or ())]
 
 
-def loss_of(start: int, end: int, cause: str = "deleted", *target: int) -> Loss:
+def loss_of(fields: Sequence[Any]) -> Loss:
     """Read `loss_fields`. Raises ValueError or TypeError where they are none."""
+    start, end, cause, *target = fields if len(fields) > 2 else (*fields, LossCause.DELETED)
     if not 0 <= start < end:
         raise ValueError((start, end))
-    return Loss(OffsetRange(start, end), LossCause(cause), OffsetRange(*target) if target else None)
+    return Loss(OffsetRange(start, end), LossCause(cause), OffsetRange._make(target) if target else None)
 
 
 def loss_key(partition: TopicPartition, topic_id: str | None, loss: Loss) -> bytes:
@@ -46,7 +47,7 @@ def decode_loss(key: bytes | None, value: bytes | None) -> KeptLoss | None:
         document = json.loads(value or b"")
         if kind != _KIND or document["v"] != _VERSION:
             return None
-        loss = loss_of(start, end, cause, *(document["target"] or ()))
+        loss = loss_of([start, end, cause, *(document["target"] or ())])
         return KeptLoss(TopicPartition(topic, number), loss, topic_id, int(document["found_at"]))
     except (KeyError, TypeError, ValueError):
         return None

@@ -282,7 +282,7 @@ class _Packed(Sequence[Interval]):
 
     def __iter__(self) -> Iterator[Interval]:
         numbers = iter(self._numbers)
-        return (Interval(*row) for row in zip(numbers, numbers, numbers, strict=True))
+        return map(Interval._make, zip(numbers, numbers, numbers, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Packed) and self._numbers == other._numbers

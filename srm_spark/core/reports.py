@@ -237,12 +237,12 @@ def report_fields(report: PartitionReport) -> dict[str, Any]:
 
 def report_of(columns: Mapping[str, Any]) -> PartitionReport:
     """A report from what `report_fields` made of it."""
-    hold, failure = columns["hold"], columns["failure"]
+    (topic, number), hold, failure = columns["partition"], columns["hold"], columns["failure"]
     special = {
-        "partition": TopicPartition(*columns["partition"]),
-        "intervals": [Interval(*interval) for interval in columns["intervals"]],
-        "hold": None if hold is None else PausedPartition(hold[0], _failure(*hold[1:])),
-        "failure": None if failure is None else _failure(*failure),
+        "partition": TopicPartition(topic, number),
+        "intervals": [Interval(upstream, downstream, count) for upstream, downstream, count in columns["intervals"]],
+        "hold": None if hold is None else PausedPartition(hold[0], _failure(hold[1:])),
+        "failure": None if failure is None else _failure(failure),
     }
     return PartitionReport(**{**columns, **special})
 
@@ -251,5 +251,6 @@ def _words(failure: Failure) -> tuple[str, str]:
     return failure.kind.value, failure.sentence
 
 
-def _failure(kind: str, sentence: str) -> Failure:
+def _failure(words: Sequence[str]) -> Failure:
+    kind, sentence = words
     return Failure(FailureKind.of(kind), sentence)

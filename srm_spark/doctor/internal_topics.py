@@ -17,10 +17,11 @@ def check_internal_topics(flow: FlowSettings, seconds: float) -> Iterator[Findin
     """One finding for each that is not as it should be; one for all where there is none."""
     clusters = connect(replace(flow, admin_timeout_seconds=seconds))
     try:
-        findings = [finding for place in internal_topics(clusters) if (finding := _finding(flow, *place)) is not None]
+        checked = [_finding(flow, cluster, topic) for cluster, topic in internal_topics(clusters)]
     except SrmError as error:
         yield unknown(f"{flow.flow}: internal topics", f"not all checked: {error}")
         return
+    findings = [finding for finding in checked if finding is not None]
     yield from findings or [ok(f"{flow.flow}: internal topics", "those that are there keep what they hold")]
 
 

@@ -39,7 +39,7 @@ def resolve(jar_set: JarSet, java: str, work: Path) -> dict[Dependency, Path]:
     _run_ivy(
         java, work, module, settings_xml(with_poms=True), destination / "[organisation]:[artifact]:[revision].[ext]"
     )
-    return {Dependency(*jar.stem.split(":")): jar for jar in destination.glob("*.jar")}
+    return {Dependency.parse(jar.stem): jar for jar in destination.glob("*.jar")}
 
 
 def download(dependencies: Sequence[Dependency], java: str, work: Path, destination: Path) -> None:

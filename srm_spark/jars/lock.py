@@ -15,7 +15,7 @@ def read_lock(path: Path = LOCK) -> dict[str, dict[Dependency, str]]:
     locked: dict[str, dict[Dependency, str]] = {}
     for line in path.read_text().splitlines():
         digest, jar_set, coordinates = line.split()
-        locked.setdefault(jar_set, {})[Dependency(*coordinates.split(":"))] = digest
+        locked.setdefault(jar_set, {})[Dependency.parse(coordinates)] = digest
     return locked
 
 

@@ -16,6 +16,12 @@ class Dependency(NamedTuple):
     artifact: str
     version: str
 
+    @classmethod
+    def parse(cls, coordinates: str) -> Dependency:
+        """Read what `str` makes of them."""
+        group, artifact, version = coordinates.split(":")
+        return cls(group, artifact, version)
+
     @property
     def file_name(self) -> str:
         """How the jar is called in its set's folder."""

@@ -103,7 +103,7 @@ class ClientSink:
         """Take what is known by now of what was written, in order."""
         while self._sent and self._sent[0][-1].is_over:
             self._pool.has_moved()
-            yield from self._answers(*self._sent.popleft())
+            yield from self._next_answers()
 
     def poll(self) -> None:
         """Take acknowledgements; gives up where there was none for too long."""
@@ -119,7 +119,7 @@ class ClientSink:
         """Wait for everything, and take what is known of it: of what was not answered, that."""
         self._pool.drain()
         while self._sent:
-            yield from self._answers(*self._sent.popleft())
+            yield from self._next_answers()
 
     def end(self, reports: Sequence[PartitionReport], *, is_failed: bool) -> None:
         """Commit the transaction, where there is one; forget producers that cannot be used again."""
@@ -128,7 +128,8 @@ class ClientSink:
         else:
             self._pool.discard_broken(is_failed)
 
-    def _answers(self, partition: TopicPartition, topic: str, sent: Sent, acks: Acks) -> Iterator[Answer]:
+    def _next_answers(self) -> Iterator[Answer]:
+        partition, topic, sent, acks = self._sent.popleft()
         for part, first, last in acks.ends(sent):
             yield Answer(partition, part, first, last, acks.at, self._reason(topic, acks))
 

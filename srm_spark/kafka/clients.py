@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
 from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import TopicPartition
 from srm_spark.errors import ClientRefused
 from srm_spark.kafka.tokens import with_tokens
 
@@ -59,6 +61,11 @@ def options(cluster: ClusterSettings, extra: Mapping[str, str], role: str) -> Cl
     mine = rendered.pop("client.id", "")
     rendered["client.id"] = f"{mine}|{role}" if mine else role
     return rendered
+
+
+def kafka_partition(partition: TopicPartition, offset: int = OFFSET_INVALID) -> KafkaTopicPartition:
+    """A partition as clients take it."""
+    return KafkaTopicPartition(partition.topic, partition.partition, offset)
 
 
 @contextmanager
@@ -120,7 +127,7 @@ def member(
     session_ms: int,
     on_error: LastError,
     *,
-    on_commit: Callable[[KafkaError | None, list[TopicPartition]], None],
+    on_commit: Callable[[KafkaError | None, list[KafkaTopicPartition]], None],
     poll_ms: int,
 ) -> Consumer:
     """A consumer that joins `group`, for what membership means and not for records; `on_commit` is told by a poll."""

@@ -73,7 +73,8 @@ class RowsInLoop:
     def produce(self, start: int, end: int) -> tuple[int, KafkaError | None]:
         """Produce the rows from `start` to before `end`: the first one that was not taken, and why not."""
         loop = import_module(_LOOP).produce_rows
-        index, code = loop(self._client, *self._columns, self._arguments, start, end)
+        keys, values, timestamps, headers = self._columns
+        index, code = loop(self._client, keys, values, timestamps, headers, self._arguments, start, end)
         return index, KafkaError(code) if code else None
 
 

@@ -65,7 +65,8 @@ class ControlWriter:
             producer.purge(in_queue=True, in_flight=True)
             self._producer = None
             if failed:
-                raise self._refused(*failed[0])
+                topic, error = failed[0]
+                raise self._refused(topic, error)
             what = f"{count(left, 'record')} for {', '.join(sorted(topics))}"
             raise self._failure(f"{what} not acknowledged in {self._timeout:g} s")
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import SourceChanged, SourceDenied, SourceUnavailable
-from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
+from srm_spark.kafka.clients import QUIET, ClientOptions, LastError, kafka_partition
 from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.fetched import Consumed, Event, Fetched
@@ -121,7 +120,7 @@ class RangeReader:
                     is_moving = True
                     yield run
             if over := before - self.open:
-                source.consumer.pause([KafkaTopicPartition(*partition) for partition in over])
+                source.consumer.pause([kafka_partition(partition) for partition in over])
             if is_moving or over:
                 silent_since = time.monotonic()
             elif source.is_gone or time.monotonic() - silent_since > self._fetch.timeout:
@@ -166,7 +165,7 @@ class RangeReader:
 
     def _silence(self, source: Source, seconds: float) -> str:
         partition = min(self.open)
-        asked = KafkaTopicPartition(*partition)
+        asked = kafka_partition(partition)
         offset = max(source.consumer.position([asked])[0].offset, self._ranges[partition].start)
         seen = str(source.last_error)
         with suppress(KafkaException):

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
-from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
+from srm_spark.kafka.clients import kafka_partition
 from srm_spark.kafka.librdkafka import ERROR_CALLBACK, client_of, library
 from srm_spark.kafka.records import record_of
 
@@ -67,12 +67,13 @@ class Fetched:
 
     def assign(self, starts: Mapping[TopicPartition, int]) -> None:
         """Fetch these partitions from these offsets on."""
-        self._consumer.assign([KafkaTopicPartition(*partition, start) for partition, start in starts.items()])
+        self._consumer.assign([kafka_partition(partition, start) for partition, start in starts.items()])
 
     def take(self, seconds: float) -> list[Run | Event]:
         """What is there, once something is; nothing after `seconds`."""
-        places = self._records, self._words, self._timestamps, self._headers
-        count = self._loops.take(self._queue, int(seconds * 1000), *places)
+        count = self._loops.take(
+            self._queue, int(seconds * 1000), self._records, self._words, self._timestamps, self._headers
+        )
         try:
             return [self._piece(start, end) for start, end in pairwise(self._borders(count))]
         finally:
@@ -136,7 +137,7 @@ class Consumed:
 
     def assign(self, starts: Mapping[TopicPartition, int]) -> None:
         """Fetch these partitions from these offsets on."""
-        self._consumer.assign([KafkaTopicPartition(*partition, start) for partition, start in starts.items()])
+        self._consumer.assign([kafka_partition(partition, start) for partition, start in starts.items()])
 
     def take(self, seconds: float) -> list[Run | Event]:
         """What is there, once something is; nothing after `seconds`."""

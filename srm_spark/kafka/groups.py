@@ -116,7 +116,8 @@ class GroupsClient:
         except GroupCallsDied as error:
             return dict.fromkeys(offsets, Failure(FailureKind.GROUP_UNANSWERED, str(error)))
         return {
-            TopicPartition(*place): None if why is None else self._refusal(group, why) for place, why in answer.items()
+            TopicPartition(topic, number): None if why is None else self._refusal(group, why)
+            for (topic, number), why in answer.items()
         }
 
     def _describe(self, groups: Collection[str]) -> dict[str, Described | Failure]:

@@ -98,10 +98,10 @@ def make_headers(headers: Headers, calls: ctypes.CDLL) -> int:
 def read_headers(headers: int, calls: ctypes.CDLL) -> Headers:
     """What librdkafka's headers are."""
     name, value, size = _POINTER(), _POINTER(), _SIZE()
-    places = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
+    name_at, value_at, size_at = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
     pairs: Headers = []
     for index in range(calls.rd_kafka_header_cnt(headers)):
-        calls.rd_kafka_header_get_all(headers, index, *places)
+        calls.rd_kafka_header_get_all(headers, index, name_at, value_at, size_at)
         assert name.value is not None
         raw = ctypes.string_at(name, _SIZE.from_address(name.value - NAME_SIZE).value)
         pairs.append((name_of(raw), None if value.value is None else ctypes.string_at(value, size.value)))

@@ -7,13 +7,12 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
-from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
-from srm_spark.kafka.clients import LastError, reader
+from srm_spark.kafka.clients import LastError, kafka_partition, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
 from srm_spark.kafka.librdkafka import headers_of
 
@@ -33,7 +32,7 @@ def read_range(
     """The records in `offsets`; ends behind the last one even if markers or compacted offsets follow it."""
     last_error = LastError()
     consumer = reader(cluster, properties, f"tail-{partition}", last_error)
-    asked = KafkaTopicPartition(partition.topic, partition.partition, offsets.start)
+    asked = kafka_partition(partition, offsets.start)
     consumer.assign([asked])
     silent_since = time.monotonic()
     try:
@@ -87,7 +86,7 @@ def first_records(
     Partitions that did not answer within `seconds` are left out.
     """
     first: dict[TopicPartition, TailRecord | None] = {p: None for p, (start, end) in ranges.items() if start >= end}
-    asked = [KafkaTopicPartition(p.topic, p.partition, ranges[p].start) for p in ranges if p not in first]
+    asked = [kafka_partition(p, ranges[p].start) for p in ranges if p not in first]
     if not asked:
         return first
     consumer = reader(cluster, {**properties, "max.partition.fetch.bytes": _ONE_RECORD}, "first-records", LastError())
@@ -103,7 +102,7 @@ def first_records(
                 elif partition in ranges and partition not in first:
                     record = record_of(message)
                     first[partition] = record if record.offset < ranges[partition].end else None
-                    consumer.pause([KafkaTopicPartition(*partition)])  # the others are waited for
+                    consumer.pause([kafka_partition(partition)])  # the others are waited for
             for place in consumer.position(asked):  # markers and compacted offsets give no record
                 partition = TopicPartition(place.topic, place.partition)
                 if partition not in first and place.offset >= ranges[partition].end:

@@ -75,8 +75,8 @@ class Move:
         self._wait_seconds = wait_seconds
         self._tell = tell
         self._has_way_back = any(other.flow == self.flow.reverse for other in settings.flows)
-        addresses = (self._settings.source.bootstrap_servers, self._settings.target.bootstrap_servers)
-        self._id = MoveId(kind.value, str(self.flow), *addresses, ",".join(groups))
+        source, target = self._settings.source.bootstrap_servers, self._settings.target.bootstrap_servers
+        self._id = MoveId(kind.value, str(self.flow), source, target, ",".join(groups))
         self._found = load_state(self.state_path, self._id)
         self._state = self._found or MoveState(self._id, _now())
         self._snapshot: ClusterSnapshot | None = None

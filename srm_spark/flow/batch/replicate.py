@@ -411,7 +411,7 @@ class Replication:
             self.settings, self.assignment.routes, self._guard.topic_ids, self._committer.writer
         )
         self.assignment.require_lease()
-        passed = {partition: quarantining.put(partition, *one) for partition, one in refused.items()}
+        passed = {p: quarantining.put(p, offsets, reason) for p, (offsets, reason) in refused.items()}
         self._commit({partition: self._passed(partition, end) for partition, end in passed.items()})
 
     def _passed(self, partition: TopicPartition, end: int, **more: Any) -> ProgressDetail:

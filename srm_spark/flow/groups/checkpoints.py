@@ -76,8 +76,8 @@ class Checkpoints:
         now = int(time.time() * 1000)
         self._clusters.require_lease()
         self._writer.write(
-            ControlRecord(self._topic, *encode_checkpoint(checkpoint), partition=0, timestamp=now)
-            for checkpoint in news
+            ControlRecord(self._topic, key, value, partition=0, timestamp=now)
+            for key, value in map(encode_checkpoint, news)
         )
         self.last.update({(checkpoint.group, checkpoint.partition): checkpoint for checkpoint in news})
         return news

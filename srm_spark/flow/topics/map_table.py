@@ -172,8 +172,16 @@ def _put(maps: _Maps, changes: Mapping[TopicPartition, RowChanges]) -> Iterator[
 
 
 def _gone(changes: Mapping[TopicPartition, RowChanges]) -> Iterable[TableRow]:
-    return (TableRow(*partition, None, start) for partition, change in changes.items() for start in change.gone)
+    return (TableRow(p.topic, p.partition, None, start) for p, change in changes.items() for start in change.gone)
 
 
 def _table_row(partition: TopicPartition, topic_id: str | None, row: MapRow) -> TableRow:
-    return TableRow(*partition, topic_id, row.source_start, row.source_end, row.target_start, row.records)
+    return TableRow(
+        partition.topic,
+        partition.partition,
+        topic_id,
+        row.source_start,
+        row.source_end,
+        row.target_start,
+        row.records,
+    )

@@ -48,14 +48,12 @@ class SyncWriter:
         else:
             self._late.clear()
 
-    def _due(self, partition: TopicPartition, intervals: Sequence[Interval]) -> Iterator[OffsetSync]:
+    def _due(self, partition: TopicPartition, intervals: Sequence[Interval]) -> list[OffsetSync]:
         rule = self._rules.setdefault(partition, SyncRule(self._lag_max))
-        newest: tuple[int, int] | None = None
-        for interval in intervals:
-            for newest in rule.due(interval):
-                yield OffsetSync(partition, *newest)
-        if intervals and (last := rule.last(intervals[-1])) != newest:
-            yield OffsetSync(partition, *last)
+        pairs = [pair for interval in intervals for pair in rule.due(interval)]
+        if intervals and (last := rule.last(intervals[-1])) not in pairs[-1:]:
+            pairs.append(last)
+        return [OffsetSync(partition, upstream, downstream) for upstream, downstream in pairs]
 
     def _records(self, syncs: Sequence[OffsetSync]) -> Iterator[ControlRecord]:
         for sync in syncs:

@@ -23,22 +23,25 @@ _OWN: list[Any] = ["C", "W"]
 class Columns:
     """What the loop takes, and what must live until it has ended."""
 
-    arrays: tuple[Any, ...]
-    """Keys, values, headers, offsets, timestamps."""
+    keys: Any
+    values: Any
+    headers: Any
+    offsets: Any
+    timestamps: Any
     kept: tuple[Any, ...]
 
 
 def columns_of(run: Run, way: Way) -> Columns:
     """The columns of a run, with the headers that its records get."""
     begins, names, values = _headers(run)
-    arrays = (
+    return Columns(
         _column(run.keys, way),
         _column(run.values, way),
         (way.array(_frozen(begins)), _column(names, way), _column(values, way)),
         way.array(np.require(run.offsets, np.int64, _OWN)),
         way.array(np.require(run.timestamps, np.int64, _OWN)),
+        kept=(run, names, values),
     )
-    return Columns(arrays, (run, names, values))
 
 
 def _headers(run: Run) -> tuple[npt.NDArray[np.int32], pa.Array, pa.Array]:

@@ -172,8 +172,7 @@ def copy_share(
     for partition in ranges.keys() - left.keys():
         reports[partition].is_complete = True
     while left:
-        stops = _whole(whole, left, routes, reports, max_bytes)
-        todo = {p: OffsetRange(*stop) for p, stop in stops.items()}
+        todo = _whole(whole, left, routes, reports, max_bytes)
         written = sum(report.bytes for report in reports.values())
         if todo and written < max_bytes:
             several = records(todo, reports, max_bytes - written)
@@ -217,11 +216,11 @@ def _whole(
     routes: Mapping[str, Route],
     reports: Mapping[TopicPartition, PartitionReport],
     max_bytes: int,
-) -> dict[TopicPartition, tuple[int, int]]:
+) -> dict[TopicPartition, OffsetRange]:
     """Copy what goes whole: the offsets of each partition that do not, and come next."""
     source = _take_source(whole)
     if source is None:
-        return {p: (start, end) for p, (start, end) in ranges.items()}
+        return dict(ranges)
     writer = take_writer(whole.target_options)
     copying = _Copying(whole, source, writer, ranges=ranges, routes=routes, reports=reports, max_bytes=max_bytes)
     try:
@@ -268,7 +267,7 @@ class _Copying:
         self.is_clean = True
         """Whether the connections to the source may be used again."""
 
-    def run(self) -> dict[TopicPartition, tuple[int, int]]:
+    def run(self) -> dict[TopicPartition, OffsetRange]:
         """Copy until nothing is left that goes whole."""
         numbers = {self._routes[p]: self._reports[p].next_sequence or 0 for p in self._routes}
         self._writer.begin(Authorship(self._whole.authorship.author, numbers), self._whole.target_seconds)
@@ -352,7 +351,7 @@ class _Copying:
             else:
                 report.merged += batch.records
 
-    def _stops(self) -> dict[TopicPartition, tuple[int, int]]:
+    def _stops(self) -> dict[TopicPartition, OffsetRange]:
         stops = {}
         for partition, reading in self._reader.readings.items():
             report, lane = self._reports[partition], self._writer.open(partition, self._routes[partition])
@@ -369,11 +368,11 @@ class _Copying:
             if lane.refused is not None:
                 if report.hold is None:
                     batch = lane.refused.piece.batch
-                    stops[partition] = batch.base_offset, batch.end
+                    stops[partition] = OffsetRange(batch.base_offset, batch.end)
             elif not reading.pieces and reading.hold is not None:
                 report.hold = reading.hold
             elif not reading.pieces:
-                report.next_offset = reading.stop[0] if reading.stop is not None else reading.next
+                report.next_offset = reading.stop.start if reading.stop is not None else reading.next
                 if reading.stop is not None:
                     stops[partition] = reading.stop
                 report.is_complete = reading.next >= reading.end and reading.stop is None

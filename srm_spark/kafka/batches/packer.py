@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from srm_spark.core.model import OffsetRange
 from srm_spark.core.record_batch import HEADER_BYTES, MAGIC, Batch, write_header
@@ -187,7 +185,7 @@ class Packer:
             numbers[loop_fields.MAX_TIME],
             numbers[loop_fields.LAST_TIME],
             numbers[loop_fields.CONTENT],
-            tuple(itertools.starmap(OffsetRange, self._rows[: numbers[loop_fields.STRETCHES]].tolist())),
+            tuple(map(OffsetRange._make, self._rows[: numbers[loop_fields.STRETCHES]].tolist())),
         )
         is_fine = self._add_plain(raw) if self._codec == NONE else self._add(raw)
         self._room -= used if self._room < _ENDLESS else 0
@@ -211,7 +209,7 @@ class Packer:
             self._stop_at(raw.stretches[0].start)
             return False
         middle = raw.number // 2
-        return all(self._add(self._part(raw, *borders)) for borders in ((0, middle), (middle, raw.number)))
+        return all(self._add(self._part(raw, start, end)) for start, end in ((0, middle), (middle, raw.number)))
 
     def _part(self, raw: _Raw, start: int, end: int) -> _Raw:
         """Records `start` to before `end` of a batch, as a batch of their own."""
@@ -220,15 +218,16 @@ class Packer:
         numbers[loop_fields.AT] = -1
         base, (place,) = self._way.memory([raw.records])
         table = [place, place + len(raw.records), 0, raw.first_time, loop_fields.NO_STAMP, raw.number, raw.number - 1]
-        arrays: list[npt.NDArray[Any]] = [
-            np.array([table], np.int64),
-            out,
-            numbers,
-            np.zeros((1, 2), np.int64),
-            np.array([start, end, size, -_ENDLESS, _ENDLESS, 0], np.int64),
-            np.zeros(loop_fields.FIELDS, np.int64),
-        ]
-        code = self._way.merge(base, *map(self._way.array, arrays))
+        array = self._way.array
+        code = self._way.merge(
+            base,
+            array(np.array([table], np.int64)),
+            array(out),
+            array(numbers),
+            array(np.zeros((1, 2), np.int64)),
+            array(np.array([start, end, size, -_ENDLESS, _ENDLESS, 0], np.int64)),
+            array(np.zeros(loop_fields.FIELDS, np.int64)),
+        )
         assert code == loop_fields.DONE
         found = numbers.tolist()
         return _Raw(

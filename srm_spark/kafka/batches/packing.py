@@ -108,8 +108,12 @@ def pack(
     """
     way = way or best()
     packer = Packer(way, codec, level, target_bytes=target_bytes, max_bytes=max_bytes)
-    columns = columns_of(run, way)
-    code = packer.fill(lambda out, state, stretches, close: way.pack(*columns.arrays, out, state, stretches, close))
+    rows = columns_of(run, way)
+    code = packer.fill(
+        lambda out, state, stretches, close: way.pack(
+            rows.keys, rows.values, rows.headers, rows.offsets, rows.timestamps, out, state, stretches, close
+        )
+    )
     if code not in (loop_fields.DONE, loop_fields.FULL):
         offset = packer.number(loop_fields.ASKED)
         raise CodecError(f"{run.partition}: the record at offset {offset}: {loop_fields.MEANINGS[code]}")

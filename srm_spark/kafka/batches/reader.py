@@ -71,7 +71,7 @@ class PartitionReading:
     """Batches that were read and are to be packed anew; `next` is behind them."""
     loose_from: int = 0
     """The first offset that they are about."""
-    stop: tuple[int, int] | None = None
+    stop: OffsetRange | None = None
     """Offsets that do not go whole: from where to before which; nothing behind them was read."""
     hold: PausedPartition | None = None
     """A batch that is damaged, with everything in front of it in a piece."""
@@ -190,7 +190,7 @@ class BatchReader:
             self.give_up()
 
     def _give_up(self, reading: PartitionReading) -> None:
-        reading.stop = reading.next, reading.end
+        reading.stop = OffsetRange(reading.next, reading.end)
 
     def _node(self, reading: PartitionReading) -> int | None:
         partition = reading.partition
@@ -288,7 +288,8 @@ class BatchReader:
             self._pack(reading)
             if reading.is_open:
                 # Where nobody knows what the batch holds, nobody knows where it ends, either.
-                reading.stop = reading.next, min(batch.end, reading.end) if is_readable else reading.end
+                end = min(batch.end, reading.end) if is_readable else reading.end
+                reading.stop = OffsetRange(reading.next, end)
         if reading.is_open:
             reading.next = max(reading.next, min(batch.end, reading.end))
 
@@ -316,7 +317,7 @@ class BatchReader:
             if packing.stop.why is Why.BROKEN:
                 reading.hold = _hold(packing.stop.offset, packing.stop.sentence)
                 return
-            reading.stop = packing.stop.offset, min(packing.stop.end, reading.end)
+            reading.stop = OffsetRange(packing.stop.offset, min(packing.stop.end, reading.end))
 
 
 def _sound(partition: TopicPartition, records: memoryview, end: int, found: list[Batch]) -> CodecError | None:
