@@ -16,9 +16,11 @@ from srm_spark.errors import SourceChanged, SourceUnavailable
 from srm_spark.kafka.batches.copy import FetchTask, copy_ranges
 from srm_spark.kafka.fetch import Fetch, RangeReader, fetch_options
 from srm_spark.kafka.producers import record_options
+from srm_spark.kafka.rows_task import RowsTask
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import KafkaCluster
 from tests.kafka_io import Kafka, Record, numbered, produce, records
+from tests.unit.arrow_rows import arrow_batch
 
 WAYS = pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
 FIELDS = (None, b"", b"x", b"some bytes", bytes(range(256)), b"y" * 5000)
@@ -212,8 +214,14 @@ def test_a_topic_that_is_created_anew_under_a_reader_gives_nothing_for_the_old_o
     with pytest.raises(SourceChanged, match="created anew"):
         copy_ranges(expected, task, {TopicPartition(topic, 0): OffsetRange(10, 20)}, 0)
     assert copy.count(topic) == 0
+    rows = [arrow_batch([(topic, 0, offset, 1000, b"k", b"new", None) for offset in range(10, 20)])]
+    with pytest.raises(SourceChanged, match="created anew"):
+        list(RowsTask(expected, task)(iter(rows)))
+    assert copy.count(topic) == 0
     anew = replace(expected, topic_ids={topic: topic_id(kafka, topic)})
     assert len(read(anew, topic, {0: (0, 40)})[0]) == 40
+    (report,) = map(read_report, next(iter(RowsTask(anew, task)(iter(rows)))).to_pylist())
+    assert report.records == copy.count(topic) == 10
 
 
 def topic_id(kafka: Kafka, topic: str) -> str:

@@ -21,6 +21,7 @@ from srm_spark.kafka.batches.copy import FetchTask, copy_ranges
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fetch import Fetch, fetch_options
+from srm_spark.kafka.rows_task import RowsTask
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.source import bounded
@@ -64,13 +65,16 @@ class Reading:
         return self._as_rows(self._by_spark(session, ranges) if rows is None else rows, write, ranges, pass_bytes)
 
     def _directly(self, session: SparkSession | None, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
-        topics = {partition.topic for partition in ranges} & self.topic_ids.keys()
-        fetch = replace(fetch_of(self.settings), topic_ids={topic: self.topic_ids[topic] for topic in topics})
+        fetch = self._fetch(ranges)
         if session is None or self.is_small(ranges):
             return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
         shares = even_shares(ranges, {p: self.sizes.weigh({p: offsets}) for p, offsets in ranges.items()}, self.tasks)
         task = FetchTask(fetch, write, shares)
         return [read_report(row) for row in run(bare_tasks(session, len(shares)), task, REPORT_SCHEMA, len(shares))]
+
+    def _fetch(self, ranges: Ranges) -> Fetch:
+        topics = {partition.topic for partition in ranges} & self.topic_ids.keys()
+        return replace(fetch_of(self.settings), topic_ids={topic: self.topic_ids[topic] for topic in topics})
 
     def is_small(self, ranges: Ranges) -> bool:
         """Whether a Spark job would take longer than copying right here, as far as one knows what records weigh."""
@@ -91,7 +95,8 @@ class Reading:
     def _as_rows(self, rows: DataFrame, write: WriteTask, ranges: Ranges, pass_bytes: int) -> list[PartitionReport]:
         batch, topics = self.settings.batch, {partition.topic for partition in ranges}
         bounds = self.sizes.arrow_bounds(topics, batch.arrow_max_records, min(batch.arrow_max_bytes, pass_bytes))
-        return [read_report(row) for row in run(rows, write, REPORT_SCHEMA, min(self.tasks, len(ranges)), bounds)]
+        task = RowsTask(self._fetch(ranges), write)
+        return [read_report(row) for row in run(rows, task, REPORT_SCHEMA, min(self.tasks, len(ranges)), bounds)]
 
 
 def even_shares(
