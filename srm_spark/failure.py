@@ -120,6 +120,12 @@ class FailureKind(Enum):
         "the source has none or other records where copies were made",
         "set source.diverged.policy=resume to go on behind them",
     )
+    NO_LEADER = (
+        "no-leader",
+        Effect.WAITS,
+        "a partition of one side has no leader: the brokers that could lead it are away",
+        "start one of its brokers; the partition goes on once it has a leader",
+    )
     COPIES_GONE = (
         "copies-gone",
         Effect.PAUSES,

@@ -155,6 +155,7 @@ class MemoryCluster:
         self.forbidden: dict[str, str] = {}
         self.happens: Callable[[str], object] = lambda _: None
         self.held: dict[str, MemoryTopic] = {}
+        self.without_leader: set[TopicPartition] = set()
         self.group_calls = MemoryGroups()
         self._error = error
         self._reads_committed = reads_committed
@@ -194,6 +195,11 @@ class MemoryCluster:
         self._answer("list topics")
         return {name: len(topic.partitions) for name, topic in self.held.items()}
 
+    def leaderless(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """As the test says."""
+        self._answer("list the leaders")
+        return self.without_leader.intersection(partitions)
+
     def broker_count(self) -> int:
         """One."""
         self._answer("list the brokers")
@@ -231,20 +237,18 @@ class MemoryCluster:
         return dict.fromkeys(partitions)
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
-        """Of those that exist."""
-        assert waits in (True, False)
-        return self._each(partitions, lambda log: log.start)
+        """Of those that exist and have a leader."""
+        return self._each(self._led(partitions, waits=waits), lambda log: log.start)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, waits: bool = True, committed: bool = False
     ) -> dict[TopicPartition, int]:
-        """Of those that exist."""
-        assert waits in (True, False)
-        return self._each(partitions, lambda log: log.stable_end if committed else log.end)
+        """Of those that exist and have a leader."""
+        return self._each(self._led(partitions, waits=waits), lambda log: log.stable_end if committed else log.end)
 
     def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         """Of those that exist."""
-        return self._each(partitions, lambda log: LogEnd(log.end, log.epoch))
+        return self._each(self._led(partitions, waits=True), lambda log: LogEnd(log.end, log.epoch))
 
     def offsets_since(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """The first record that is not older."""
@@ -305,6 +309,13 @@ class MemoryCluster:
         self.happens(what)
         if self.down is not None:
             raise self.refused(what, self.down)
+
+    def _led(self, partitions: Iterable[TopicPartition], *, waits: bool) -> list[TopicPartition]:
+        """Those that have a leader; as if the time of a call were over at once."""
+        asked = list(partitions)
+        if waits and self.without_leader.intersection(asked):
+            raise self.refused("list offsets", "no leader")
+        return [partition for partition in asked if partition not in self.without_leader]
 
     def _each(self, partitions: Iterable[TopicPartition], ask: Callable[[MemoryLog], T]) -> dict[TopicPartition, T]:
         self._answer("list offsets")

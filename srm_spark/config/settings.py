@@ -196,6 +196,8 @@ class Timings:
     """Without a sign of life for so long a flow is stalled."""
     first_copy_seconds: float = 30.0
     """Spark may need so long for the first batch of a query."""
+    leader_seconds: float = 10.0
+    """How long a start waits for partitions without a leader before it goes on without them."""
     retry_paused_seconds: float = 60.0
     """Until a paused partition is tried again: that costs a restart of the query, and reads the refused record anew."""
     stop_seconds: float = 120.0

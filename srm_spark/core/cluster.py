@@ -184,6 +184,9 @@ class Cluster(Protocol):
     def topics(self) -> dict[str, int]:
         """Every topic that we may see, with its partition count."""
 
+    def leaderless(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Those of them that exist and have no leader."""
+
     def broker_count(self) -> int:
         """How many brokers the cluster has now."""
 

@@ -2,6 +2,7 @@
 
 ```
 choose     topics of the source      → those that flow, with remote topics that are ready     flow.topics
+leave out  without a leader          → what waits for a broker                                flow.recovery.leaderless
 find       progress and map          → where each partition goes on                           flow.recovery.starts
 compare    both logs                 → is what is recorded still so                           flow.recovery.identity
 recover    the target's ends         → what a dead writer left, recorded now                  flow.recovery.unrecorded
@@ -14,12 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from srm_spark.core.model import PausedPartition, TopicPartition
+from srm_spark.failure import FailureKind
 from srm_spark.flow.batch.replicate import Assignment
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.recovery.fencing import begin_fencing, complete_map
 from srm_spark.flow.recovery.identity import check_copies
+from srm_spark.flow.recovery.leaderless import Leaderless
 from srm_spark.flow.recovery.open_transactions import pause_open_transactions
 from srm_spark.flow.recovery.renames import Renames
 from srm_spark.flow.recovery.starts import find_starts, record_new
@@ -53,6 +56,7 @@ class Assigner:
         self._remote = RemoteTopics(clusters)
         self._renames = Renames(clusters)
         self._known = KnownTopics(clusters)
+        self.leaderless = Leaderless(clusters)
         self.paused = PausedPartitions(clusters, self._remote)
         self.topics: dict[str, int] = {}
         self.unseen: str | None = None
@@ -79,7 +83,11 @@ class Assigner:
         prepared = self._remote.prepare(ready, copied - set(self._renames.going_on))
         flowing = {topic: count for topic, count in self.topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, clusters.source.topic_ids(flowing)
-        starts = find_starts(clusters, recorded.progress, flowing, ids, recorded.maps.maps)
+        every = [TopicPartition(topic, number) for topic, partitions in flowing.items() for number in range(partitions)]
+        remotes = {partition: routes[partition.topic].remote(partition) for partition in every}
+        leaderless = self.leaderless.pause(remotes, positions, self.paused.of_kind(FailureKind.NO_LEADER))
+        led = [partition for partition in every if partition not in leaderless]
+        starts = find_starts(clusters, recorded.progress, led, ids, recorded.maps.maps)
         starts = self._renames.begin(starts)
         author = before.take_over(remotes_of(starts, routes))
         if fencing is not None:
@@ -103,6 +111,7 @@ class Assigner:
         before.begin(author, in_transactions=fencing is not None)
         record_new(clusters, starts, routes, recorded.maps.maps, fencing=fencing)
         self.paused.topics = {**prepared.held, **self._renames.held}
+        self.paused.partitions.update(leaderless)
         self.paused.partitions.update({p: start.paused for p, start in starts.items() if start.paused is not None})
         flowing_from = {p: start.position for p, start in starts.items() if p not in self.paused.partitions}
         suspects = {p: start for p, start in flowing_from.items() if p in self.paused.suspects}

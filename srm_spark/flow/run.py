@@ -18,7 +18,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.news import Every
 from srm_spark.errors import FlowError, LeaseHeld
-from srm_spark.failure import Failure
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.assigning import Assigner
 from srm_spark.flow.batch.pace import pace_of
 from srm_spark.flow.clusters import Clusters, Connect, connect
@@ -332,9 +332,9 @@ class FlowRun:
 
     def _lag(self) -> dict[TopicPartition, int]:
         positions = self._recorded.progress.positions
-        ends = self._clusters.source.end_offsets(
-            p for p in positions if p.topic in self._assigner.topics and p.partition < self._assigner.topics[p.topic]
-        )
+        topics = self._assigner.topics
+        asked = [p for p in positions if p.topic in topics and p.partition < topics[p.topic]]
+        ends = self._clusters.source.end_offsets(asked, waits=False)
         return {p: max(0, end - positions[p].next_offset) for p, end in ends.items()}
 
     def _moving(self, lag: Mapping[TopicPartition, int]) -> int:
@@ -344,8 +344,15 @@ class FlowRun:
         )
 
     def _follow_lag(self) -> None:
-        if self._lanes.is_due(self._moving(self._show_lag())):
+        lag = self._show_lag()
+        if self._lanes.is_due(self._moving(lag)) or self._has_lost_leaders(lag):
             self._start_generation()
+
+    def _has_lost_leaders(self, lag: Mapping[TopicPartition, int]) -> bool:
+        """Whether partitions that are copied stand in the way of the others: Spark asks all of them for their ends."""
+        copied = set() if self._generation is None else set(self._generation.assignment.starts)
+        silent = copied - lag.keys() - self._assigner.paused.partitions.keys()
+        return self._assigner.leaderless.is_due(silent, time.monotonic())
 
     def _show_lag(self) -> dict[TopicPartition, int]:
         self._lag_due.done(time.monotonic())
@@ -354,7 +361,7 @@ class FlowRun:
         self._show_running(
             topics=len(self._assigner.topics),
             partitions=sum(self._assigner.topics.values()),
-            lag_records=sum(lag.values()),
+            lag_records=None if self._assigner.paused.of_kind(FailureKind.NO_LEADER) else sum(lag.values()),
             batch_ms={} if self._generation is None else self._generation.phases(),
             limit=pace_of(self._settings).describe(),
             held=self._assigner.paused.describe(),

@@ -119,6 +119,16 @@ class ClusterClient:
             raise self.failure("list the topics", error) from error
         return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
 
+    def leaderless(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Those of them that exist and have no leader."""
+        try:
+            metadata = self._admin.list_topics(timeout=self.timeout)
+        except KafkaException as error:
+            raise self.failure("list the leaders", error) from error
+        topics = metadata.topics
+        found = {p: topics[p.topic].partitions.get(p.partition) for p in partitions if p.topic in topics}
+        return {partition for partition, known in found.items() if known is not None and known.leader < 0}
+
     def broker_count(self) -> int:
         """How many brokers the cluster has."""
         try:
@@ -186,8 +196,8 @@ class ClusterClient:
     ) -> dict[TopicPartition, int]:
         """Offset of the next record; partitions that are gone are left out.
 
-        One without a leader is waited for, and raises where it gets none; without `waits` it is left out, too. With
-        `committed` it ends before the first transaction that is still open.
+        One without a leader, or that moves, is waited for, and raises where it gets none; without `waits` it is left
+        out, too. With `committed` it ends before the first transaction that is still open.
         """
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return self._offsets(partitions, latest, waits=waits, committed=committed)
@@ -308,7 +318,7 @@ class ClusterClient:
                 now = time.monotonic()
                 if (code in _STALE and now < last) or (code in _MOVING and now < deadline):
                     late.append(kafka)
-                elif code in _LEADERLESS and not (waits and kafka.topic in topics()):
+                elif (code in _MOVING and not waits) or (code in _LEADERLESS and kafka.topic not in topics()):
                     continue
                 elif code not in _GONE:
                     what, right = f"list offsets of {kafka.topic}-{kafka.partition}", "DESCRIBE on topic"

@@ -16,7 +16,7 @@ from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import KafkaCluster, LocalCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
-from tests.broker.mirror import SOON, await_count, await_lag_zero, await_losses
+from tests.broker.mirror import SOON, await_count, await_held, await_lag_zero, await_losses
 from tests.group_io import commit
 from tests.kafka_io import Kafka, numbered, produce, records
 
@@ -161,6 +161,45 @@ def test_an_unclean_election_is_found_and_told(
     await_losses(driver, {f"{topic}-0": "10 to 14"})
     driver.stop()
     assert records(target.read(remote))[0] == old + records(kafka.read(topic))[0][10:]
+
+
+def test_partitions_without_a_leader_keep_no_others_waiting(
+    cluster: LocalCluster, secondary: KafkaCluster, unique: str, start: Start
+) -> None:
+    """Before the start, and under a running query."""
+    kafka, target, topic, remote = Kafka(cluster), Kafka(secondary), f"t-{unique}", f"a{unique}.t-{unique}"
+    make(kafka, topic, [(1,), (2,), (3,)])
+    kafka.write(topic, numbered(30, 3))
+    for node in (2, 3):
+        cluster.broker(node).kill()
+    await_until(lambda: len(without_leader(kafka, topic)) == 2, SOON, "no leaders")
+    flow, keys = f"a{unique}->b{unique}", {"topics": topic, "offset-syncs.topic.location": "target"}
+    driver = start({f"a{unique}": cluster, f"b{unique}": secondary}, [flow], keys)
+    await_count(target, remote, 10, 2 * SOON)
+    held = await_held(driver, [f"{topic}-1", f"{topic}-2"])
+    assert all("no leader" in reason for reason in held.values())
+    assert driver.status()[0].lag_records is None
+    cluster.broker(2).start()
+    await_count(target, remote, 20, 2 * SOON)
+    await_held(driver, [f"{topic}-2"])
+    cluster.broker(2).kill()
+    await_held(driver, [f"{topic}-1", f"{topic}-2"], 2 * SOON)
+    producer = kafka.producer()
+    producer.produce(topic, b"meanwhile", partition=0)
+    assert producer.flush(30) == 0
+    await_count(target, remote, 21)
+    for node in (2, 3):
+        cluster.broker(node).start()
+    await_count(target, remote, 31, 2 * SOON)
+    await_lag_zero(driver)
+    driver.stop()
+    assert records(target.read(remote)) == records(kafka.read(topic))
+
+
+def without_leader(kafka: Kafka, topic: str) -> list[int]:
+    """Partitions."""
+    found = kafka.admin.list_topics(topic, timeout=30).topics[topic].partitions
+    return [number for number, partition in found.items() if partition.leader < 0]
 
 
 @pytest.fixture

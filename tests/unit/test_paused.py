@@ -37,7 +37,8 @@ class BothSides:
         made.partitions = {p: PausedPartition(7, Failure(kind, "words")) for p, kind in found}
         return made
 
-    def first_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+    def first_offsets(self, partitions: Collection[TopicPartition], *, waits: bool) -> Mapping[TopicPartition, int]:
+        assert not waits, "one without a leader would keep all others waiting"
         return {p: self.first[p] for p in partitions if p in self.first}
 
     def changed_limits(self, topics: Collection[str]) -> set[str]:

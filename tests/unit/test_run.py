@@ -564,3 +564,49 @@ def test_a_stall_is_shown_whatever_the_run_is_at_and_its_end_as_well() -> None:
         world.flow.source.down = None
         await_until(lambda: world.shown[-1][0] is FlowState.RUNNING, 20, "it is over")
     assert tasks.stop(10)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_partition_without_a_leader_waits_for_one_and_no_other_does(side: str) -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.topic("other", b"x")
+    with world.run() as run:
+        run.begin()
+        world.generation.copy()
+    world.flow.write(b"b")
+    world.flow.source.log(OTHER).append(TailRecord(0, 1, None, b"y"))
+    cluster, led = (world.flow.source, HERE) if side == "source" else (world.flow.target, THERE)
+    cluster.without_leader = {led}
+    with world.run() as run:
+        run.begin()
+        assert world.generation.partitions == {OTHER}
+        world.generation.copy()
+        run.tick()
+        assert "no leader" in world.last("held")["t-0"]
+        assert world.last("held")["t-0"].startswith("held at offset 1: ")
+        assert world.last("lag_records") is None, "nobody knows how much there is"
+        begun = len(world.generations)
+        run.tick()
+        assert len(world.generations) == begun, "it rests"
+        cluster.without_leader = set()
+        run.tick()
+        assert world.generation.partitions == {HERE, OTHER}
+        world.generation.copy()
+        run.tick()
+        assert (world.last("held"), world.last("lag_records")) == ({}, 0)
+    assert (world.values(), world.values("A.other")) == ([b"a", b"b"], [b"x", b"y"])
+
+
+def test_a_leader_that_is_lost_while_a_query_runs_stops_its_partition_only() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.topic("other", b"x")
+    with world.run() as run:
+        run.begin()
+        world.generation.copy()
+        run.tick()
+        world.flow.source.without_leader = {HERE}
+        run.tick()
+        assert world.generation.partitions == {OTHER}
+        assert "no leader" in world.last("held")["t-0"]

@@ -41,7 +41,7 @@ def start_of(
     settings: Any = SimpleNamespace(flow=Flow("A", "B"), consumer=keys, policies=policies, progress_topic="progress")
     ends = cast("Clusters", SimpleNamespace(settings=settings, source=source))
     progress = cast("ProgressTopic", SimpleNamespace(positions=positions, reset=set(reset)))
-    return find_starts(ends, progress, {"t": 1}, {"t": "id"}, maps)[HERE]
+    return find_starts(ends, progress, [HERE], {"t": "id"}, maps)[HERE]
 
 
 def test_lost_progress_is_the_end_of_the_map() -> None:

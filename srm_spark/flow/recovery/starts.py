@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
@@ -108,13 +108,16 @@ def flowing(starts: Starts) -> dict[TopicPartition, Start]:
 
 
 def find_starts(
-    clusters: Clusters, progress: ProgressTopic, topics: Mapping[str, int], ids: Mapping[str, str], maps: Maps
+    clusters: Clusters,
+    progress: ProgressTopic,
+    partitions: Sequence[TopicPartition],
+    ids: Mapping[str, str],
+    maps: Maps,
 ) -> Starts:
     """Start positions from recorded progress, checked against what the source still has.
 
     Progress that is lost while the offset map is there is what the map says: it is written first.
     """
-    partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
     first, end = clusters.source.first_offsets(partitions), clusters.source.log_ends(partitions)
     starts = {}
     for partition in partitions:

@@ -12,6 +12,7 @@ from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.news import Every
 from srm_spark.failure import Effect, FailureKind
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.recovery.leaderless import without_leader
 from srm_spark.flow.topics.progress import Position
 from srm_spark.flow.topics.remote_topics import RemoteTopics
 
@@ -62,6 +63,10 @@ class PausedPartitions:
         """No try before a while: something was held just now."""
         self._retry.done(now)
 
+    def of_kind(self, kind: FailureKind) -> set[TopicPartition]:
+        """Those that wait for that."""
+        return {partition for partition, hold in self.partitions.items() if hold.why.kind is kind}
+
     def describe(self) -> dict[str, str]:
         """Topic or partition → reason, for people."""
         partitions = {str(p): f"held at offset {hold.offset}: {hold.why}" for p, hold in self.partitions.items()}
@@ -69,14 +74,17 @@ class PausedPartitions:
 
     def _freed(self) -> set[TopicPartition]:
         """Partitions whose obstacle is gone for certain."""
-        if not self.partitions:
-            return set()
-        first = self._clusters.source.first_offsets(self.partitions)
-        freed = {p for p, hold in self.partitions.items() if first.get(p, hold.offset) > hold.offset}
+        leaderless = self.of_kind(FailureKind.NO_LEADER)
+        remotes = {p: TopicPartition(self._remote.remote_name(p.topic), p.partition) for p in leaderless}
+        freed = leaderless - without_leader(self._clusters, remotes).keys()
+        held = {partition: hold for partition, hold in self.partitions.items() if partition not in leaderless}
+        if not held:
+            return freed
+        first = self._clusters.source.first_offsets(held, waits=False)
+        freed |= {p for p, hold in held.items() if first.get(p, hold.offset) > hold.offset}
         policies = self._clusters.settings.policies
-        for partition, hold in self.partitions.items():
-            is_foreign = hold.why.kind is FailureKind.FOREIGN_WRITER
-            if is_foreign and not policies.stops("foreign.writer.policy", partition.topic):
+        for partition in self.of_kind(FailureKind.FOREIGN_WRITER):
+            if not policies.stops("foreign.writer.policy", partition.topic):
                 freed.add(partition)  # the next start reads back what lies there and goes on
-        changed = self._remote.changed_limits({partition.topic for partition in self.partitions})
-        return freed | {partition for partition in self.partitions if partition.topic in changed}
+        changed = self._remote.changed_limits({partition.topic for partition in held})
+        return freed | {partition for partition in held if partition.topic in changed}

@@ -49,8 +49,8 @@ class MapRetention:
             self._retire(remotes)
 
     def _retire(self, remotes: Mapping[TopicPartition, TopicPartition]) -> None:
-        upstream = self._clusters.source.first_offsets(remotes)
-        downstream = self._clusters.target.first_offsets(remotes.values())
+        upstream = self._clusters.source.first_offsets(remotes, waits=False)
+        downstream = self._clusters.target.first_offsets(remotes.values(), waits=False)
         first = {p: (upstream[p], downstream[r]) for p, r in remotes.items() if p in upstream and r in downstream}
         with self._maps.lock:
             maps = {partition: self._maps.maps[partition] for partition in first if partition in self._maps.maps}
