@@ -12,6 +12,7 @@ from typing import Any
 
 from srm_spark.config.sasl import TOKEN_FUNCTION, TOKEN_OPTIONS
 from srm_spark.errors import ProtocolUnavailable
+from srm_spark.kafka.client_credentials import KNOWN, credentials_of, tokens_by
 from srm_spark.kafka.tokens import TokenProvider, tokens_of
 
 TRY_MS = 5000
@@ -21,6 +22,7 @@ _LARGEST_ANSWER = 100_000_000
 _KNOWN = {
     *("sasl.mechanism", "sasl.username", "sasl.password", TOKEN_FUNCTION, TOKEN_OPTIONS),
     *("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.cipher.suites"),
+    *KNOWN,
     *("ssl.key.location", "ssl.key.pem", "ssl.key.password", "ssl.endpoint.identification.algorithm"),
 }
 """What a login is made of here; where there is more, it would be another login than librdkafka's."""
@@ -48,9 +50,12 @@ def login_options(options: Mapping[str, Any], role: str, where: str) -> dict[str
         "socket_options": [*_SOCKET, *((socket.SOL_SOCKET, kind, size) for kind, size in buffers if size)],
     }
     if protocol.startswith("SASL"):
-        mechanism, tokens = options.get("sasl.mechanism", "GSSAPI"), tokens_of(options)
+        mechanism = options.get("sasl.mechanism", "GSSAPI")
+        tokens, credentials = tokens_of(options), credentials_of(options)
         if tokens is not None:
             options_there["sasl_oauth_token_provider"] = TokenProvider(tokens)
+        elif credentials is not None and mechanism == "OAUTHBEARER":
+            options_there["sasl_oauth_token_provider"] = tokens_by(credentials)
         elif mechanism not in _PASSWORDS:
             raise ProtocolUnavailable(f"{where}: a login by {mechanism} is not made by kafka-python")
         options_there |= {

@@ -183,6 +183,8 @@ def test_every_login_on_both_sides_with_no_more_than_the_documented_rights(
         assert_copied(admin_a, topic, admin_b, remote, 2 * SOON)
     await_lag_zero(driver)
     assert {status.state for status in driver.status()} == {FlowState.RUNNING}
+    travelled = {status.flow: (status.records, status.whole + status.merged) for status in driver.status()}
+    assert all(count == packed > 0 for count, packed in travelled.values()), f"as batches of our own: {travelled}"
     await_until(lambda: admin_b.count("heartbeats"), SOON, "heartbeats")
     assert sides.provider.given > 0
     assert sides.provider.refused == 0
