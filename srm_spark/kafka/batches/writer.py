@@ -50,7 +50,7 @@ _KINDS = {
     90: FailureKind.OVERTAKEN,
 }
 _MEANINGS = {
-    45: "another writer has written under the same epoch: a task that ran twice",
+    45: "those in front of it are not there: an election has cost them, or a task ran twice",
     46: "an older copy of the batch is on the target",
     47: "a newer writer of the flow has taken over",
     90: "a newer writer of the flow has taken over",
