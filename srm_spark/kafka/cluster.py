@@ -36,9 +36,14 @@ _T = TypeVar("_T")
 _LEADERLESS = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT)
 """The second where it is so of all that were asked for, or where no topic of theirs exists; an admin client stays with
 that for minutes, whatever has happened since."""
-_MOVING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REPLICA_NOT_AVAILABLE, *_LEADERLESS)
+_MOVING = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    *_LEADERLESS,
+)
 """A partition that was just created or moves to another broker answers so for a while, one of 1000 new ones for half a
-minute."""
+minute. The third where a new leader does not know yet up to where its followers have everything (KIP-207)."""
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
 _STALE = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """An admin client that listed offsets before a partition's leader changed goes on with the old epoch for minutes."""
@@ -109,7 +114,9 @@ class ClusterClient:
                 answer.result()
         except KafkaException as error:
             if error.args[0].code() in _AWAY:
-                raise self.failure("reach it", error) from error
+                failure = self.failure("reach it", error)
+                self.renew()  # this client goes on waiting for a broker that is dead, though others answer
+                raise failure from error
 
     def topics(self) -> dict[str, int]:
         """Every topic that we may see, with its partition count."""

@@ -35,6 +35,8 @@ class Client:
             future = futures[partition] = Future()
             if partition.partition < self._answered:
                 future.set_result(ListOffsetsResultInfo(7, -1, -1))
+            elif isinstance(self._silence, KafkaException):
+                future.set_exception(self._silence)
             elif self._silence is not None:
                 future.set_result(self._silence)
             else:
@@ -76,3 +78,12 @@ def test_a_success_without_an_offset_is_a_silence(monkeypatch: pytest.MonkeyPatc
     found, _ = cluster([1], monkeypatch, 0, silence)
     with pytest.raises(SourceUnavailable, match=r"list offsets of t-1.*leader did not answer.*last seen"):
         found.end_offsets([FIRST, SECOND])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE],
+)
+def test_a_partition_that_moves_is_left_out_where_nobody_waits(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = cluster([1], monkeypatch, 60, KafkaException(KafkaError(code)))
+    assert found.end_offsets([FIRST, SECOND], waits=False) == {FIRST: 7}

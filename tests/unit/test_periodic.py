@@ -68,7 +68,7 @@ def test_one_that_takes_longer_than_it_should_is_told_once(tasks: Periodic, capl
         tasks.every(0.01, "slow by its nature", work, slow=SOON)
         await_until(lambda: len(runs) > 6, SOON, "some runs")
     (message,) = caplog.messages
-    assert message.startswith("task=slow one took 0.0")
+    assert message.startswith("task=slow one took ")
 
 
 def test_one_that_hangs_holds_up_nobody(tasks: Periodic) -> None:

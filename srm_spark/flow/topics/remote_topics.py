@@ -104,7 +104,7 @@ class RemoteTopics:
         held |= self._forbidden({topic: name for topic, name in remote.items() if topic not in held})
         flowing = {topic: name for topic, name in remote.items() if topic not in held}
         self._await_visible({name: topics[topic] for topic, name in flowing.items()})
-        self._learn_limits([name for name in flowing.values() if name not in self._limits])
+        self._await_limits(flowing.values())
         refused = self._clusters.settings.refused
         return Prepared(
             {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()}, held
@@ -186,6 +186,19 @@ class RemoteTopics:
                     f"after {_VISIBLE_SECONDS:g} s; check the controller, and DESCRIBE on the topic"
                 )
             time.sleep(_POLL_SECONDS)
+
+    def _await_limits(self, names: Collection[str]) -> None:
+        # As above: the broker that is asked for configs may be another one, which has not heard of the topic yet.
+        deadline = time.monotonic() + _VISIBLE_SECONDS
+        while unknown := [name for name in names if name not in self._limits]:
+            self._learn_limits(unknown)
+            if any(name not in self._limits for name in unknown):
+                if time.monotonic() > deadline:
+                    raise TargetUnavailable(
+                        f"cluster {self._clusters.target.alias}: {unknown[0]} is there, and nobody tells its configs "
+                        f"after {_VISIBLE_SECONDS:g} s; was it deleted?"
+                    )
+                time.sleep(_POLL_SECONDS)
 
     def _learn_limits(self, names: Collection[str]) -> None:
         for name, configs in self._clusters.target.configs(names).items():

@@ -142,14 +142,14 @@ class BatchReader:
                 self._send(connection, readings, min(_ANSWER_BYTES, most_bytes))
 
     def take(self, connection: Connection) -> None:
-        """Take in an answer that has begun to come. Raises OSError and CodecError."""
-        asked = self._asked.pop(connection)
+        """Take in an answer that has begun to come. Raises OSError and CodecError; `lost` is to be called then."""
         throttled, error, answers = fetch_answer(connection.receive())
-        connection.quiet_until = time.monotonic() + throttled / 1000
-        for reading in asked.values():
-            reading.is_asked = False
         if error:
             raise OSError(f"the fetch was refused: error {error}")
+        connection.quiet_until = time.monotonic() + throttled / 1000
+        asked = self._asked.pop(connection)
+        for reading in asked.values():
+            reading.is_asked = False
         # A broker fills its answer from the front, with at least one batch: where nothing came, nothing is there.
         is_dry = not any(answer.records for answer in answers)
         for answer in answers:
