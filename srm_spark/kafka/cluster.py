@@ -53,6 +53,8 @@ _ANY_TOPIC = TopicCollection(["__consumer_offsets"])
 _RETRY_SECONDS = 0.2
 _LONGEST_RETRY_SECONDS = 2.0
 _FIRST_TRY_SECONDS = 5.0
+_MISSED_BY_ONE = 3
+"""Pings after which another client is tried; a new one needs time to connect and log in."""
 _CHUNK = 500
 """Topics per describe call: one request for 10 000 topics would answer with tens of megabytes."""
 _PARTITIONS_AT_ONCE = 2500
@@ -81,6 +83,8 @@ class ClusterClient:
         self._last_error = LastError()
         self._make_admin = partial(admin_client, settings, properties or {}, role, self._last_error)
         self._admin: AdminClient = self._make_admin()
+        self._missed = 0
+        """How often no broker answered a ping."""
 
     @property
     def alias(self) -> str:
@@ -115,7 +119,9 @@ class ClusterClient:
         except KafkaException as error:
             if error.args[0].code() in _AWAY:
                 failure = self.failure("reach it", error)
-                self.renew()  # this client goes on waiting for a broker that is dead, though others answer
+                self._missed += 1
+                if self._missed % _MISSED_BY_ONE == 0:  # it may wait for a broker that is dead, though others answer
+                    self.renew()
                 raise failure from error
 
     def topics(self) -> dict[str, int]:
