@@ -61,6 +61,10 @@ _PARTITIONS_AT_ONCE = 2500
 """A KRaft controller refuses a request that changes more than 10 000 records, and a topic's configs count, too."""
 
 
+def _is_silent(answer: object) -> bool:
+    return isinstance(answer, KafkaException) and answer.args[0].code() == KafkaError._TIMED_OUT
+
+
 class ClusterClient:
     """Admin calls on one cluster."""
 
@@ -153,7 +157,7 @@ class ClusterClient:
         """Ids of the topics that exist; a re-created topic has another one."""
         ids: dict[str, str] = {}
         for chunk in _chunks(names):
-            answers = self._ask(
+            answers = self.ask(
                 chunk, lambda admin, names, limit: admin.describe_topics(TopicCollection(names), **limit)
             )
             for name, answer in answers.items():
@@ -168,7 +172,7 @@ class ClusterClient:
         configs: dict[str, dict[str, TopicConfig]] = {}
         for chunk in _chunks(names):
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in chunk]
-            answers = self._ask(resources, lambda admin, asked, limit: admin.describe_configs(asked, **limit))
+            answers = self.ask(resources, lambda admin, asked, limit: admin.describe_configs(asked, **limit))
             for resource, answer in answers.items():
                 if not isinstance(answer, KafkaException):
                     configs[resource.name] = {key: _config(entry) for key, entry in answer.items()}
@@ -316,7 +320,7 @@ class ClusterClient:
         while asked:
             late: list[KafkaTopicPartition] = []
             is_stale = False
-            answers = self._ask(
+            answers = self.ask(
                 asked,
                 lambda admin, left, limit: admin.list_offsets(
                     dict.fromkeys(left, spec), isolation_level=level, **limit
@@ -344,12 +348,17 @@ class ClusterClient:
                 pause = min(2 * pause, _LONGEST_RETRY_SECONDS)
         return listed
 
-    def _ask(
-        self, asked: Sequence[_K], call: Callable[[AdminClient, list[_K], dict[str, float]], Mapping[_K, Future[_T]]]
+    def ask(
+        self,
+        asked: Sequence[_K],
+        call: Callable[[AdminClient, list[_K], dict[str, float]], Mapping[_K, Future[_T]]],
+        *,
+        again: Callable[[_T | KafkaException], bool] = _is_silent,
     ) -> dict[_K, _T | KafkaException]:
-        """What each one was answered. Who is not in the time of a try is asked again by a new client, with more time.
+        """What each one was answered. Who must be asked `again` is, by a new client and with more time.
 
-        A client whose broker was restarted may keep a request to itself until its time is up, however long that is.
+        That is who is silent in the time of a try: a client whose broker was restarted may keep a request to itself
+        until its time is up, however long that is.
         """
         answers: dict[_K, _T | KafkaException] = {}
         left, seconds, last = list(asked), _FIRST_TRY_SECONDS, time.monotonic() + self.timeout
@@ -358,7 +367,7 @@ class ClusterClient:
             for one, future in call(admin, left, {"request_timeout": min(seconds, self.timeout)}).items():
                 answer = _answer(future)
                 answers[one] = answer
-            left = [one for one in left if _is_silent(answers[one])] if time.monotonic() < last else []
+            left = [one for one in left if again(answers[one])] if time.monotonic() < last else []
             if left:
                 time.sleep(_RETRY_SECONDS)
                 self.renew()
@@ -396,10 +405,6 @@ def _answer(future: Future[_T]) -> _T | KafkaException:
     if isinstance(answer, ListOffsetsResultInfo) and answer.offset == OFFSET_INVALID:
         return KafkaException(KafkaError(KafkaError._TIMED_OUT, "the partition's leader did not answer"))
     return answer
-
-
-def _is_silent(answer: object) -> bool:
-    return isinstance(answer, KafkaException) and answer.args[0].code() == KafkaError._TIMED_OUT
 
 
 def _config(entry: ConfigEntry) -> TopicConfig:

@@ -5,12 +5,13 @@ One group that cannot be asked never hides the others: its answer is the reason.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from srm_spark.core.cluster import Committed, GroupOffsets
 from srm_spark.core.model import TopicPartition
@@ -22,8 +23,7 @@ from srm_spark.kafka.group_server import Described, OffsetRow
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
 
-_FIRST_TRY_SECONDS = 5.0
-_RETRY_SECONDS = 0.5
+_EVERY = "every broker"
 
 
 class GroupsClient:
@@ -41,26 +41,11 @@ class GroupsClient:
         A broker that does not answer is waited for, and raises: the groups that it coordinates would be missing, and
         nobody could tell them from groups that do not exist.
         """
-        seconds, last = _FIRST_TRY_SECONDS, time.monotonic() + self._cluster.timeout
-        while True:
-            names, error = self._listed(min(seconds, self._cluster.timeout))
-            if error is None:
-                return names
-            if is_denied(error.args[0]) or time.monotonic() >= last:
-                raise self._cluster.failure("list the groups of every broker", error, "DESCRIBE on the groups")
-            time.sleep(_RETRY_SECONDS)
-            self._cluster.renew()  # this client goes on asking a broker that has left the cluster
-            seconds = min(2 * seconds, max(1.0, last - time.monotonic()))
-
-    def _listed(self, seconds: float) -> tuple[list[str], KafkaException | None]:
-        """Groups of the brokers that answered, and why another one did not."""
-        admin = self._cluster.admin  # held on to: another thread may renew it, and its end would end the future
-        try:
-            listed = admin.list_consumer_groups(request_timeout=seconds).result()
-        except KafkaException as error:
-            return [], error
-        missing = KafkaException(listed.errors[0]) if listed.errors else None
-        return sorted(group.group_id for group in listed.valid), missing
+        found: Any = self._cluster.ask([_EVERY], _list, again=_lacks)[_EVERY]
+        error = _obstacle(found)
+        if error is not None:
+            raise self._cluster.failure("list the groups of every broker", error, "DESCRIBE on the groups")
+        return sorted(group.group_id for group in found.valid)
 
     def others(self) -> list[str]:
         """Share groups (KIP-932) and streams groups (KIP-1071), which are no consumer groups.
@@ -140,3 +125,20 @@ class GroupsClient:
             return failure
         hint = f"allow {self._right} on group {group} to the principal of these credentials"
         return replace(failure, sentence=f"{failure}; {hint}")
+
+
+def _list(admin: AdminClient, every: list[str], limit: dict[str, float]) -> dict[str, Future[Any]]:
+    return dict.fromkeys(every, admin.list_consumer_groups(**limit))
+
+
+def _obstacle(answer: Any) -> KafkaException | None:
+    """Why some groups may be missing in a list of them; None where all are there."""
+    if isinstance(answer, KafkaException):
+        return answer
+    return KafkaException(answer.errors[0]) if answer.errors else None
+
+
+def _lacks(answer: object) -> bool:
+    """Whether a list lacks groups that another try may bring."""
+    error = _obstacle(answer)
+    return error is not None and not is_denied(error.args[0])

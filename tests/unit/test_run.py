@@ -566,14 +566,18 @@ def test_a_stall_is_shown_whatever_the_run_is_at_and_its_end_as_well() -> None:
     assert tasks.stop(10)
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_a_partition_without_a_leader_waits_for_one_and_no_other_does(side: str) -> None:
+def two_topics() -> World:
+    """One record in each."""
     world = World()
     world.flow.write(b"a")
     world.topic("other", b"x")
-    with world.run() as run:
-        run.begin()
-        world.generation.copy()
+    return world
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_partition_without_a_leader_waits_for_one_and_no_other_does(side: str) -> None:
+    world = two_topics()
+    world.copied()
     world.flow.write(b"b")
     world.flow.source.log(OTHER).append(TailRecord(0, 1, None, b"y"))
     cluster, led = (world.flow.source, HERE) if side == "source" else (world.flow.target, THERE)
@@ -599,9 +603,7 @@ def test_a_partition_without_a_leader_waits_for_one_and_no_other_does(side: str)
 
 
 def test_a_leader_that_is_lost_while_a_query_runs_stops_its_partition_only() -> None:
-    world = World()
-    world.flow.write(b"a")
-    world.topic("other", b"x")
+    world = two_topics()
     with world.run() as run:
         run.begin()
         world.generation.copy()

@@ -55,7 +55,7 @@ class _Found:
 
     match: TailMatch
     is_scattered: bool = False
-    """Amid it copies are missing, or it begins with copies that were taken for lost."""
+    """Amid it copies are missing, or it begins with copies that were taken for lost. There are some, then."""
 
 
 def recover_unrecorded(
@@ -96,7 +96,7 @@ def recover_unrecorded(
         # In front of a guess copies may lie: the map must not say that there are none.
         begin = min(tail.source_start, start.begin) if tail.is_ours else tail.source_start
         if found.is_scattered:
-            begin = min([begin, *(interval.upstream for interval in found.match.intervals[:1])])
+            begin = min(begin, found.match.intervals[0].upstream)
             lost = losses_behind(
                 clusters.settings.flow,
                 partition,

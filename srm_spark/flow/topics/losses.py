@@ -32,7 +32,10 @@ def retract(
     kept: Mapping[bytes, KeptLoss],
     found: Mapping[TopicPartition, ProgressDetail],
 ) -> None:
-    """Take back losses of copies that were `found` again; what is still lost of them stays, since when it was."""
+    """Take back losses of copies that were `found` again; what is still lost of them stays, since when it was.
+
+    Raises LeaseLost, and ProgressFailed where the topic refuses a record.
+    """
     topic = clusters.settings.map_topic
     records = [
         record
@@ -41,6 +44,7 @@ def retract(
         for record in _retracted(topic, key, loss, detail)
     ]
     if records:
+        clusters.require_lease()
         state_writer_of(clusters, fencing).write(records)
 
 

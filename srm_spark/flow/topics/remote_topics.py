@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from srm_spark.config.rights import acl_name
@@ -174,31 +174,28 @@ class RemoteTopics:
 
     def _await_visible(self, partitions: Mapping[str, int]) -> None:
         # Creation returns when the controller knows; the broker that answers the producer may learn it later.
-        deadline = time.monotonic() + _VISIBLE_SECONDS
-        while True:
+        def missing() -> list[str]:
             present = self._clusters.target.topics()
-            waiting = [name for name, count in partitions.items() if present.get(name, 0) < count]
-            if not waiting:
-                return
-            if time.monotonic() > deadline:
-                raise TargetUnavailable(
-                    f"cluster {self._clusters.target.alias}: {waiting[0]} was created but has not appeared "
-                    f"after {_VISIBLE_SECONDS:g} s; check the controller, and DESCRIBE on the topic"
-                )
-            time.sleep(_POLL_SECONDS)
+            return [name for name, count in partitions.items() if present.get(name, 0) < count]
+
+        self._await_none(missing, "was created but has not appeared", "check the controller, and DESCRIBE on the topic")
 
     def _await_limits(self, names: Collection[str]) -> None:
-        # As above: the broker that is asked for configs may be another one, which has not heard of the topic yet.
+        # The broker that is asked for configs may be another one, which has not heard of the topic yet.
+        def unknown() -> list[str]:
+            self._learn_limits([name for name in names if name not in self._limits])
+            return [name for name in names if name not in self._limits]
+
+        self._await_none(unknown, "is there, and nobody tells its configs", "was it deleted?")
+
+    def _await_none(self, waiting: Callable[[], list[str]], what: str, hint: str) -> None:
+        """Wait until no remote topic is `waiting` any more; `what` and `hint` say what is wrong with one, and why."""
         deadline = time.monotonic() + _VISIBLE_SECONDS
-        while unknown := [name for name in names if name not in self._limits]:
-            self._learn_limits(unknown)
-            if any(name not in self._limits for name in unknown):
-                if time.monotonic() > deadline:
-                    raise TargetUnavailable(
-                        f"cluster {self._clusters.target.alias}: {unknown[0]} is there, and nobody tells its configs "
-                        f"after {_VISIBLE_SECONDS:g} s; was it deleted?"
-                    )
-                time.sleep(_POLL_SECONDS)
+        while names := waiting():
+            if time.monotonic() > deadline:
+                alias = self._clusters.target.alias
+                raise TargetUnavailable(f"cluster {alias}: {names[0]} {what} after {_VISIBLE_SECONDS:g} s; {hint}")
+            time.sleep(_POLL_SECONDS)
 
     def _learn_limits(self, names: Collection[str]) -> None:
         for name, configs in self._clusters.target.configs(names).items():
