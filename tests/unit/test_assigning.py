@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from srm_spark.core.cluster import ControlRecord
-from srm_spark.core.model import Interval, LossCause, OffsetRange
+from srm_spark.core.model import Interval, LogIdentity, LossCause, OffsetRange, ProgressDetail
 from srm_spark.core.tail import TailRecord
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.errors import LeaseLost, SourceUnavailable, TargetUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.flow.recorded import Recorded
-from srm_spark.flow.topics.losses import kept_losses
+from srm_spark.flow.topics.losses import kept_losses, retract
 from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, MemoryFlow, flow_settings
 
@@ -246,12 +246,32 @@ def test_copies_that_were_lost_come_back_with_another_election() -> None:
     flow.remote.cut(5)
     flow.copy(4, 5)
     flow.write(b"newest")
-    flow.run()
+    flow.start()
+    assert flow.recorded.progress.positions[HERE].target_end == 9, "what is recorded of it can be read"
+    flow.record(*flow.copy())
     assert copies_are(flow, b"4", b"5", b"6", b"7", b"8", b"newest")
     assert sorted(lost_for_ever(flow)) == [OffsetRange(9, 10), OffsetRange(10, 12)]
     recorded = Recorded(flow.clusters)
     recorded.refresh()
     assert [recorded.maps.maps[HERE].copy_of(offset) for offset in range(4, 13)] == [4, 5, 6, 7, 8, None, None, None, 9]
+
+
+def test_a_loss_is_taken_back_only_while_the_flow_is_ours() -> None:
+    flow = flow_of()
+    flow.remote.cut(5)
+    flow.write(b"later")
+    flow.run()
+    recorded = Recorded(flow.clusters)
+    recorded.refresh()
+    logs = LogIdentity(flow.source.held["t"].topic_id)
+    found = ProgressDetail(OffsetRange(5, 9), 9, (Interval(5, 5, 4),), logs=logs)
+    flow.lease.owner = "another driver"
+    with pytest.raises(LeaseLost):
+        retract(flow.clusters, None, recorded.maps.losses, {HERE: found})
+    assert lost_for_ever(flow) == [OffsetRange(5, 10)]
+    flow.lease.owner = None
+    retract(flow.clusters, None, recorded.maps.losses, {HERE: found})
+    assert lost_for_ever(flow) == [OffsetRange(9, 10)]
 
 
 def test_a_foreign_record_behind_an_election_pauses_its_partition_all_the_same() -> None:
