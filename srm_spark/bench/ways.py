@@ -35,5 +35,5 @@ def ways_of(job: Job) -> Ways:
 def shares(totals: Totals) -> Ways:
     """Of what progress says; all of nothing went one by one."""
     records = max(1, totals.records)
-    whole, merged = totals.whole / records, totals.merged / records
-    return Ways(whole, merged, 1 - whole - merged)
+    single = records - totals.whole - totals.merged  # in whole numbers: a share of nothing is 0
+    return Ways(totals.whole / records, totals.merged / records, single / records)

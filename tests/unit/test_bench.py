@@ -214,6 +214,10 @@ def test_batches_are_read_from_a_brokers_files(tmp_path: Path) -> None:
     assert {(kind.records, kind.codec, kind.has_gaps) for kind in found.full} == {(5, "lz4", False)}
 
 
+def test_where_none_went_one_by_one_the_share_is_nothing() -> None:
+    assert shares(Totals(records=1000, whole=891, merged=109)).single == 0
+
+
 def test_ways_are_shares_of_all_records() -> None:
     assert shares(Totals(records=200, whole=150, merged=25)) == Ways(0.75, 0.125, 0.125)
     assert shares(Totals()) == Ways(0, 0, 1)
