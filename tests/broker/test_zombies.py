@@ -45,7 +45,8 @@ class Driver:
         """Stop the whole tree: what lets it go on."""
         frozen = [self._process, *self._process.children(recursive=True)]
         for one in frozen:
-            one.suspend()
+            with suppress(psutil.NoSuchProcess):  # Spark ends a Python worker that is idle at any moment
+                one.suspend()
 
         def go_on() -> None:
             for one in frozen:
