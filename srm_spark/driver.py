@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -43,24 +43,6 @@ _LAST_SECONDS = 1.0
 _SLOW_BEAT_SECONDS = 60.0
 """A beat that is late is told by itself (`no heartbeat`)."""
 _ENDED = (FlowState.STOPPED, FlowState.FAILED)
-
-
-def not_done_yet(settings: FlowSettings) -> Iterator[str]:
-    """What the configuration asks for, by a default mostly, and no part of srm-spark does."""
-    if settings.topic_configs_synced:
-        yield (
-            "topic configs are copied when a remote topic is made, and not compared later: "
-            "sync.topic.configs.enabled = false says that this is meant"
-        )
-    if settings.topic_acls_synced:
-        yield "topic ACLs are not copied: sync.topic.acls.enabled = false says that this is meant"
-
-
-def _tell(flows: Iterable[FlowSettings]) -> None:
-    """Say what `flows` that start ask for in vain."""
-    for flow in flows:
-        for line in not_done_yet(flow):
-            log.warning("flow=%s %s", flow.flow, line)
 
 
 def _session_for(settings: Settings) -> dict[str, str]:
@@ -121,8 +103,7 @@ class Driver:
         self.stop()
 
     def start(self) -> None:
-        """Start every flow and the heartbeats; says what a flow is to do and cannot do yet."""
-        _tell(self.settings.flows)
+        """Start every flow and the heartbeats."""
         self._schedule_heartbeats()
         self._tasks.start()
         for runner in self._runners:
@@ -137,7 +118,6 @@ class Driver:
         self.settings = changes.settings
         self._runners = [runner for runner in self._runners if runner.settings.flow not in leaving - late]
         new = [*changes.started, *(r.settings for r in changes.restarted if r.settings.flow not in late)]
-        _tell(new)
         before = {flow: runner.status for flow, runner in known.items()}
         for started in [self._runner(settings, before.get(settings.flow)) for settings in new]:
             self._runners.append(started)

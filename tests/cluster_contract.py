@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from srm_spark.core.cluster import Cluster, Committed, ControlRecord, TopicSpec
+from srm_spark.core.cluster import Cluster, Committed, ConfigChange, ControlRecord, TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from tests.awaiting import await_until
@@ -57,6 +57,24 @@ class ClusterContract(ABC):
         refused = cluster.create([TopicSpec(f"{topic}-wide", 1, 9, {})])[f"{topic}-wide"]
         assert "replication factor" in (refused or "").lower()
         assert cluster.broker_count() == 1
+
+    def test_configs_are_changed_one_by_one(self, cluster: Cluster, topic: str) -> None:
+        cluster.create([TopicSpec(topic, 1, 1, {"retention.ms": "1000", "cleanup.policy": "compact"})])
+
+        def own() -> dict[str, str | None]:
+            found = cluster.configs([topic]).get(topic, {})
+            return {key: config.value for key, config in found.items() if config.is_own}
+
+        made = {"retention.ms": "1000", "cleanup.policy": "compact"}
+        await_until(lambda: own() == made, SOON, lambda: str(own()))
+        changes = [ConfigChange("retention.ms", None), ConfigChange("segment.bytes", "20000000")]
+        assert cluster.alter({topic: changes}) == {topic: None}
+        changed = {"segment.bytes": "20000000", "cleanup.policy": "compact"}
+        await_until(lambda: own() == changed, SOON, lambda: str(own()))
+        assert cluster.configs([topic])[topic]["retention.ms"].is_default
+
+    def test_a_cluster_without_an_authorizer_has_no_acls(self, cluster: Cluster) -> None:
+        assert cluster.topic_acls() is None
 
     def test_a_topic_made_anew_has_another_id(self, cluster: Cluster, topic: str) -> None:
         self._make(cluster, topic)

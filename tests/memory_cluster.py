@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import (
     Committed,
+    ConfigChange,
     ControlRecord,
     GroupOffsets,
     Groups,
@@ -156,6 +158,7 @@ class MemoryCluster:
         self.happens: Callable[[str], object] = lambda _: None
         self.held: dict[str, MemoryTopic] = {}
         self.without_leader: set[TopicPartition] = set()
+        self.acls: set[Acl] | None = None
         self.group_calls = MemoryGroups()
         self._error = error
         self._reads_committed = reads_committed
@@ -235,6 +238,31 @@ class MemoryCluster:
             logs = self.held[name].partitions
             logs += [MemoryLog() for _ in range(count - len(logs))]
         return dict.fromkeys(partitions)
+
+    def alter(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, str | None]:
+        """Refused where the test says so."""
+        self._answer("change configs")
+        found: dict[str, str | None] = {}
+        for name, changed in changes.items():
+            found[name] = self.forbidden.get(name)
+            configs = self.held[name].configs
+            for key, value in changed if found[name] is None else ():
+                configs.pop(key, None)
+                configs |= {} if value is None else {key: value}
+        return found
+
+    def topic_acls(self) -> set[Acl] | None:
+        """Those that the test has put there."""
+        self._answer("list the ACLs")
+        return None if self.acls is None else set(self.acls)
+
+    def add_acls(self, added: Collection[Acl]) -> dict[Acl, str | None]:
+        """Refused for topics of which the test says so."""
+        self._answer("add ACLs")
+        assert self.acls is not None
+        refusals = {acl: self.forbidden.get(acl.topic) for acl in added}
+        self.acls |= {acl for acl, why in refusals.items() if why is None}
+        return refusals
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Of those that exist and have a leader."""
@@ -424,8 +452,19 @@ def control_record(record: ControlRecord) -> TailRecord:
     return TailRecord(0, timestamp, record.key, record.value, tuple(record.headers.items()))
 
 
+_DEFAULTS = {"retention.ms": "604800000", "segment.bytes": "1073741824"}
+"""Some of a broker's."""
+
+
 def _configs(topic: MemoryTopic) -> dict[str, TopicConfig]:
     return {
-        key: TopicConfig(value, is_default=False, is_static=False, is_read_only=False, is_sensitive=False)
-        for key, value in topic.configs.items()
+        key: TopicConfig(
+            value,
+            is_default=key not in topic.configs,
+            is_static=False,
+            is_read_only=False,
+            is_sensitive=False,
+            is_own=key in topic.configs,
+        )
+        for key, value in {**_DEFAULTS, **topic.configs}.items()
     }

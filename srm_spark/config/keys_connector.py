@@ -75,10 +75,10 @@ SOURCE = (
     ),
     _flag("refresh.topics.enabled", "true", "Looks for new and changed topics while running."),
     _interval("refresh.topics.interval.seconds", "5", "How often topics are looked for (MM2: 600).", _H, "5"),
-    _flag("sync.topic.configs.enabled", "true", "Keeps the configs of existing remote topics equal.", _C),
-    _interval("sync.topic.configs.interval.seconds", "600", "How often topic configs are compared."),
-    _flag("sync.topic.acls.enabled", "true", "Copies topic ACLs.", _C),
-    _interval("sync.topic.acls.interval.seconds", "600", "How often ACLs are copied."),
+    _flag("sync.topic.configs.enabled", "true", "Keeps the configs of existing remote topics equal."),
+    _interval("sync.topic.configs.interval.seconds", "600", "How often topic configs are compared.", _H),
+    _flag("sync.topic.acls.enabled", "true", "Gives remote topics the ACLs of their source topics, but for WRITE."),
+    _interval("sync.topic.acls.interval.seconds", "600", "How often ACLs are copied.", _H),
     _factor("replication.factor", "2", "Replication factor of new remote topics"),
     _factor("offset-syncs.topic.replication.factor", "3", "Replication factor of the offset-syncs topic"),
     Key(
@@ -232,6 +232,7 @@ def _choices(policy: str) -> tuple[str, ...]:
 
 
 MODE_KEY = "mode"
+OVERRIDES_KEY = "target.override.policy"
 REALTIME_TOPICS_KEY = "realtime.topics"
 
 OWN = (
@@ -240,6 +241,16 @@ OWN = (
     ),
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
+    Key(
+        OVERRIDES_KEY,
+        ValueKind.TEXT,
+        "keep",
+        _CON,
+        _H,
+        "What becomes of a config that somebody set on a remote topic, and that the source has at its default: `reset` "
+        "takes it back, as MM2 does.",
+        allowed=("keep", "reset"),
+    ),
     _flag(
         "sync.group.offsets.rewinds.enabled", "false", "A group that rewound on the source is set back on the target."
     ),

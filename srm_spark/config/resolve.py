@@ -15,6 +15,7 @@ from srm_spark.config.keys_connector import (
     INTERNAL_KEY,
     LOSS_POLICIES,
     MODE_KEY,
+    OVERRIDES_KEY,
     PROVENANCE_KEY,
     REALTIME_TOPICS_KEY,
     SOURCE_OFFSET_KEY,
@@ -132,10 +133,6 @@ class Resolver:
             is_realtime=values.text(MODE_KEY) == "realtime",
             realtime_topics=values.patterns(REALTIME_TOPICS_KEY),
             is_exactly_once=is_exactly_once,
-            topic_configs_synced=values.flag("sync.topic.configs.enabled"),
-            topic_configs_seconds=float(values.number("sync.topic.configs.interval.seconds")),
-            topic_acls_synced=values.flag("sync.topic.acls.enabled"),
-            topic_acls_seconds=float(values.number("sync.topic.acls.interval.seconds")),
             places={**_places(connector), **_places(worker)},
         )
 
@@ -207,7 +204,16 @@ def _topics(values: Values) -> TopicSettings:
         internal_excluded=values.flag(INTERNAL_KEY),
         filter_class=_filter_class(values, TOPICS),
         config_filter_class=_filter_class(values, CONFIG_PROPERTIES),
+        configs_seconds=_every(values, "sync.topic.configs"),
+        resets_overrides=values.text(OVERRIDES_KEY) == "reset",
+        acls_seconds=_every(values, "sync.topic.acls"),
     )
+
+
+def _every(values: Values, prefix: str) -> float | None:
+    """Seconds between two times; None where it is off."""
+    seconds = values.number(f"{prefix}.interval.seconds")
+    return float(seconds) if values.flag(f"{prefix}.enabled") and seconds > 0 else None
 
 
 def _filter_class(values: Values, filter_key: FilterKey) -> str:

@@ -10,6 +10,8 @@ from srm_spark.config.settings import FlowSettings, HeartbeatSettings
 from srm_spark.core.model import Flow
 from srm_spark.core.policy import ReplicationPolicy
 
+CLUSTER = "kafka-cluster"
+"""Kafka's name of a cluster as a resource."""
 _LITERAL = re.compile(r"[\w\-]+(?:\\?\.[\w\-]+)*")
 _PREFIX = re.compile(r"((?:[\w\-]|\\\.)*)\.[*+]")
 
@@ -23,7 +25,7 @@ class Right:
     operation: str
     """Kafka's name: READ, WRITE, CREATE, ALTER, DESCRIBE_CONFIGS. READ, WRITE and ALTER bring DESCRIBE."""
     kind: str
-    """TOPIC, GROUP or TRANSACTIONAL_ID."""
+    """TOPIC, GROUP, TRANSACTIONAL_ID or CLUSTER."""
     name: str
     """Of the resource; one that ends in `*` is a prefix."""
     why: str
@@ -34,9 +36,11 @@ class Right:
     @property
     def command(self) -> str:
         """Arguments of `kafka-acls.sh --add --allow-principal …`."""
+        operation = "".join(part.capitalize() for part in self.operation.split("_"))
+        if self.kind == "CLUSTER":
+            return f"--operation {operation} --cluster"
         pattern = " --resource-pattern-type prefixed" if self.name.endswith("*") and self.name != "*" else ""
         name = self.name if self.name == "*" else self.name.removesuffix("*")
-        operation = "".join(part.capitalize() for part in self.operation.split("_"))
         return f"--operation {operation} --{self.kind.lower().replace('_', '-')} '{name}'{pattern}"
 
 
@@ -63,6 +67,9 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     if settings.syncs.enabled:
         at, other = (flow.target, flow.source) if settings.syncs.on_target else (flow.source, flow.target)
         rights += _control(at, policy.offset_syncs_topic(other), "the offset-syncs topic", reads=True)
+    if settings.topics.acls_seconds is not None:
+        rights.append(Right(flow.source, "DESCRIBE", "CLUSTER", CLUSTER, "sees the ACLs of topics"))
+        rights.append(Right(flow.target, "ALTER", "CLUSTER", CLUSTER, "gives remote topics ACLs, and sees theirs"))
     return tuple(rights)
 
 
@@ -92,6 +99,8 @@ def _of_topic(settings: FlowSettings, name: str, remote: str) -> Iterator[Right]
     yield Right(target, "READ", "TOPIC", remote, "compares what landed before a crash")
     yield Right(target, "ALTER", "TOPIC", remote, "adds partitions where the source has more")
     yield Right(target, "DESCRIBE_CONFIGS", "TOPIC", remote, "learns which records the topic takes")
+    if settings.topics.configs_seconds is not None:
+        yield Right(target, "ALTER_CONFIGS", "TOPIC", remote, "keeps the configs of remote topics as the source's")
 
 
 def _of_groups(settings: FlowSettings, checkpoints: str) -> Iterator[Right]:

@@ -43,6 +43,12 @@ class TopicSettings:
     """`package.module:Class` of a filter of the user's own; empty for the usual one."""
     config_filter_class: str = ""
     """The same, of topic configs."""
+    configs_seconds: float | None = None
+    """How often configs of remote topics are compared; None: never."""
+    resets_overrides: bool = False
+    """What somebody set on a remote topic goes back to its default where the source has that."""
+    acls_seconds: float | None = None
+    """How often ACLs are copied; None: never."""
 
 
 @dataclass(frozen=True)
@@ -250,10 +256,6 @@ class FlowSettings:
     """Source topics (patterns) of which that is meant; empty: all."""
     is_exactly_once: bool = False
     """Records and progress are committed in one transaction (KIP-618)."""
-    topic_configs_synced: bool = True
-    topic_configs_seconds: float = 600.0
-    topic_acls_synced: bool = True
-    topic_acls_seconds: float = 600.0
     timings: Timings = field(default_factory=Timings, repr=False)
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Property → `file:line: key` where it was written, for what only a running cluster shows to be wrong."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from srm_spark.core.acls import Acl
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.record_batch import Author, Fenced
 from srm_spark.core.tail import TailRecord
@@ -37,6 +38,19 @@ class TopicConfig:
     """Comes from the broker's own file."""
     is_read_only: bool
     is_sensitive: bool
+    is_own: bool = False
+    """Set on the topic itself."""
+
+
+class ConfigChange(NamedTuple):
+    """One config of a topic that is to change."""
+
+    key: str
+    value: str | None
+    """None takes it back to the cluster's default."""
+
+    def __str__(self) -> str:
+        return f"{self.key} back to its default" if self.value is None else f"{self.key}={self.value}"
 
 
 class LogEnd(NamedTuple):
@@ -201,6 +215,15 @@ class Cluster(Protocol):
 
     def grow(self, partitions: Mapping[str, int]) -> dict[str, str | None]:
         """Add partitions; per topic None, or why it was refused."""
+
+    def alter(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, str | None]:
+        """Change configs of topics and leave all others as they are; per topic None, or why it was refused."""
+
+    def topic_acls(self) -> set[Acl] | None:
+        """All ACLs of topics; None where the cluster has no authorizer."""
+
+    def add_acls(self, added: Collection[Acl]) -> dict[Acl, str | None]:
+        """Make ACLs; per ACL None, or why it was refused. One that exists already is fine."""
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""

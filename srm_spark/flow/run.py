@@ -102,7 +102,7 @@ class FlowRun:
         self._recorded = Recorded(self._clusters)
         self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before)
         self._mending = Mending(self._clusters, self._recorded.progress, self._assigner.paused)
-        self._services = Services(self._clusters, self._recorded, tasks, self._stalled)
+        self._services = Services(self._clusters, self._recorded, tasks, self._stalled, self._remotes)
         self._retention = MapRetention(self._clusters, self._recorded.maps)
         self._generation: Running | None = None
         self._is_early = False
@@ -312,6 +312,12 @@ class FlowRun:
             for p, behind in lag.items()
             if behind and p in self._generation.assignment.starts and p not in self._assigner.paused.partitions
         )
+
+    def _remotes(self) -> dict[str, str]:
+        """Source topic → remote topic, of those that are copied."""
+        generation = self._generation
+        routes = {} if generation is None else generation.assignment.routes
+        return {topic: route.remote_topic for topic, route in routes.items()}
 
     def _stalled(self, stall: Stall | None) -> None:
         """Called by the pulse, whatever the thread of the flow waits for."""

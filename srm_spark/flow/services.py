@@ -1,4 +1,4 @@
-"""What runs beside the records of one attempt, by the driver's clock: its pulse, its groups, its table."""
+"""What runs beside the records of one attempt, by the driver's clock: its pulse, its groups, its topics, its table."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.consumer_groups import ConsumerGroups
-from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.pulse import Pulse, Stall
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.topics.map_table import MapTable
+from srm_spark.flow.topics.topic_acls import TopicAcls
+from srm_spark.flow.topics.topic_configs import Remotes, TopicConfigs
 from srm_spark.spark import SparkSession
 
 
@@ -22,14 +24,17 @@ class Services:
         recorded: Recorded,
         tasks: Periodic,
         stalled: Callable[[Stall | None], None],
+        remotes: Remotes,
     ) -> None:
-        """`stalled` takes what the pulse says."""
+        """`stalled` takes what the pulse says; `remotes` says what flows."""
         self._timings = clusters.settings.timings
         self._tasks = tasks
         self._settings, self._maps = clusters.settings, recorded.maps
         self._table: MapTable | None = None
         self.pulse = Pulse(clusters, stalled, self._timings.silent_seconds)
         self.groups = ConsumerGroups(clusters, recorded.maps)
+        self._topics = self._topic_tasks(clusters, recorded, remotes)
+        self._running: list[Task] = []
 
     def watch(self) -> None:
         """Feel the pulse: from the first call to a cluster on."""
@@ -38,6 +43,10 @@ class Services:
     def begin(self) -> None:
         """Begin what needs the flow to be ours."""
         self.groups.start(self._tasks)
+        flow = self._settings.flow
+        self._running = [
+            self._tasks.every(seconds, f"{name} {flow}", look) for name, seconds, look in self._topics if seconds
+        ]
 
     def begin_table(self, session: SparkSession) -> None:
         """Begin what needs Spark, too; once."""
@@ -49,6 +58,8 @@ class Services:
         """Begin nothing more."""
         self.pulse.end()
         self.groups.tell_to_stop()
+        for task in self._running:
+            task.stop()
         if self._table is not None:
             self._table.tell_to_stop()
 
@@ -57,3 +68,13 @@ class Services:
         self.groups.join(self._timings.groups_stop_seconds if waits else 0.0)
         if self._table is not None:
             self._table.join(self._timings.table_stop_seconds if waits else 0.0)
+
+    def _topic_tasks(
+        self, clusters: Clusters, recorded: Recorded, remotes: Remotes
+    ) -> list[tuple[str, float | None, Callable[[], None]]]:
+        """What keeps remote topics as their source topics: name, seconds between two times, and what is done then."""
+        topics = clusters.settings.topics
+        return [
+            ("topic configs", topics.configs_seconds, TopicConfigs(clusters, recorded.maps, remotes).look),
+            ("topic ACLs", topics.acls_seconds, TopicAcls(clusters, remotes).look),
+        ]

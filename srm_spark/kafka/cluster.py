@@ -15,16 +15,18 @@ from typing import Any, TypeVar
 from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigEntry, ConfigResource, ConfigSource
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.core.cluster import Groups, LogEnd, TopicConfig, TopicSpec
+from srm_spark.core.acls import Acl
+from srm_spark.core.cluster import ConfigChange, Groups, LogEnd, TopicConfig, TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
+from srm_spark.kafka import acls
 from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.control import ControlReader, ControlWriter
 from srm_spark.kafka.failures import remedy
@@ -203,6 +205,25 @@ class ClusterClient:
                 name: self._refusal(future, None, f"ALTER on topic {name}") for name, future in futures.items()
             }
         return refusals
+
+    def alter(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, str | None]:
+        """Change configs of topics and leave all others (KIP-339); per topic None, or why it was refused."""
+        refusals: dict[str, str | None] = {}
+        for chunk in _chunks(changes):
+            asked = [
+                ConfigResource(ResourceType.TOPIC, name, incremental_configs=_entries(changes[name])) for name in chunk
+            ]
+            for resource, future in self._admin.incremental_alter_configs(asked, **self._limits()).items():
+                refusals[resource.name] = self._refusal(future, None, f"ALTER_CONFIGS on topic {resource.name}")
+        return refusals
+
+    def topic_acls(self) -> set[Acl] | None:
+        """All ACLs of topics; None where the cluster has no authorizer."""
+        return acls.topic_acls(self)
+
+    def add_acls(self, added: Collection[Acl]) -> dict[Acl, str | None]:
+        """Make ACLs; per ACL None, or why it was refused."""
+        return acls.add_acls(self, added)
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""
@@ -415,7 +436,16 @@ def _config(entry: ConfigEntry) -> TopicConfig:
         is_static=source == ConfigSource.STATIC_BROKER_CONFIG,
         is_read_only=bool(entry.is_read_only),
         is_sensitive=bool(entry.is_sensitive),
+        is_own=source == ConfigSource.DYNAMIC_TOPIC_CONFIG,
     )
+
+
+def _entries(changes: Iterable[ConfigChange]) -> list[ConfigEntry]:
+    operations = {True: AlterConfigOpType.DELETE, False: AlterConfigOpType.SET}
+    return [
+        ConfigEntry(change.key, change.value, incremental_operation=operations[change.value is None])
+        for change in changes
+    ]
 
 
 def _in_parts(items: Iterable[_T], partitions: Callable[[_T], int]) -> Iterator[list[_T]]:

@@ -14,7 +14,6 @@ from srm_spark.cli.driver import run, with_clusters_joined
 from srm_spark.cli.first_lines import first_lines
 from srm_spark.cli.options import ERROR
 from srm_spark.config import Settings, load_settings
-from srm_spark.driver import not_done_yet
 from srm_spark.errors import SrmError
 
 BAD = """\
@@ -95,17 +94,6 @@ def test_a_pid_file_that_cannot_be_written_is_named_before_anything_starts(
     assert result.exit_code == ERROR
     assert "--pid-file" in result.output
     assert "cannot be written: No such file or directory" in result.output
-
-
-def test_what_is_asked_for_and_not_done_yet_is_said_at_every_start(tmp_path: Path) -> None:
-    path = tmp_path / "srm.properties"
-    path.write_text(THREE + "B->A.sync.topic.configs.enabled = false\nB->A.sync.topic.acls.enabled = false\n")
-    asks, silent = load_settings(path).flows
-    assert [line.split(" = ")[0].split()[-1] for line in not_done_yet(asks)] == [
-        "sync.topic.configs.enabled",
-        "sync.topic.acls.enabled",
-    ]
-    assert list(not_done_yet(silent)) == []
 
 
 THREE = """\

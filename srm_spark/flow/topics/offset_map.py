@@ -2,7 +2,8 @@
 
 A record here is one part (see `core/offset_map.py`): the key says which, the value is the same JSON as the header of a
 progress record. It is written before the progress that speaks of it, so progress never knows more than the map.
-Losses lie there as well (`core/losses.py`), each under a key of its own: only that copies are there again ends one.
+Losses lie there as well (`core/losses.py`), each under a key of its own: only that copies are there again ends one. So
+does what each remote topic has from its source (`core/topic_configs.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from srm_spark.core.codec import decode_map_key, decode_progress_detail, encode_
 from srm_spark.core.losses import decode_loss, loss_key, loss_value
 from srm_spark.core.model import KeptLoss, LogIdentity, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import PartitionMap, split
+from srm_spark.core.topic_configs import decode_configs
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError
 from srm_spark.flow.topics.followed import FollowedTopic
@@ -35,6 +37,8 @@ class OffsetMaps:
         self.maps: dict[TopicPartition, PartitionMap] = {}
         self.losses: dict[bytes, KeptLoss] = {}
         """Key of the record → what was lost."""
+        self.configs: dict[str, Mapping[str, str]] = {}
+        """Remote topic → the configs that it has from its source."""
 
     def refresh(self) -> None:
         """Take in what was written since the last call."""
@@ -47,6 +51,8 @@ class OffsetMaps:
                         self.losses[record.key or b""] = loss
                     elif record.value is None:
                         self.losses.pop(record.key or b"", None)
+                    elif (configs := decode_configs(record.key, record.value)) is not None:
+                        remote, self.configs[remote] = configs
                 elif record.value is None:
                     self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
                 elif (detail := decode_progress_detail(record.value)) is not None:
@@ -61,6 +67,7 @@ class OffsetMaps:
     def _forget(self) -> None:
         self.maps.clear()
         self.losses.clear()
+        self.configs.clear()
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         known = self.maps.get(partition)

@@ -59,7 +59,7 @@ def test_a_pattern_becomes_the_narrowest_name_or_prefix(pattern: str, name: str)
 )
 def test_remote_topics_are_named_by_the_policy(tmp_path: Path, more: str, remote: str) -> None:
     (flow,) = load_settings([_file(tmp_path, more)]).flows
-    written = {right.name for right in rights_of_flow(flow) if (right.alias, right.operation) == ("B", "ALTER")}
+    written = {right.name for right in rights_of_flow(flow) if (right.alias, right.operation) == ("B", "ALTER_CONFIGS")}
     assert written == {remote}
 
 
@@ -96,7 +96,7 @@ def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
     needed = {(r.alias, r.operation, words.get(r.name, r.name)) for r in rights}
     rows = re.findall(r"^\| ([AB]) \| ([A-Z_, ]+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
     told = {
-        (alias, operation, re.sub(r"group |transactional id |`| \(.*\)", "", name).strip())
+        (alias, operation, re.sub(r"group |transactional id |the cluster |`| \(.*\)", "", name).strip())
         for alias, operations, name in rows
         for operation in operations.split(", ")
     }

@@ -1,0 +1,87 @@
+"""Which configs of a remote topic must change so that it is as its source topic. Pure.
+
+The rules are MirrorMaker 2's (`MirrorSourceConnector.syncTopicConfigs`) but for one: a config that somebody set on the
+remote topic, and that the source has at its default, is kept unless the policy is to reset it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from srm_spark.core.cluster import ConfigChange, TopicConfig
+
+_VERSION, _KIND = 1, "configs"
+
+
+@dataclass(frozen=True)
+class ConfigsCompared:
+    """What two topics' configs come to."""
+
+    changes: tuple[ConfigChange, ...]
+    """To be made on the remote topic."""
+    kept: Mapping[str, str]
+    """Set there by somebody else, with the value: the source has them at their default."""
+    ours: Mapping[str, str]
+    """What the remote topic has from its source then; only that is ever taken back."""
+
+
+def compare_configs(
+    source: Mapping[str, TopicConfig],
+    target: Mapping[str, TopicConfig],
+    takes: Callable[[str], bool],
+    *,
+    copies_defaults: bool,
+    ours: Mapping[str, str],
+    resets: bool,
+) -> ConfigsCompared:
+    """Compare the configs of a source topic with those of its remote topic.
+
+    `takes` is the filter of properties. With `copies_defaults` a remote topic gets the source's defaults, too
+    (`use.defaults.from`). `ours` is what it had from its source before; with `resets` everything else goes, too.
+    """
+    changes: list[ConfigChange] = []
+    kept: dict[str, str] = {}
+    now: dict[str, str] = {}
+    for key, here in source.items():
+        if here.is_read_only or here.is_sensitive or here.is_static or not takes(key):
+            continue
+        there = target.get(key)
+        value = there.value if there is not None and there.is_own else None
+        if here.value is not None and (copies_defaults or not here.is_default):
+            now[key] = here.value
+            if value != here.value:
+                changes.append(ConfigChange(key, here.value))
+        elif value is not None and (resets or ours.get(key) == value):
+            changes.append(ConfigChange(key, None))
+        elif value is not None:
+            kept[key] = value
+    return ConfigsCompared(tuple(changes), kept, now)
+
+
+def configs_key(remote: str) -> bytes:
+    """Key of what is recorded of a remote topic's configs, compact JSON."""
+    return _json([_KIND, remote])
+
+
+def configs_value(ours: Mapping[str, str]) -> bytes:
+    """Its value: what the remote topic has from its source."""
+    return _json({"v": _VERSION, "set": dict(sorted(ours.items()))})
+
+
+def decode_configs(key: bytes | None, value: bytes | None) -> tuple[str, Mapping[str, str]] | None:
+    """The remote topic and what it has from its source; None for anything else, and for a newer version."""
+    try:
+        kind, remote = json.loads(key or b"")
+        if kind != _KIND:
+            return None
+        document = json.loads(value or b"")
+        return (str(remote), dict(document["set"])) if document["v"] == _VERSION else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _json(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
