@@ -1,0 +1,143 @@
+"""Configs and ACLs of remote topics are those that MirrorMaker 2 makes of the same source, with the same file."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.acls import Acl
+from srm_spark.core.cluster import ConfigChange, TopicSpec
+from srm_spark.errors import SourceUnavailable
+from srm_spark.kafka.cluster import ClusterClient
+from srm_spark.testing import LocalKafka
+from tests.awaiting import await_until
+from tests.broker.conftest import Start
+from tests.broker.mirror import SOON
+from tests.broker.mirror_maker import mirror_maker
+from tests.kafka_io import Kafka, numbered
+
+pytestmark = pytest.mark.slow
+
+AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+KEYS = {
+    "topics": "t.*",
+    "sync.topic.configs.interval.seconds": "1",
+    "sync.topic.acls.enabled": "true",
+    "sync.topic.acls.interval.seconds": "1",
+}
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "retention.ms": ("86400000", "-1"),
+    "cleanup.policy": ("compact", "compact,delete", "delete"),
+    "max.message.bytes": ("2000000", "1048588"),
+    "segment.bytes": ("20000000",),
+    "compression.type": ("lz4", "producer"),
+    "min.insync.replicas": ("2",),
+    "message.timestamp.type": ("LogAppendTime",),
+    "message.timestamp.before.max.ms": ("9000000000000",),
+    "unclean.leader.election.enable": ("true",),
+    "retention.bytes": ("1000000000",),
+    "preallocate": ("false",),
+}
+TOPICS = [f"t{number}" for number in range(8)]
+
+
+def client(broker: LocalKafka) -> ClusterClient:
+    return ClusterClient(ClusterSettings("x", broker.bootstrap_servers), SourceUnavailable, timeout=30.0)
+
+
+def configs(cluster: ClusterClient) -> dict[str, dict[str, str | None]]:
+    """What is set on each remote topic itself."""
+    found = cluster.configs([f"A.{topic}" for topic in TOPICS])
+    return {name: {key: one.value for key, one in of_topic.items() if one.is_own} for name, of_topic in found.items()}
+
+
+def some_configs(chance: random.Random) -> dict[str, str]:
+    return {key: chance.choice(values) for key, values in CHOICES.items() if chance.random() < 0.4}
+
+
+def some_acls(chance: random.Random, count: int) -> set[Acl]:
+    """For a prefix, too, and for a topic that does not flow; not for `*`, of which MirrorMaker 2 makes `A.*`."""
+    return {
+        Acl(
+            chance.choice([*TOPICS, "other"]),
+            chance.choice(["LITERAL", "LITERAL", "PREFIXED"]),
+            chance.choice(["User:ann", "User:bob", "User:*"]),
+            chance.choice(["*", "10.0.0.1"]),
+            chance.choice(["READ", "WRITE", "ALL", "DESCRIBE", "DELETE", "ALTER", "DESCRIBE_CONFIGS"]),
+            chance.choice(["ALLOW", "ALLOW", "DENY"]),
+        )
+        for _ in range(count)
+    }
+
+
+def set_for_all_brokers(kafka: Kafka, key: str, value: str) -> None:
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.BROKER, "", incremental_configs=[entry])
+    for future in kafka.admin.incremental_alter_configs([resource]).values():
+        future.result(30)
+
+
+def are_all(answers: Iterable[str | None]) -> bool:
+    return not any(answers)
+
+
+def test_configs_and_acls_are_those_that_mirror_maker_makes(
+    local_kafka: Callable[..., LocalKafka], start: Start, chance: random.Random, tmp_path: Path
+) -> None:
+    source, theirs, ours = (local_kafka(name, overrides=AUTHORIZED) for name in ("configs", "theirs", "ours"))
+    here, at_theirs, at_ours = client(source), client(theirs), client(ours)
+    assert are_all(here.create(TopicSpec(topic, 1, 1, some_configs(chance)) for topic in TOPICS).values())
+    assert are_all(here.add_acls(some_acls(chance, 40)).values())
+    set_for_all_brokers(Kafka(source), "log.cleaner.delete.retention.ms", "7200000")
+    Kafka(source).write(TOPICS[0], [one._replace(key=b"k") for one in numbered(3)])
+
+    def are_equal() -> bool:
+        return (
+            configs(at_ours) == configs(at_theirs)
+            and len(configs(at_ours)) == len(TOPICS)
+            and at_ours.topic_acls() == at_theirs.topic_acls()
+        )
+
+    def difference() -> str:
+        return f"{configs(at_ours)}\nMM2 {configs(at_theirs)}\n{at_ours.topic_acls()}\nMM2 {at_theirs.topic_acls()}"
+
+    with mirror_maker(tmp_path, {"A": source, "B": theirs}, "A->B", KEYS):
+        start({"A": source, "B": ours}, ["A->B"], KEYS)
+        await_until(are_equal, 2 * SOON, difference)
+        assert at_ours.topic_acls()
+        assert all("delete.retention.ms" in found for found in configs(at_ours).values())
+        for _ in range(3):
+            before = here.configs(TOPICS)
+            changes = {topic: some_changes(chance, before[topic].keys()) for topic in chance.sample(TOPICS, 4)}
+            changes[TOPICS[0]] = [ConfigChange("flush.messages", str(chance.randrange(1000, 2000)))]
+            assert are_all(here.alter(changes).values())
+            assert are_all(here.add_acls(some_acls(chance, 5)).values())
+            (newest,) = changes[TOPICS[0]]
+            await_until(lambda: configs(at_theirs)["A.t0"].get(newest.key) == newest.value, SOON, "MM2 has seen it")
+            await_until(are_equal, SOON, difference)
+        by_hand = {"A.t1": [ConfigChange("segment.ms", "100000000")]}
+        assert are_all(at_theirs.alter(by_hand).values())
+        assert are_all(at_ours.alter(by_hand).values())
+        assert are_all(here.alter({"t2": [ConfigChange("flush.messages", "77")]}).values())
+        await_until(lambda: configs(at_theirs)["A.t2"].get("flush.messages") == "77", SOON, "MM2 has seen it")
+        await_until(lambda: configs(at_ours)["A.t2"].get("flush.messages") == "77", SOON, "so have we")
+        assert "segment.ms" not in configs(at_theirs)["A.t1"], "MirrorMaker 2 takes it back"
+        assert configs(at_ours)["A.t1"]["segment.ms"] == "100000000", "what somebody set is kept"
+
+
+def some_changes(chance: random.Random, known: Iterable[str]) -> list[ConfigChange]:
+    """Set, set anew, or taken back to the default."""
+    keys = [key for key in CHOICES if key in set(known)]
+    return [
+        ConfigChange(key, None if chance.random() < 0.5 else chance.choice(CHOICES[key]))
+        for key in chance.sample(keys, 4)
+    ]
