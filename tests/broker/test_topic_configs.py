@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._resource import ResourceType
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
@@ -79,11 +78,8 @@ def some_acls(chance: random.Random, count: int) -> set[Acl]:
     }
 
 
-def set_for_all_brokers(kafka: Kafka, key: str, value: str) -> None:
-    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.BROKER, "", incremental_configs=[entry])
-    for future in kafka.admin.incremental_alter_configs([resource]).values():
-        future.result(30)
+def has_seen(target: ClusterClient, remote: str, change: ConfigChange) -> bool:
+    return configs(target)[remote].get(change.key) == change.value
 
 
 def are_all(answers: Iterable[str | None]) -> bool:
@@ -97,7 +93,8 @@ def test_configs_and_acls_are_those_that_mirror_maker_makes(
     here, at_theirs, at_ours = client(source), client(theirs), client(ours)
     assert are_all(here.create(TopicSpec(topic, 1, 1, some_configs(chance)) for topic in TOPICS).values())
     assert are_all(here.add_acls(some_acls(chance, 40)).values())
-    set_for_all_brokers(Kafka(source), "log.cleaner.delete.retention.ms", "7200000")
+    everywhere = ("--entity-type", "brokers", "--entity-default", "--alter")
+    source.tool("kafka.admin.ConfigCommand", *everywhere, "--add-config", "log.cleaner.delete.retention.ms=7200000")
     Kafka(source).write(TOPICS[0], [one._replace(key=b"k") for one in numbered(3)])
 
     def are_equal() -> bool:
@@ -121,15 +118,15 @@ def test_configs_and_acls_are_those_that_mirror_maker_makes(
             changes[TOPICS[0]] = [ConfigChange("flush.messages", str(chance.randrange(1000, 2000)))]
             assert are_all(here.alter(changes).values())
             assert are_all(here.add_acls(some_acls(chance, 5)).values())
-            (newest,) = changes[TOPICS[0]]
-            await_until(lambda: configs(at_theirs)["A.t0"].get(newest.key) == newest.value, SOON, "MM2 has seen it")
+            await_until(partial(has_seen, at_theirs, "A.t0", changes[TOPICS[0]][0]), SOON, "MM2 has seen it")
             await_until(are_equal, SOON, difference)
         by_hand = {"A.t1": [ConfigChange("segment.ms", "100000000")]}
         assert are_all(at_theirs.alter(by_hand).values())
         assert are_all(at_ours.alter(by_hand).values())
-        assert are_all(here.alter({"t2": [ConfigChange("flush.messages", "77")]}).values())
-        await_until(lambda: configs(at_theirs)["A.t2"].get("flush.messages") == "77", SOON, "MM2 has seen it")
-        await_until(lambda: configs(at_ours)["A.t2"].get("flush.messages") == "77", SOON, "so have we")
+        later = ConfigChange("flush.messages", "77")
+        assert are_all(here.alter({"t2": [later]}).values())
+        await_until(lambda: has_seen(at_theirs, "A.t2", later), SOON, "MM2 has seen it")
+        await_until(lambda: has_seen(at_ours, "A.t2", later), SOON, "so have we")
         assert "segment.ms" not in configs(at_theirs)["A.t1"], "MirrorMaker 2 takes it back"
         assert configs(at_ours)["A.t1"]["segment.ms"] == "100000000", "what somebody set is kept"
 
