@@ -182,7 +182,7 @@ def _oauth(provider: IdentityProvider) -> dict[str, str]:
 def _binding(principal: str, acl: Acl) -> AclBinding:
     is_prefix = acl.name.endswith("*") and acl.name != "*"
     return AclBinding(
-        ResourceType[acl.kind],
+        ResourceType.BROKER if acl.kind == "CLUSTER" else ResourceType[acl.kind],  # librdkafka's name of it
         acl.name.removesuffix("*") if is_prefix else acl.name,
         ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL,
         f"User:{principal}",

@@ -28,7 +28,7 @@ from tests.kafka_io import Kafka, Record, numbered
 
 pytestmark = pytest.mark.slow
 
-USERS = {f"u{number}": f"pass-{number}" for number in range(27)}
+USERS = {f"u{number}": f"pass-{number}" for number in range(30)}
 ALL = "u0"
 """Who lacks nothing."""
 
@@ -51,13 +51,16 @@ def _login(user: str) -> dict[str, str]:
 
 def _prepare(kafka: Kafka, user: str, lacks: Right | None) -> None:
     """A source topic; where a right needs a situation, that situation."""
-    kafka.create(f"{user}-t", 2)
+    changes = lacks is not None and lacks.operation == "ALTER_CONFIGS"
+    kafka.create(f"{user}-t", 2, {"retention.ms": "-1"} if changes else {})
     kafka.write(f"{user}-t", numbered(10, 2))
     commit(kafka, f"{user}-g", {(f"{user}-t", 0): 3})
     remote = f"{user}a.{user}-t"
     if lacks is None:
         return
-    if lacks.operation == "ALTER":
+    if changes:
+        kafka.create(remote, 2)
+    elif (lacks.operation, lacks.kind) == ("ALTER", "TOPIC"):
         kafka.create(remote, 1)
     elif lacks.operation in ("READ", "WRITE") and "quarantine" in lacks.name:
         kafka.create(remote, 2, {"cleanup.policy": "compact"})
@@ -80,7 +83,9 @@ def _is_hidden(right: Right, said: str) -> bool:
 
 
 def _goes_with(right: Right, lacks: Right | None) -> bool:
-    """READ on a group brings DESCRIBE, and both sides are one cluster here: without DESCRIBE there is no READ."""
+    """Both sides are one cluster here: without DESCRIBE there is nothing that brings it, and who may grant lacks nothing."""
+    if lacks is not None and right.kind == "CLUSTER":
+        return right is lacks or (lacks.kind, lacks.operation) != ("CLUSTER", "ALTER")
     is_described = lacks is not None and (lacks.operation, lacks.kind) == ("DESCRIBE", "GROUP")
     return right is lacks or (lacks is not None and is_described and (right.kind, right.name) == ("GROUP", lacks.name))
 
@@ -98,7 +103,7 @@ def test_without_a_right_the_flow_names_it(
     kafka = broker.kafka
     clusters: dict[str, KafkaCluster] = {}
     keys = {"flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000", "sync.group.offsets.enabled": "true"}
-    keys["refused.record.policy"] = "park"
+    keys |= {"refused.record.policy": "park", "sync.topic.configs.interval.seconds": "1"}
     for user in USERS:
         for alias in (f"{user}a", f"{user}b"):
             clusters[alias] = broker.at("SCRAM")
