@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import wraps
 
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.wording import count, some
-from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
+from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
 from srm_spark.errors import ProtocolUnavailable, SrmError
 from srm_spark.flow.batch.way import why_not_whole
 from srm_spark.flow.clusters import connect, fence_of
@@ -58,9 +59,7 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     else:
         unseen = "no CREATE on the cluster; whether single names or prefixes may be created cannot be seen"
         yield unknown(check, unseen, _grant(flow.target, target, ["CREATE"], "--cluster"))
-    policy = connect(flow).policy
-    names = {policy.format_remote_topic(flow.flow.source, topic) for topic in _selected(flow, source)}
-    there = names & target.topic_partitions().keys()
+    there = _remote_topics(flow, source) & target.topic_partitions().keys()
     yield _topics(f"{flow.flow}: write the remote topics on {alias}", there, frozenset({"WRITE"}), target, flow.target)
     needed = frozenset({"READ", "WRITE"})
     check = f"{flow.flow}: record progress on {alias}"
@@ -76,6 +75,37 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     reason = why_not_whole(flow)
     check = f"{flow.flow}: how records travel"
     yield ok(check, f"one by one: {reason}" if reason else "in the batches that they came in, where nothing forbids it")
+
+
+@_guarded
+def check_kept_alike(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+    """ALTER_CONFIGS on the remote topics; for ACLs DESCRIBE on the source's cluster and ALTER on the target's.
+
+    Records are copied without them, too, so that what is missing is a warning.
+    """
+    alias = flow.flow.target
+    if flow.topics.configs_seconds is not None:
+        there = _remote_topics(flow, source) & target.topic_partitions().keys()
+        check = f"{flow.flow}: keep the configs of remote topics on {alias}"
+        found = _topics(check, there, frozenset({"ALTER_CONFIGS"}), target, flow.target)
+        yield replace(found, health=Health.WARNED) if found.health is Health.FAILED else found
+    if flow.topics.acls_seconds is not None:
+        sides = (
+            ("see the ACLs", "DESCRIBE", source, flow.source),
+            ("give remote topics ACLs", "ALTER", target, flow.target),
+        )
+        for what, operation, access, cluster in sides:
+            yield _on_cluster(f"{flow.flow}: {what} on {cluster.alias}", operation, access, cluster)
+
+
+def _on_cluster(check: str, operation: str, access: Access, cluster: ClusterSettings) -> Finding:
+    allowed = access.on_cluster()
+    if allowed is None:
+        return unknown(check, f"the cluster does not tell whether {operation} on it is allowed")
+    if operation in allowed:
+        return ok(check, f"{operation} on the cluster")
+    missing = f"{operation} on the cluster is missing; sync.topic.acls.enabled = false says that ACLs are not copied"
+    return warned(check, missing, _grant(cluster, access, [operation], "--cluster"))
 
 
 def _fence(flow: FlowSettings) -> Finding:
@@ -111,6 +141,11 @@ def _selected(flow: FlowSettings, source: Access) -> list[str]:
     ends, heartbeats = connect(flow), flow.topics.heartbeats_replicated
     names = source.topic_partitions()
     return [name for name in names if is_replicated(name, ends.topics, ends.policy, flow.flow.target, heartbeats)]
+
+
+def _remote_topics(flow: FlowSettings, source: Access) -> set[str]:
+    policy = connect(flow).policy
+    return {policy.format_remote_topic(flow.flow.source, topic) for topic in _selected(flow, source)}
 
 
 def _topics(

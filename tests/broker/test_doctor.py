@@ -14,7 +14,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.cli.driver import run
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.acls import Acl
 from srm_spark.doctor import Finding, Health, examine
+from srm_spark.errors import TargetUnavailable
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.kafka_io import Kafka
 
@@ -174,6 +178,7 @@ def test_missing_permissions_are_told_with_the_command_that_grants_them(
     allowed = findings(everybody | login("A", "admin", "secret") | login("B", "admin", "secret"))
     assert not [finding for finding in allowed.values() if finding.health is Health.FAILED]
     assert allowed["A->B: read the topics on A"].health is Health.OK
+    assert allowed["A->B: give remote topics ACLs on B"].health is Health.OK
 
     found = findings(everybody | login("A", "admin", "secret") | login("B", "guest", "guest"))
     lease = found["A->B: take the lease of the flow on B"]
@@ -183,6 +188,25 @@ def test_missing_permissions_are_told_with_the_command_that_grants_them(
         "--operation Read --group 'srm-A->B'"
     )
     assert found["A->B: create topics on B"].health is Health.UNKNOWN
+    acls = found["A->B: give remote topics ACLs on B"]
+    assert acls.health is Health.WARNED
+    assert acls.remedy.endswith("'User:guest' --operation Alter --cluster")
+
+
+def test_configs_that_may_not_be_changed_are_told(findings: Examine, guarded: LocalKafka, unique: str) -> None:
+    admin = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "admin"}
+    for topic in (f"t-{unique}", f"A.t-{unique}"):
+        create(guarded.bootstrap_servers, topic, **admin, **{"sasl.password": "secret"})
+    logins = login("A", "admin", "secret") | login("B", "guest", "guest")
+    properties = {key.removeprefix("A."): value for key, value in logins.items() if key.startswith("A.")}
+    may_write = Acl(f"A.t-{unique}", "LITERAL", "User:guest", "*", "WRITE", "ALLOW")
+    cluster = ClusterClient(ClusterSettings("B", guarded.bootstrap_servers, properties), TargetUnavailable)
+    assert cluster.add_acls([may_write]) == {may_write: None}
+
+    found = findings(keys(guarded.bootstrap_servers, guarded.bootstrap_servers, **{"A->B.topics": "t-.*"}) | logins)
+    configs = found["A->B: keep the configs of remote topics on B"]
+    assert configs.health is Health.WARNED
+    assert configs.remedy.endswith(f"'User:guest' --operation AlterConfigs --topic 'A.t-{unique}'")
 
 
 def test_the_command_prints_everything_and_exits_1(tmp_path: Path, primary: KafkaCluster) -> None:

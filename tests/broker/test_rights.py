@@ -83,7 +83,7 @@ def _is_hidden(right: Right, said: str) -> bool:
 
 
 def _goes_with(right: Right, lacks: Right | None) -> bool:
-    """Both sides are one cluster here: without DESCRIBE there is nothing that brings it, and who may grant lacks nothing."""
+    """Both sides are one cluster here: what brings DESCRIBE goes with it, and who lacks something must not grant it."""
     if lacks is not None and right.kind == "CLUSTER":
         return right is lacks or (lacks.kind, lacks.operation) != ("CLUSTER", "ALTER")
     is_described = lacks is not None and (lacks.operation, lacks.kind) == ("DESCRIBE", "GROUP")
