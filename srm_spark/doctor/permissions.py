@@ -101,7 +101,8 @@ def check_kept_alike(flow: FlowSettings, source: Access, target: Access) -> Iter
 def _on_cluster(check: str, operation: str, access: Access, cluster: ClusterSettings) -> Finding:
     allowed = access.on_cluster()
     if allowed is None:
-        return unknown(check, f"the cluster does not tell whether {operation} on it is allowed")
+        unseen = f"without DESCRIBE on the cluster it cannot be seen whether {operation} on it is allowed"
+        return unknown(check, unseen, _grant(cluster, access, [operation], "--cluster"))
     if operation in allowed:
         return ok(check, f"{operation} on the cluster")
     missing = f"{operation} on the cluster is missing; sync.topic.acls.enabled = false says that ACLs are not copied"

@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType
 
 from srm_spark.core.acls import Acl
+from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.failures import remedy
+from srm_spark.kafka.protocol import Protocol
 
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
-
-_ANY: Any = None
-_EVERY = AclBindingFilter(
-    ResourceType.TOPIC, _ANY, ResourcePatternType.ANY, _ANY, _ANY, AclOperation.ANY, AclPermissionType.ANY
-)
 
 
 def topic_acls(cluster: ClusterClient) -> set[Acl] | None:
     """All entries about topics; None where the cluster has no authorizer.
 
-    Raises SourceUnavailable or TargetUnavailable.
+    Asked for by a request of our own: where the broker refuses, librdkafka (2.16, `rd_kafka_DescribeAclsResponse_parse`)
+    drops the code and shows no entries at all. Raises SourceUnavailable or TargetUnavailable.
     """
     try:
-        found = cluster.admin.describe_acls(_EVERY, request_timeout=cluster.timeout).result()
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.SECURITY_DISABLED:
-            return None
-        raise cluster.failure("list the ACLs", error, "DESCRIBE on the cluster") from error
+        with Protocol(cluster.settings, cluster.properties, f"{cluster.role}|acls", cluster.timeout) as protocol:
+            answer = protocol.topic_acls()
+    except ProtocolUnavailable as error:
+        raise cluster.refused("list the ACLs", str(error)) from error
+    if answer.error_code == KafkaError.SECURITY_DISABLED:
+        return None
+    if answer.error_code:
+        refusal = KafkaException(KafkaError(answer.error_code))
+        raise cluster.failure("list the ACLs", refusal, "DESCRIBE on the cluster")
     return {
         Acl(
-            one.name,
-            one.resource_pattern_type.name,
+            resource.resource_name,
+            ACLResourcePatternType(resource.pattern_type).name,
             one.principal,
             one.host,
-            one.operation.name,
-            one.permission_type.name,
+            ACLOperation(one.operation).name,
+            ACLPermissionType(one.permission_type).name,
         )
-        for one in found
+        for resource in answer.resources
+        for one in resource.acls
     }
 
 

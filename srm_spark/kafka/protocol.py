@@ -1,4 +1,5 @@
-"""Requests that librdkafka has no call for, over the connections of kafka-python: where logs end, which quotas are set.
+"""Requests that librdkafka has no call for, over the connections of kafka-python: where logs end, which quotas are set,
+who may do what.
 
 One connection per broker, opened when it is first asked and closed with the block. Nothing here writes.
 """
@@ -12,10 +13,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from kafka.errors import KafkaError
+from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
+from kafka.errors import KafkaError, for_code
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.admin import DescribeClientQuotasRequest
+from kafka.protocol.admin import DescribeAclsRequest, DescribeAclsResponse, DescribeClientQuotasRequest
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -73,6 +75,10 @@ class Protocol:
         """
         return self._run(self._smallest_produce_quota, "ask for quotas")
 
+    def topic_acls(self) -> DescribeAclsResponse:
+        """All ACLs of topics, or the code by which the broker refuses. Needs DESCRIBE on the cluster."""
+        return self._run(self._topic_acls, "ask for ACLs")
+
     def _run(self, call: Callable[[], Coroutine[Any, Any, _T]], what: str) -> _T:
         """A broker that hangs holds up one try; the next one has connections of its own, to whoever answers."""
         deadline = time.monotonic() + self._seconds
@@ -124,6 +130,21 @@ class Protocol:
             for of_partition in topic.partitions
             if of_partition.error_code == 0 and of_partition.end_offset >= 0
         }
+
+    async def _topic_acls(self) -> DescribeAclsResponse:
+        request = DescribeAclsRequest(
+            resource_type_filter=ResourceType.TOPIC,
+            resource_name_filter=None,
+            pattern_type_filter=ACLResourcePatternType.ANY,
+            principal_filter=None,
+            host_filter=None,
+            operation=ACLOperation.ANY,
+            permission_type=ACLPermissionType.ANY,
+        )
+        answer: DescribeAclsResponse = await self._manager.send(request)
+        if answer.error_code and for_code(answer.error_code).retriable:
+            raise for_code(answer.error_code)
+        return answer
 
     async def _smallest_produce_quota(self) -> float | None:
         quotas: list[float] = []

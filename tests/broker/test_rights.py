@@ -83,7 +83,9 @@ def _is_hidden(right: Right, said: str) -> bool:
 
 
 def _goes_with(right: Right, lacks: Right | None) -> bool:
-    """Both sides are one cluster here: what brings DESCRIBE goes with it, and who lacks something must not grant it."""
+    """Both sides are one cluster here: what brings a right goes with it, and who lacks one must not grant it."""
+    if lacks is not None and (lacks.operation, right.operation) == ("DESCRIBE_CONFIGS", "ALTER_CONFIGS"):
+        return True
     if lacks is not None and right.kind == "CLUSTER":
         return right is lacks or (lacks.kind, lacks.operation) != ("CLUSTER", "ALTER")
     is_described = lacks is not None and (lacks.operation, lacks.kind) == ("DESCRIBE", "GROUP")
@@ -121,6 +123,8 @@ def test_without_a_right_the_flow_names_it(
             lacking[user] = rights[number - 1]
         left = [Acl(r.operation, r.kind, r.name) for r in rights if not _goes_with(r, lacking.get(user))]
         broker.allow(user, left)
+        if number and lacking[user].kind == "CLUSTER":
+            broker.allow("ann", [Acl("READ", "TOPIC", f"{user}-t")])
         _prepare(kafka, user, lacking.get(user))
     driver = start(clusters, list(flows.values()), keys)
     await_count(kafka, f"{ALL}a.{ALL}-t", 10, 2 * SOON)
