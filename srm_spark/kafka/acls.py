@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def topic_acls(cluster: ClusterClient) -> set[Acl] | None:
     """All entries about topics; None where the cluster has no authorizer.
 
-    Asked for by a request of our own: where the broker refuses, librdkafka (2.16, `rd_kafka_DescribeAclsResponse_parse`)
-    drops the code and shows no entries at all. Raises SourceUnavailable or TargetUnavailable.
+    Asked for by a request of our own: of a refusal librdkafka (2.16, `rd_kafka_DescribeAclsResponse_parse`) drops the
+    code, and shows no entries. Raises SourceUnavailable or TargetUnavailable.
     """
     try:
         with Protocol(cluster.settings, cluster.properties, f"{cluster.role}|acls", cluster.timeout) as protocol:

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from srm_spark.core.cluster import ConfigChange, TopicConfig
+from srm_spark.core.losing_configs import losing_configs
 from srm_spark.core.topic_configs import compare_configs, configs_key, configs_value, decode_configs
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.topic_configs import TopicConfigs
@@ -186,3 +187,53 @@ def test_nothing_is_written_where_nothing_has_changed() -> None:
     end = synced.flow.target.held[synced.flow.settings.map_topic].partitions[0].end
     synced.configs.look()
     assert synced.flow.target.held[synced.flow.settings.map_topic].partitions[0].end == end
+
+
+def test_what_loses_copies_is_warned_of_with_its_numbers(caplog: pytest.LogCaptureFixture) -> None:
+    synced = Synced(config_properties_exclude="retention\\.ms")
+    synced.remote["retention.ms"] = "1000"
+    synced.configs.look()
+    synced.configs.look()
+    warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == [f"flow=A->B on B: retention.ms=1000 and not {DAY}: copies go earlier (A.t)"]
+
+
+def test_what_is_put_right_now_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    synced = Synced()
+    synced.remote["retention.ms"] = "1000"
+    synced.configs.look()
+    assert synced.remote["retention.ms"] == DAY
+    assert not [record.message for record in caplog.records if record.levelno == logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("key", "here", "there", "loses"),
+    [
+        ("retention.ms", WEEK, DAY, True),
+        ("retention.ms", DAY, WEEK, False),
+        ("retention.ms", "-1", WEEK, True),
+        ("retention.ms", WEEK, "-1", False),
+        ("retention.ms", "-1", "-1", False),
+        ("retention.bytes", "-1", "1000000", True),
+        ("max.message.bytes", "2000000", "1048588", True),
+        ("max.message.bytes", "1048588", "2000000", False),
+        ("cleanup.policy", "delete", "compact", True),
+        ("cleanup.policy", "delete", "compact,delete", True),
+        ("cleanup.policy", "compact", "compact, delete", True),
+        ("cleanup.policy", "compact,delete", "delete", False),
+        ("cleanup.policy", "compact", "", False),
+        ("message.timestamp.type", "CreateTime", "LogAppendTime", True),
+        ("message.timestamp.type", "LogAppendTime", "CreateTime", False),
+        ("segment.bytes", "1000", "10", False),
+    ],
+)
+def test_which_differences_lose(key: str, here: str, there: str, *, loses: bool) -> None:
+    assert [found.key for found in losing_configs({key: here}, {key: there})] == [key] * loses
+
+
+def test_a_remote_topic_that_is_only_compacted_keeps_what_is_old() -> None:
+    here, there = (
+        {"retention.ms": WEEK, "cleanup.policy": "compact"},
+        {"retention.ms": DAY, "cleanup.policy": "compact"},
+    )
+    assert losing_configs(here, there) == ()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from srm_spark.core.cluster import ConfigChange, ControlRecord
+from srm_spark.core.cluster import ConfigChange, ControlRecord, TopicConfig
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, load_filter
+from srm_spark.core.losing_configs import LosingConfig, losing_configs
 from srm_spark.core.news import News
 from srm_spark.core.topic_configs import ConfigsCompared, compare_configs, configs_key, configs_value
+from srm_spark.core.wording import some
 from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.offset_map import OffsetMaps
@@ -18,6 +21,8 @@ log = logging.getLogger(__name__)
 
 Remotes = Callable[[], Mapping[str, str]]
 """Source topic → remote topic, of those that flow now."""
+Pair = tuple[Mapping[str, TopicConfig], Mapping[str, TopicConfig]]
+"""The configs of a source topic, and those of its remote topic."""
 
 
 class TopicConfigs:
@@ -29,7 +34,7 @@ class TopicConfigs:
         self._maps = maps
         self._remotes = remotes
         self._filter = load_filter(CONFIG_PROPERTIES, topics.config_filter_class, (".*",), topics.config_exclude)
-        self._refused, self._kept, self._failed = News(), News(), News()
+        self._refused, self._kept, self._losing, self._failed = News(), News(), News(), News()
 
     def look(self) -> None:
         """Compare all of them, change what differs, and record what remote topics have from their sources."""
@@ -42,8 +47,10 @@ class TopicConfigs:
                 log.warning(text, self._clusters.settings.flow, error)
 
     def _sync(self) -> None:
-        compared = self._compared()
+        pairs = self._pairs()
+        compared = self._compare(pairs)
         self._tell_kept(compared)
+        self._tell_losing(pairs, compared)
         refused = self._alter({remote: each.changes for remote, each in compared.items() if each.changes})
         with self._maps.lock:
             before = dict(self._maps.configs)
@@ -86,22 +93,45 @@ class TopicConfigs:
                 ", ".join(f"{key}={value}" for key, value in configs),
             )
 
-    def _compared(self) -> dict[str, ConfigsCompared]:
-        """Remote topic → what is to be done; only where both topics are there."""
-        settings, remotes = self._clusters.settings, self._remotes()
+    def _tell_losing(self, pairs: Mapping[str, Pair], compared: Mapping[str, ConfigsCompared]) -> None:
+        """Warn before records are lost; what changes now is looked at as it will be."""
+        losing = {}
+        for remote, (source, target) in pairs.items():
+            changing = {change.key: change.value for change in compared[remote].changes}
+            here = {key: one.value for key, one in source.items()}
+            there = {key: one.value for key, one in target.items()} | changing
+            losing[remote] = losing_configs(here, there)
+        alike = defaultdict[tuple[LosingConfig, ...], list[str]](list)
+        for remote, found in self._losing.changes({remote: found for remote, found in losing.items() if found}).items():
+            alike[found].append(remote)
+        for found, remotes in alike.items():
+            flow, alias = self._clusters.settings.flow, self._clusters.target.alias
+            log.warning("flow=%s on %s: %s (%s)", flow, alias, "; ".join(map(str, found)), some(remotes))
+
+    def _pairs(self) -> dict[str, Pair]:
+        """Remote topic → what is in force on both sides; only where both topics are there."""
+        remotes = self._remotes()
         source, target = self._clusters.source.configs(remotes), self._clusters.target.configs(set(remotes.values()))
+        return {
+            remote: (source[topic], target[remote])
+            for topic, remote in remotes.items()
+            if topic in source and remote in target
+        }
+
+    def _compare(self, pairs: Mapping[str, Pair]) -> dict[str, ConfigsCompared]:
+        """Remote topic → what is to be done."""
+        settings = self._clusters.settings
         with self._maps.lock:
             self._maps.refresh()
             ours = dict(self._maps.configs)
         return {
             remote: compare_configs(
-                source[topic],
-                target[remote],
+                source,
+                target,
                 self._filter.matches,
                 copies_defaults=settings.topics.use_defaults_from == "source",
                 ours=ours.get(remote, {}),
                 resets=settings.topics.resets_overrides,
             )
-            for topic, remote in remotes.items()
-            if topic in source and remote in target
+            for remote, (source, target) in pairs.items()
         }
