@@ -71,7 +71,6 @@ class ClusterContract(ABC):
         assert cluster.alter({topic: changes}) == {topic: None}
         changed = {"segment.bytes": "20000000", "cleanup.policy": "compact"}
         await_until(lambda: own() == changed, SOON, lambda: str(own()))
-        assert cluster.configs([topic])[topic]["retention.ms"].is_default
 
     def test_a_cluster_without_an_authorizer_has_no_acls(self, cluster: Cluster) -> None:
         assert cluster.topic_acls() is None

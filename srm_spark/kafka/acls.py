@@ -10,6 +10,7 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType
 
+from srm_spark.config.rights import CLUSTER
 from srm_spark.core.acls import Acl
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.failures import remedy
@@ -34,7 +35,7 @@ def topic_acls(cluster: ClusterClient) -> set[Acl] | None:
         return None
     if answer.error_code:
         refusal = KafkaException(KafkaError(answer.error_code))
-        raise cluster.failure("list the ACLs", refusal, "DESCRIBE on the cluster")
+        raise cluster.failure("list the ACLs", refusal, f"DESCRIBE on cluster {CLUSTER}")
     return {
         Acl(
             resource.resource_name,
@@ -59,9 +60,8 @@ def add_acls(cluster: ClusterClient, acls: Collection[Acl]) -> dict[Acl, str | N
             refusals[asked[binding]] = None
         except KafkaException as error:
             why: KafkaError = error.args[0]
-            refusals[asked[binding]] = f"{why.str().rstrip('.')}; {remedy(why, 'ALTER on the cluster', '')}".rstrip(
-                "; "
-            )
+            hint = remedy(why, f"ALTER on cluster {CLUSTER}", "")
+            refusals[asked[binding]] = "; ".join(filter(None, (why.str().rstrip("."), hint)))
     return refusals
 
 
