@@ -73,7 +73,7 @@ class ClusterContract(ABC):
         await_until(lambda: own() == changed, SOON, lambda: str(own()))
 
     def test_a_cluster_without_an_authorizer_has_no_acls(self, cluster: Cluster) -> None:
-        assert cluster.topic_acls() is None
+        assert cluster.acls(["TOPIC", "GROUP"]) is None
 
     def test_a_topic_made_anew_has_another_id(self, cluster: Cluster, topic: str) -> None:
         self._make(cluster, topic)

@@ -158,7 +158,8 @@ class MemoryCluster:
         self.happens: Callable[[str], object] = lambda _: None
         self.held: dict[str, MemoryTopic] = {}
         self.without_leader: set[TopicPartition] = set()
-        self.acls: set[Acl] | None = None
+        self.entries: set[Acl] | None = None
+        """Its ACLs; None without an authorizer."""
         self.group_calls = MemoryGroups()
         self._error = error
         self._reads_committed = reads_committed
@@ -251,17 +252,25 @@ class MemoryCluster:
                 configs |= {} if value is None else {key: value}
         return found
 
-    def topic_acls(self) -> set[Acl] | None:
+    def acls(self, kinds: Collection[str]) -> set[Acl] | None:
         """Those that the test has put there."""
         self._answer("list the ACLs")
-        return None if self.acls is None else set(self.acls)
+        return None if self.entries is None else {acl for acl in self.entries if acl.kind in kinds}
 
     def add_acls(self, added: Collection[Acl]) -> dict[Acl, str | None]:
         """Refused for topics of which the test says so."""
         self._answer("add ACLs")
-        assert self.acls is not None
-        refusals = {acl: self.forbidden.get(acl.topic) for acl in added}
-        self.acls |= {acl for acl, why in refusals.items() if why is None}
+        assert self.entries is not None
+        refusals = {acl: self.forbidden.get(acl.name) for acl in added}
+        self.entries |= {acl for acl, why in refusals.items() if why is None}
+        return refusals
+
+    def remove_acls(self, removed: Collection[Acl]) -> dict[Acl, str | None]:
+        """Refused likewise."""
+        self._answer("remove ACLs")
+        assert self.entries is not None
+        refusals = {acl: self.forbidden.get(acl.name) for acl in removed}
+        self.entries -= {acl for acl, why in refusals.items() if why is None}
         return refusals
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:

@@ -233,6 +233,9 @@ def _choices(policy: str) -> tuple[str, ...]:
 
 MODE_KEY = "mode"
 OVERRIDES_KEY = "target.override.policy"
+ACL_PATTERNS_KEY = "sync.topic.acls.patterns.enabled"
+ACL_REMOVAL_KEY = "sync.topic.acls.removal.enabled"
+GROUP_ACLS_KEY = "sync.group.acls.enabled"
 REALTIME_TOPICS_KEY = "realtime.topics"
 
 OWN = (
@@ -250,6 +253,18 @@ OWN = (
         "What becomes of a config that somebody set on a remote topic, and that the source has at its default: `reset` "
         "takes it back, as MM2 does.",
         allowed=("keep", "reset"),
+    ),
+    _flag(
+        ACL_PATTERNS_KEY,
+        "false",
+        "Copies ACLs for prefixes and for `*`, too, as prefixes of remote topics, where the policy puts the source's "
+        "alias in front; of what they allow only reading.",
+    ),
+    _flag(GROUP_ACLS_KEY, "false", "Copies the ACLs of groups that the flow takes, too."),
+    _flag(
+        ACL_REMOVAL_KEY,
+        "false",
+        "Removes ACLs that were copied here, and only these, once the source has them no more.",
     ),
     _flag(
         "sync.group.offsets.rewinds.enabled", "false", "A group that rewound on the source is set back on the target."

@@ -12,6 +12,9 @@ from pathlib import Path
 from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
 from srm_spark.config.keys_connector import (
+    ACL_PATTERNS_KEY,
+    ACL_REMOVAL_KEY,
+    GROUP_ACLS_KEY,
     INTERNAL_KEY,
     LOSS_POLICIES,
     MODE_KEY,
@@ -23,6 +26,7 @@ from srm_spark.config.keys_connector import (
 from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
+    AclSettings,
     BatchSettings,
     CheckpointSettings,
     ClusterSettings,
@@ -129,6 +133,7 @@ class Resolver:
                 target if syncs.on_target else source, connector, "target" if syncs.on_target else "source", "producer"
             ),
             checkpoints=_checkpoints(values),
+            acls=_acls(values),
             provenance_enabled=values.flag(PROVENANCE_KEY if values.is_set(PROVENANCE_KEY) else SOURCE_OFFSET_KEY),
             is_realtime=values.text(MODE_KEY) == "realtime",
             realtime_topics=values.patterns(REALTIME_TOPICS_KEY),
@@ -206,7 +211,15 @@ def _topics(values: Values) -> TopicSettings:
         config_filter_class=_filter_class(values, CONFIG_PROPERTIES),
         configs_seconds=_every(values, "sync.topic.configs"),
         resets_overrides=values.text(OVERRIDES_KEY) == "reset",
-        acls_seconds=_every(values, "sync.topic.acls"),
+    )
+
+
+def _acls(values: Values) -> AclSettings:
+    return AclSettings(
+        seconds=_every(values, "sync.topic.acls"),
+        patterns=values.flag(ACL_PATTERNS_KEY),
+        groups=values.flag(GROUP_ACLS_KEY),
+        removes=values.flag(ACL_REMOVAL_KEY),
     )
 
 

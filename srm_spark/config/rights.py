@@ -67,9 +67,9 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     if settings.syncs.enabled:
         at, other = (flow.target, flow.source) if settings.syncs.on_target else (flow.source, flow.target)
         rights += _control(at, policy.offset_syncs_topic(other), "the offset-syncs topic", reads=True)
-    if settings.topics.acls_seconds is not None:
-        rights.append(Right(flow.source, "DESCRIBE", "CLUSTER", CLUSTER, "sees the ACLs of topics"))
-        rights.append(Right(flow.target, "ALTER", "CLUSTER", CLUSTER, "gives remote topics ACLs, and sees theirs"))
+    if settings.acls.seconds is not None:
+        rights.append(Right(flow.source, "DESCRIBE", "CLUSTER", CLUSTER, "sees its ACLs"))
+        rights.append(Right(flow.target, "ALTER", "CLUSTER", CLUSTER, "adds ACLs there, and sees them"))
     return tuple(rights)
 
 

@@ -47,8 +47,6 @@ class TopicSettings:
     """How often configs of remote topics are compared; None: never."""
     resets_overrides: bool = False
     """What somebody set on a remote topic goes back to its default where the source has that."""
-    acls_seconds: float | None = None
-    """How often ACLs are copied; None: never."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,20 @@ class SyncSettings:
     on_target: bool
     lag_max: int
     replication_factor: int
+
+
+@dataclass(frozen=True)
+class AclSettings:
+    """Which ACLs the target gets of those of the source."""
+
+    seconds: float | None = None
+    """How often they are compared; None: never."""
+    patterns: bool = False
+    """Entries for prefixes and for `*`, too."""
+    groups: bool = False
+    """Those of the groups that the flow takes, too."""
+    removes: bool = False
+    """What was made here goes when it goes on the source."""
 
 
 @dataclass(frozen=True)
@@ -244,6 +256,7 @@ class FlowSettings:
     syncs_producer: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Java producer properties of the offset-syncs producer, on top of the common ones of the cluster it writes to."""
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    acls: AclSettings = field(default_factory=AclSettings)
     policies: LossPolicies = field(default_factory=LossPolicies)
     refused: RefusedPolicies = field(default_factory=RefusedPolicies)
     limits: LimitSettings = field(default_factory=LimitSettings)

@@ -1,19 +1,28 @@
-"""Which ACLs of source topics their remote topics get. Pure; the rules are MirrorMaker 2's (`MirrorSourceConnector`).
+"""Which ACLs of the source remote topics and groups get on the target. Pure; by default MirrorMaker 2's rules.
 
-Readers of a source topic may read its copies; who may write there may not write copies, for the flow does that.
+Readers of a source topic may read its copies (`MirrorSourceConnector.targetAclBinding`); who may write there may not
+write copies, for the flow does that. By choice entries for prefixes and for `*` are translated as well, and those of
+groups. What was made here is recorded, so that only that is ever removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+_VERSION, _KIND = 1, "acls"
+TOPIC, GROUP = "TOPIC", "GROUP"
+_READS = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
 
 
 class Acl(NamedTuple):
-    """One entry about topics, in the words of `kafka-acls.sh`, in capitals."""
+    """One entry, in the words of `kafka-acls.sh`, in capitals."""
 
-    topic: str
-    """A name, a prefix, or `*`."""
+    name: str
+    """Of the resource: a name, a prefix, or `*`."""
     pattern: str
     """LITERAL or PREFIXED."""
     principal: str
@@ -22,27 +31,93 @@ class Acl(NamedTuple):
     operation: str
     permission: str
     """ALLOW or DENY."""
+    kind: str = TOPIC
+    """TOPIC or GROUP."""
 
     def __str__(self) -> str:
-        name = f"{self.topic}*" if self.pattern == "PREFIXED" else self.topic
-        return f"{self.permission} {self.operation} on topic {name} to {self.principal} from {self.host}"
+        name = f"{self.name}*" if self.pattern == "PREFIXED" else self.name
+        return f"{self.permission} {self.operation} on {self.kind.lower()} {name} to {self.principal} from {self.host}"
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is about one topic or group."""
+        return self.pattern == "LITERAL" and self.name != "*"
 
 
-def remote_acls(
-    acls: Iterable[Acl], is_replicated: Callable[[str], bool], remote_name: Callable[[str], str]
-) -> set[Acl]:
-    """The entries that remote topics get for those of the source.
+@dataclass(frozen=True)
+class AclRules:
+    """What is asked of a flow for each entry."""
 
-    Those of single replicated topics, but for the right to write; the right to everything becomes that to read. Rules
-    for prefixes and for `*` are about topics that are not replicated, too, and stay where they are.
+    is_replicated: Callable[[str], bool]
+    remote_name: Callable[[str], str]
+    remote_prefix: Callable[[str], str | None] = lambda _: None
+    """Prefix of source topics → that of their remote topics; None where no prefix covers these and nothing else."""
+    takes_group: Callable[[str], bool] = lambda _: False
+    takes_group_patterns: bool = False
+
+
+def remote_acls(acls: Iterable[Acl], rules: AclRules) -> set[Acl]:
+    """The entries that the target gets for those of the source.
+
+    Those of single replicated topics, but for the right to write; the right to everything becomes that to read. Entries
+    for prefixes and `*` are about topics that are not replicated, too: of what they allow only reading is translated.
     """
-    copies = set()
+    return {copy for acl in acls if (copy := _copy(acl, rules)) is not None}
+
+
+def _copy(acl: Acl, rules: AclRules) -> Acl | None:
+    if acl.kind == GROUP:
+        takes = rules.takes_group(acl.name) if acl.is_single else rules.takes_group_patterns
+        return acl if takes else None
+    is_allowed = acl.permission == "ALLOW"
+    operation = "READ" if is_allowed and acl.operation == "ALL" else acl.operation
+    if is_allowed and operation == "WRITE":
+        return None
+    if acl.is_single:
+        name = rules.remote_name(acl.name) if rules.is_replicated(acl.name) else None
+        return None if name is None else acl._replace(name=name, operation=operation)
+    prefix = rules.remote_prefix("" if acl.name == "*" else acl.name)
+    if prefix is None or (is_allowed and operation not in _READS):
+        return None
+    return acl._replace(name=prefix, pattern="PREFIXED", operation=operation)
+
+
+def acl_records(before: Collection[Acl], now: Collection[Acl]) -> dict[bytes, bytes]:
+    """Key → value of the records by which what was made is `now` what it is: of each resource where that changed."""
+    known, new = _by_resource(before), _by_resource(now)
+    return {
+        _json([_KIND, *resource]): _json({"v": _VERSION, "made": sorted(new.get(resource, ()))})
+        for resource in sorted(known.keys() | new.keys())
+        if known.get(resource) != new.get(resource)
+    }
+
+
+def decode_acls(key: bytes | None, value: bytes | None) -> tuple[tuple[str, str], frozenset[Acl]] | None:
+    """The resource (kind, name) and what was made of it; None for anything else, and for a newer version."""
+    try:
+        word, kind, name = json.loads(key or b"")
+        if word != _KIND:
+            return None
+        document = json.loads(value or b"")
+        if document["v"] != _VERSION:
+            return None
+        made = frozenset(_made(str(kind), str(name), *map(str, one)) for one in document["made"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (str(kind), str(name)), made
+
+
+def _made(kind: str, name: str, *rule: str) -> Acl:
+    pattern, principal, host, operation, permission = rule
+    return Acl(name, pattern, principal, host, operation, permission, kind)
+
+
+def _by_resource(acls: Iterable[Acl]) -> Mapping[tuple[str, str], set[tuple[str, ...]]]:
+    found = defaultdict[tuple[str, str], set[tuple[str, ...]]](set)
     for acl in acls:
-        if acl.pattern != "LITERAL" or acl.topic == "*" or not is_replicated(acl.topic):
-            continue
-        is_allowed = acl.permission == "ALLOW"
-        if is_allowed and acl.operation == "WRITE":
-            continue
-        operation = "READ" if is_allowed and acl.operation == "ALL" else acl.operation
-        copies.add(acl._replace(topic=remote_name(acl.topic), operation=operation))
-    return copies
+        found[acl.kind, acl.name].add((acl.pattern, acl.principal, acl.host, acl.operation, acl.permission))
+    return dict(found)
+
+
+def _json(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -219,11 +219,14 @@ class Cluster(Protocol):
     def alter(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, str | None]:
         """Change configs of topics and leave all others as they are; per topic None, or why it was refused."""
 
-    def topic_acls(self) -> set[Acl] | None:
-        """All ACLs of topics; None where the cluster has no authorizer."""
+    def acls(self, kinds: Collection[str]) -> set[Acl] | None:
+        """All ACLs of these kinds of resources (TOPIC, GROUP); None where the cluster has no authorizer."""
 
     def add_acls(self, added: Collection[Acl]) -> dict[Acl, str | None]:
         """Make ACLs; per ACL None, or why it was refused. One that exists already is fine."""
+
+    def remove_acls(self, removed: Collection[Acl]) -> dict[Acl, str | None]:
+        """Take ACLs back; per ACL None, or why it was refused. One that is gone already is fine."""
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""

@@ -89,7 +89,7 @@ def check_kept_alike(flow: FlowSettings, source: Access, target: Access) -> Iter
         check = f"{flow.flow}: keep the configs of remote topics on {alias}"
         found = _topics(check, there, frozenset({"ALTER_CONFIGS"}), target, flow.target)
         yield replace(found, health=Health.WARNED) if found.health is Health.FAILED else found
-    if flow.topics.acls_seconds is not None:
+    if flow.acls.seconds is not None:
         sides = (
             ("see the ACLs", "DESCRIBE", source, flow.source),
             ("give remote topics ACLs", "ALTER", target, flow.target),

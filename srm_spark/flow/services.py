@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from srm_spark.core.filter_plugins import GROUPS, load_filter
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.pulse import Pulse, Stall
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.topics.map_table import MapTable
-from srm_spark.flow.topics.topic_acls import TopicAcls
+from srm_spark.flow.topics.remote_acls import RemoteAcls
 from srm_spark.flow.topics.topic_configs import Remotes, TopicConfigs
 from srm_spark.spark import SparkSession
 
@@ -73,8 +74,10 @@ class Services:
         self, clusters: Clusters, recorded: Recorded, remotes: Remotes
     ) -> list[tuple[str, float | None, Callable[[], None]]]:
         """What keeps remote topics as their source topics: name, seconds between two times, and what is done then."""
-        topics = clusters.settings.topics
+        settings, maps = clusters.settings, recorded.maps
+        chosen = settings.checkpoints
+        takes_group = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
         return [
-            ("topic configs", topics.configs_seconds, TopicConfigs(clusters, recorded.maps, remotes).look),
-            ("topic ACLs", topics.acls_seconds, TopicAcls(clusters, remotes).look),
+            ("topic configs", settings.topics.configs_seconds, TopicConfigs(clusters, maps, remotes).look),
+            ("ACLs", settings.acls.seconds, RemoteAcls(clusters, maps, remotes, takes_group.matches).look),
         ]

@@ -1,12 +1,13 @@
-"""ACLs of topics on one cluster: which there are, and new ones."""
+"""ACLs of one cluster: which there are, new ones, and those that are taken back."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType
 
@@ -19,56 +20,71 @@ from srm_spark.kafka.protocol import Protocol
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
 
+_Form = TypeVar("_Form")
 
-def topic_acls(cluster: ClusterClient) -> set[Acl] | None:
-    """All entries about topics; None where the cluster has no authorizer.
+
+def acls_of(cluster: ClusterClient, kinds: Collection[str]) -> set[Acl] | None:
+    """All entries about these kinds of resources; None where the cluster has no authorizer.
 
     Asked for by a request of our own: of a refusal librdkafka (2.16, `rd_kafka_DescribeAclsResponse_parse`) drops the
     code, and shows no entries. Raises SourceUnavailable or TargetUnavailable.
     """
+    found: set[Acl] = set()
     try:
         with Protocol(cluster.settings, cluster.properties, f"{cluster.role}|acls", cluster.timeout) as protocol:
-            answer = protocol.topic_acls()
+            answers = [protocol.acls(kind) for kind in kinds]
     except ProtocolUnavailable as error:
         raise cluster.refused("list the ACLs", str(error)) from error
-    if answer.error_code == KafkaError.SECURITY_DISABLED:
-        return None
-    if answer.error_code:
-        refusal = KafkaException(KafkaError(answer.error_code))
-        raise cluster.failure("list the ACLs", refusal, f"DESCRIBE on cluster {CLUSTER}")
-    return {
-        Acl(
-            resource.resource_name,
-            ACLResourcePatternType(resource.pattern_type).name,
-            one.principal,
-            one.host,
-            ACLOperation(one.operation).name,
-            ACLPermissionType(one.permission_type).name,
-        )
-        for resource in answer.resources
-        for one in resource.acls
-    }
+    for kind, answer in zip(kinds, answers, strict=True):
+        if answer.error_code == KafkaError.SECURITY_DISABLED:
+            return None
+        if answer.error_code:
+            refusal = KafkaException(KafkaError(answer.error_code))
+            raise cluster.failure("list the ACLs", refusal, f"DESCRIBE on cluster {CLUSTER}")
+        found |= {
+            Acl(
+                resource.resource_name,
+                ACLResourcePatternType(resource.pattern_type).name,
+                one.principal,
+                one.host,
+                ACLOperation(one.operation).name,
+                ACLPermissionType(one.permission_type).name,
+                kind,
+            )
+            for resource in answer.resources
+            for one in resource.acls
+        }
+    return found
 
 
 def add_acls(cluster: ClusterClient, acls: Collection[Acl]) -> dict[Acl, str | None]:
     """Make new entries; per entry None, or why it was refused."""
-    asked = {_binding(acl): acl for acl in acls}
-    refusals: dict[Acl, str | None] = {}
-    for binding, future in cluster.admin.create_acls(list(asked), request_timeout=cluster.timeout).items():
-        try:
-            future.result()
-            refusals[asked[binding]] = None
-        except KafkaException as error:
-            why: KafkaError = error.args[0]
-            hint = remedy(why, f"ALTER on cluster {CLUSTER}", "")
-            refusals[asked[binding]] = "; ".join(filter(None, (why.str().rstrip("."), hint)))
-    return refusals
+    asked = {_as(AclBinding, acl): acl for acl in acls}
+    answers = cluster.admin.create_acls(list(asked), request_timeout=cluster.timeout)
+    return {asked[binding]: _refusal(future) for binding, future in answers.items()}
 
 
-def _binding(acl: Acl) -> AclBinding:
-    return AclBinding(
-        ResourceType.TOPIC,
-        acl.topic,
+def remove_acls(cluster: ClusterClient, acls: Collection[Acl]) -> dict[Acl, str | None]:
+    """Take entries back; per entry None, or why it was refused."""
+    asked = {_as(AclBindingFilter, acl): acl for acl in acls}
+    answers = cluster.admin.delete_acls(list(asked), request_timeout=cluster.timeout)
+    return {asked[wanted]: _refusal(future) for wanted, future in answers.items()}
+
+
+def _refusal(future: Future[Any]) -> str | None:
+    try:
+        future.result()
+    except KafkaException as error:
+        why: KafkaError = error.args[0]
+        hint = remedy(why, f"ALTER on cluster {CLUSTER}", "")
+        return "; ".join(filter(None, (why.str().rstrip("."), hint)))
+    return None
+
+
+def _as(form: Callable[..., _Form], acl: Acl) -> _Form:
+    return form(
+        ResourceType[acl.kind],
+        acl.name,
         ResourcePatternType[acl.pattern],
         acl.principal,
         acl.host,

@@ -217,13 +217,17 @@ class ClusterClient:
                 refusals[resource.name] = self._refusal(future, None, f"ALTER_CONFIGS on topic {resource.name}")
         return refusals
 
-    def topic_acls(self) -> set[Acl] | None:
-        """All ACLs of topics; None where the cluster has no authorizer."""
-        return acls.topic_acls(self)
+    def acls(self, kinds: Collection[str]) -> set[Acl] | None:
+        """All ACLs of these kinds of resources; None where the cluster has no authorizer."""
+        return acls.acls_of(self, kinds)
 
     def add_acls(self, added: Collection[Acl]) -> dict[Acl, str | None]:
         """Make ACLs; per ACL None, or why it was refused."""
         return acls.add_acls(self, added)
+
+    def remove_acls(self, removed: Collection[Acl]) -> dict[Acl, str | None]:
+        """Take ACLs back; per ACL None, or why it was refused."""
+        return acls.remove_acls(self, removed)
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -75,9 +76,9 @@ class Protocol:
         """
         return self._run(self._smallest_produce_quota, "ask for quotas")
 
-    def topic_acls(self) -> DescribeAclsResponse:
-        """All ACLs of topics, or the code by which the broker refuses. Needs DESCRIBE on the cluster."""
-        return self._run(self._topic_acls, "ask for ACLs")
+    def acls(self, kind: str) -> DescribeAclsResponse:
+        """All ACLs of a kind of resource, or the code by which the broker refuses. Needs DESCRIBE on the cluster."""
+        return self._run(partial(self._acls, kind), "ask for ACLs")
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, _T]], what: str) -> _T:
         """A broker that hangs holds up one try; the next one has connections of its own, to whoever answers."""
@@ -131,9 +132,9 @@ class Protocol:
             if of_partition.error_code == 0 and of_partition.end_offset >= 0
         }
 
-    async def _topic_acls(self) -> DescribeAclsResponse:
+    async def _acls(self, kind: str) -> DescribeAclsResponse:
         request = DescribeAclsRequest(
-            resource_type_filter=ResourceType.TOPIC,
+            resource_type_filter=ResourceType[kind],
             resource_name_filter=None,
             pattern_type_filter=ACLResourcePatternType.ANY,
             principal_filter=None,

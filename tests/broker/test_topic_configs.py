@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.core.acls import Acl
+from srm_spark.core.acls import GROUP, TOPIC, Acl
 from srm_spark.core.cluster import ConfigChange, TopicSpec
 from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.cluster import ClusterClient
@@ -101,16 +101,16 @@ def test_configs_and_acls_are_those_that_mirror_maker_makes(
         return (
             configs(at_ours) == configs(at_theirs)
             and len(configs(at_ours)) == len(TOPICS)
-            and at_ours.topic_acls() == at_theirs.topic_acls()
+            and at_ours.acls([TOPIC]) == at_theirs.acls([TOPIC])
         )
 
     def difference() -> str:
-        return f"{configs(at_ours)}\nMM2 {configs(at_theirs)}\n{at_ours.topic_acls()}\nMM2 {at_theirs.topic_acls()}"
+        return f"{configs(at_ours)}\nMM2 {configs(at_theirs)}\n{at_ours.acls([TOPIC])}\nMM2 {at_theirs.acls([TOPIC])}"
 
     with mirror_maker(tmp_path, {"A": source, "B": theirs}, "A->B", KEYS):
         start({"A": source, "B": ours}, ["A->B"], KEYS)
         await_until(are_equal, 2 * SOON, difference)
-        assert at_ours.topic_acls()
+        assert at_ours.acls([TOPIC])
         assert all("delete.retention.ms" in found for found in configs(at_ours).values())
         for _ in range(3):
             before = here.configs(TOPICS)
@@ -129,6 +129,31 @@ def test_configs_and_acls_are_those_that_mirror_maker_makes(
         await_until(lambda: has_seen(at_ours, "A.t2", later), SOON, "so have we")
         assert "segment.ms" not in configs(at_theirs)["A.t1"], "MirrorMaker 2 takes it back"
         assert configs(at_ours)["A.t1"]["segment.ms"] == "100000000", "what somebody set is kept"
+
+
+def test_by_choice_patterns_and_groups_are_copied_and_what_was_copied_goes_again(
+    local_kafka: Callable[..., LocalKafka], start: Start
+) -> None:
+    source, ours = local_kafka("more-acls", overrides=AUTHORIZED), local_kafka("more-acls-ours", overrides=AUTHORIZED)
+    here, there = client(source), client(ours)
+    reads, group = (
+        Acl("t1", "LITERAL", "User:ann", "*", "READ", "ALLOW"),
+        Acl("g", "LITERAL", "User:ann", "*", "READ", "ALLOW", GROUP),
+    )
+    prefixed, by_hand = reads._replace(name="t", pattern="PREFIXED"), reads._replace(name="A.t1", principal="User:bob")
+    assert are_all(here.create([TopicSpec("t1", 1, 1, {})]).values())
+    assert are_all(here.add_acls([reads, prefixed, group]).values())
+    assert are_all(there.add_acls([by_hand]).values())
+    more = ("sync.topic.acls.patterns.enabled", "sync.group.acls.enabled", "sync.topic.acls.removal.enabled")
+    start({"A": source, "B": ours}, ["A->B"], KEYS | dict.fromkeys(more, "true") | {"groups": "g"})
+
+    def are(*wanted: Acl) -> Callable[[], bool]:
+        return lambda: there.acls([TOPIC, GROUP]) == {by_hand, *wanted}
+
+    copies = reads._replace(name="A.t1"), prefixed._replace(name="A.t")
+    await_until(are(*copies, group), SOON, lambda: f"{there.acls([TOPIC, GROUP])}")
+    assert are_all(here.remove_acls([prefixed, group]).values())
+    await_until(are(copies[0]), SOON, lambda: f"{there.acls([TOPIC, GROUP])}")
 
 
 def some_changes(chance: random.Random, known: Iterable[str]) -> list[ConfigChange]:

@@ -3,7 +3,7 @@
 A record here is one part (see `core/offset_map.py`): the key says which, the value is the same JSON as the header of a
 progress record. It is written before the progress that speaks of it, so progress never knows more than the map.
 Losses lie there as well (`core/losses.py`), each under a key of its own: only that copies are there again ends one. So
-does what each remote topic has from its source (`core/topic_configs.py`).
+does what each remote topic has from its source (`core/topic_configs.py`, `core/acls.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.acls import Acl, decode_acls
 from srm_spark.core.cluster import Cluster, ControlRecord, Writer
 from srm_spark.core.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.core.losses import decode_loss, loss_key, loss_value
@@ -39,6 +40,8 @@ class OffsetMaps:
         """Key of the record → what was lost."""
         self.configs: dict[str, Mapping[str, str]] = {}
         """Remote topic → the configs that it has from its source."""
+        self.acls: dict[tuple[str, str], frozenset[Acl]] = {}
+        """Kind and name of a resource → the ACLs that were made there."""
 
     def refresh(self) -> None:
         """Take in what was written since the last call."""
@@ -53,6 +56,8 @@ class OffsetMaps:
                         self.losses.pop(record.key or b"", None)
                     elif (configs := decode_configs(record.key, record.value)) is not None:
                         remote, self.configs[remote] = configs
+                    elif (acls := decode_acls(record.key, record.value)) is not None:
+                        resource, self.acls[resource] = acls
                 elif record.value is None:
                     self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
                 elif (detail := decode_progress_detail(record.value)) is not None:
@@ -68,6 +73,7 @@ class OffsetMaps:
         self.maps.clear()
         self.losses.clear()
         self.configs.clear()
+        self.acls.clear()
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         known = self.maps.get(partition)
