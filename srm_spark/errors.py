@@ -5,6 +5,7 @@ SrmError
 ├── SetupError                  this machine or session cannot run a driver (Java, jars, speculation)
 ├── SessionEnded                Spark is gone; only a new driver process helps
 ├── CodecError                  bytes are not the record they should be, or a value cannot be written as one
+│   └── ActNotUnderstood        a change of lists that only another version can read: nobody knows the lists without it
 ├── PatternError                a Java regular expression that cannot be used here
 ├── PluginError                 a class that the configuration names cannot be loaded or cannot work
 ├── StateFailed                 a table for SQL and notebooks cannot be written or read; flows run on without it
@@ -81,6 +82,10 @@ class SessionEnded(SrmError):
 
 class CodecError(SrmError):
     """Bytes of an internal topic are not the record they should be, or a value cannot be written as one."""
+
+
+class ActNotUnderstood(CodecError):
+    """A change of lists was written by a newer srm-spark, or has an entry that cannot be used here."""
 
 
 class PatternError(SrmError):

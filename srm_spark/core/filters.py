@@ -44,7 +44,9 @@ class NameFilter:
         return _first_match(self.exclude, self._excluded.parts, name)
 
     def idle(self, names: Collection[str]) -> tuple[str, ...]:
-        """The patterns of `include` that match none of the names."""
+        """The patterns of `include` that match none of the names; a filter of the user's own has its own rules."""
+        if type(self) is not NameFilter:
+            return ()
         pairs = zip(self.include, self._included.parts, strict=True)
         return tuple(pattern for pattern, part in pairs if not any(map(part.fullmatch, names)))
 
