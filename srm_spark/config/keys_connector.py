@@ -50,7 +50,13 @@ _CONVERTER = "records are copied as bytes, whatever the converter"
 SOURCE = (
     _flag("enabled", "false", "Turns the flow on."),
     Key(
-        "topics", ValueKind.REGEXES, ".*", _CON, _H, "Topics that flow; each expression must match the whole name.", ""
+        "topics",
+        ValueKind.REGEXES,
+        ".*",
+        _CON,
+        _H,
+        "Topics that flow, with those of `srm-control topics --add`; each expression must match the whole name.",
+        "",
     ),
     Key("topics.exclude", ValueKind.REGEXES, r"mm2.*\.internal,.*\.replica,__.*", _CON, _H, "Topics that never flow."),
     _text("topics.blacklist", None, "Old name of `topics.exclude`, used where that is not set.", _T, ValueKind.REGEXES),
@@ -111,7 +117,15 @@ SOURCE = (
 )
 
 CHECKPOINT = (
-    Key("groups", ValueKind.REGEXES, ".*", _CON, _H, "Consumer groups whose offsets are translated.", ""),
+    Key(
+        "groups",
+        ValueKind.REGEXES,
+        ".*",
+        _CON,
+        _H,
+        "Consumer groups whose offsets are translated, with those that `srm-control groups --add` names.",
+        "",
+    ),
     Key("groups.exclude", ValueKind.REGEXES, "console-consumer-.*,connect-.*,__.*", _CON, _H, "Groups left alone."),
     _text("groups.blacklist", None, "Old name of `groups.exclude`.", _T, ValueKind.REGEXES),
     _text("group.filter.class", f"{_MIRROR}DefaultGroupFilter", _OWN_FILTER, _H, ValueKind.CLASS),
@@ -191,6 +205,17 @@ SRM_CONNECTOR = (
         "`false`: topics whose names begin with `__` or `.` flow, too, where `topics` takes them and `topics.exclude` "
         "(by default with `__.*` in it) does not name them. Those of brokers (`__consumer_offsets` and the like) and "
         "of the replication never do: the ones cannot be written, the others would be copied again without end.",
+    ),
+    Key(
+        "control.topic.replication.factor",
+        ValueKind.INT,
+        None,
+        _CON,
+        _H,
+        "Replication factor of the topic with the lists of `srm-control`; unset: as the progress topic's. -1 takes the "
+        "broker's default",
+        low=-1,
+        high=_RF,
     ),
     _flag(
         "cloudera.reverse.checkpointing.enabled",

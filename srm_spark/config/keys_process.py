@@ -147,7 +147,6 @@ SERVICE = (
             "colocated.cluster.alias",
             "streams.replication.manager.service.target.cluster",
             "metrics.topic.replication.factor",
-            "control.topic.replication.factor",
             "streams.replication.manager.service.remote.advertisement.topic.replication.factor",
             "streams.replication.manager.service.streams.replication.factor",
             "streams.replication.manager.service.streams.cache.max.bytes.buffering",

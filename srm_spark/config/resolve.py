@@ -123,6 +123,7 @@ class Resolver:
             connector_name=values.text("name") or "MirrorSourceConnector",
             progress_topic=of_worker.text("offset.storage.topic") or f"mm2-offsets.{flow.source}.internal",
             progress_replication_factor=of_worker.number("offset.storage.replication.factor"),
+            control_replication_factor=_control_factor(values, of_worker),
             progress_partitions=of_worker.number("offset.storage.partitions"),
             retry_count=values.number("flow.retry.count"),
             retry_delay_seconds=values.number("flow.retry.delay.ms") / 1000,
@@ -243,6 +244,11 @@ def _factor(values: Values, name: str) -> int:
     if factor == 0:
         values.refuse(name, "got 0; allowed 1 or more, or -1 for the broker's default")
     return factor
+
+
+def _control_factor(values: Values, of_worker: Values) -> int:
+    name = "control.topic.replication.factor"
+    return _factor(values, name) if values.is_set(name) else of_worker.number("offset.storage.replication.factor")
 
 
 def _syncs(values: Values) -> SyncSettings:

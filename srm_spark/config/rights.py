@@ -52,6 +52,7 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
         rights += _of_topic(settings, name, remote_name(policy, flow.source, name))
     rights += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
     rights += _control(flow.target, settings.map_topic, "the offset map", reads=True)
+    rights += _of_lists(flow.target, settings.control_topic)
     if settings.refused.parks:
         rights += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
     if settings.is_realtime:
@@ -88,6 +89,12 @@ def _control(alias: str, topic: str, what: str, *, reads: bool = False) -> Itera
     yield Right(alias, "WRITE", "TOPIC", topic, f"writes {what}")
     if reads:
         yield Right(alias, "READ", "TOPIC", topic, f"reads {what} when the flow starts")
+
+
+def _of_lists(alias: str, topic: str) -> Iterator[Right]:
+    yield Right(alias, "CREATE", "TOPIC", topic, "makes the topic of the lists, unless it exists")
+    yield Right(alias, "READ", "TOPIC", topic, "reads the lists")
+    yield Right(alias, "WRITE", "TOPIC", topic, "changes the lists: only for who runs srm-control")
 
 
 def _of_topic(settings: FlowSettings, name: str, remote: str) -> Iterator[Right]:

@@ -206,6 +206,8 @@ class Timings:
 
     tick_seconds: float = 1.0
     """Between two looks of a flow at itself."""
+    lists_seconds: float = 1.0
+    """Between two looks at the allow and deny lists."""
     lag_seconds: float = 5.0
     """How old the lag in the status may be, however seldom topics are looked for."""
     debounce_seconds: float = 1.0
@@ -224,6 +226,11 @@ class Timings:
     """How long it waits for a call about consumer groups; one that comes late does no harm."""
     table_stop_seconds: float = 10.0
     """How long it waits for a write to the table; one that is cut off leaves the table as it was."""
+
+
+def control_topic(source: str) -> str:
+    """Where the lists of topics and groups of this source lie on a target; a name of this form never flows."""
+    return f"mm2-control.{source}.internal"
 
 
 @dataclass(frozen=True)
@@ -245,6 +252,7 @@ class FlowSettings:
     progress_topic: str = ""
     progress_replication_factor: int = 3
     progress_partitions: int = 25
+    control_replication_factor: int = 3
     retry_count: int = -1
     """Failed starts in a row before the flow is given up; -1 retries for ever."""
     retry_delay_seconds: float = 10.0
@@ -297,6 +305,11 @@ class FlowSettings:
     def map_topic(self) -> str:
         """The offset map on the target. MirrorMaker 2 leaves names of this form alone: `isInternalTopic`."""
         return f"mm2-offset-map.{self.flow.source}.internal"
+
+    @property
+    def control_topic(self) -> str:
+        """The allow and deny lists, on the target."""
+        return control_topic(self.flow.source)
 
     @property
     def quarantine_topic(self) -> str:

@@ -88,6 +88,10 @@ class ListedFilter(NameFilter):
             return True
         return listed.allow.first(name) is not None and self.file.excluded_by(name) is None
 
+    def matches_any(self, *names: str) -> bool:
+        """The same of a thing of several names: one that is taken, and none on the deny list."""
+        return any(map(self.matches, names)) and not any(self.denied_by(name) is not None for name in names)
+
     def included_by(self, name: str) -> str | None:
         """What of file or allow list matches first."""
         return self.file.included_by(name) or self._listed.allow.first(name)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import wraps
 
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import ClusterSettings, FlowSettings
-from srm_spark.core.filters import NameFilter, is_replicated
+from srm_spark.core.filters import is_replicated
 from srm_spark.core.wording import count, some
 from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
-from srm_spark.errors import ProtocolUnavailable, SrmError
+from srm_spark.errors import ProtocolUnavailable, SrmError, TargetUnavailable
 from srm_spark.flow.batch.way import why_not_whole
-from srm_spark.flow.clusters import connect, fence_of
+from srm_spark.flow.clusters import Clusters, connect, fence_of
+from srm_spark.flow.topics.lists import take_lists
 from srm_spark.kafka.access import Access, Operations
 
 _SHOWN = 3
@@ -50,7 +51,7 @@ def check_source(flow: FlowSettings, source: Access, target: Access) -> Iterator
 
 @_guarded
 def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
-    """CREATE, WRITE on the remote topics, READ and WRITE on progress and offset map, READ on the lease's group."""
+    """CREATE, WRITE on the remote topics, READ and WRITE on progress and map, READ on lists and lease."""
     alias = flow.flow.target
     on_cluster = target.on_cluster()
     check = f"{flow.flow}: create topics on {alias}"
@@ -65,6 +66,8 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     check = f"{flow.flow}: record progress on {alias}"
     yield _own_topic(check, flow.progress_topic, needed, target, flow.target)
     yield _own_topic(f"{flow.flow}: keep the offset map on {alias}", flow.map_topic, needed, target, flow.target)
+    check = f"{flow.flow}: read the lists of srm-control on {alias}"
+    yield _own_topic(check, flow.control_topic, frozenset({"READ"}), target, flow.target)
     if flow.is_realtime:
         yield _own_topic(
             f"{flow.flow}: report in real time on {alias}", flow.reports_topic, needed, target, flow.target
@@ -128,8 +131,7 @@ def _fence(flow: FlowSettings) -> Finding:
 
 def _unseen(flow: FlowSettings, selected: Collection[str]) -> Iterator[Finding]:
     """What `topics` names and the source does not show."""
-    takes = connect(flow).topics
-    if idle := takes.idle(selected) if type(takes) is NameFilter else ():
+    if idle := _ends(flow).topics.idle(selected):
         nothing = (
             f"no topic that flows matches {some(idle)}: there is none, READ on it is not allowed, or it is excluded"
         )
@@ -138,8 +140,16 @@ def _unseen(flow: FlowSettings, selected: Collection[str]) -> Iterator[Finding]:
         )
 
 
+def _ends(flow: FlowSettings) -> Clusters:
+    """The flow with its lists, where they can be read; that they cannot is a finding of its own."""
+    ends = connect(flow)
+    with suppress(TargetUnavailable):
+        take_lists(ends)
+    return ends
+
+
 def _selected(flow: FlowSettings, source: Access) -> list[str]:
-    ends, heartbeats = connect(flow), flow.topics.heartbeats_replicated
+    ends, heartbeats = _ends(flow), flow.topics.heartbeats_replicated
     names = source.topic_partitions()
     return [name for name in names if is_replicated(name, ends.topics, ends.policy, flow.flow.target, heartbeats)]
 

@@ -9,8 +9,9 @@ from functools import partial
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Cluster, Fence
-from srm_spark.core.filter_plugins import TOPICS, load_filter
+from srm_spark.core.filter_plugins import GROUPS, TOPICS, load_filter
 from srm_spark.core.filters import NameFilter
+from srm_spark.core.listed_filter import Filters, ListedFilter
 from srm_spark.core.policy import ReplicationPolicy
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.kafka.batches.brokers import Brokers
@@ -31,13 +32,19 @@ class Clusters:
     source: Cluster
     target: Cluster
     policy: ReplicationPolicy
-    topics: NameFilter
+    filters: Filters
+    """Of the file and the lists, which may be others while the flow runs."""
     make_lease: Callable[[], Lease]
     """The right to write the flow, which is not held yet."""
     make_fence: Callable[[], Fence | None] = lambda: None
     """The flow's producer id on the target, nothing asked of it yet; None where records are not ours to fence."""
     require_lease: Callable[[], None] = lambda: None
     """Raises LeaseLost where nothing of the flow may be written any more; to be called right before anything is."""
+
+    @property
+    def topics(self) -> ListedFilter:
+        """Which topics flow."""
+        return self.filters.topics
 
     @property
     def syncs_cluster(self) -> Cluster:
@@ -57,15 +64,25 @@ Connect = Callable[[FlowSettings], Clusters]
 
 def connect(settings: FlowSettings) -> Clusters:
     """Clients of both clusters; nothing is asked of them yet."""
-    topics, flow, target = settings.topics, settings.flow, target_of(settings, "admin")
+    flow, target = settings.flow, target_of(settings, "admin")
     return Clusters(
         settings=settings,
         source=source_of(settings, "admin"),
         target=target,
         policy=settings.policy(),
-        topics=load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude),
+        filters=filters_of(settings),
         make_lease=partial(Lease, flow, target, settings.progress_topic),
         make_fence=partial(fence_of, settings),
+    )
+
+
+def filters_of(settings: FlowSettings) -> Filters:
+    """The filters of the file, without lists yet."""
+    topics, chosen = settings.topics, settings.checkpoints
+    return Filters(
+        ListedFilter(load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude)),
+        ListedFilter(load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)),
+        ListedFilter(NameFilter((".*",)), steps_back=True),
     )
 
 

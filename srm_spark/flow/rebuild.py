@@ -21,6 +21,7 @@ from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.owned import owned
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
+from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import MapWriter, OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic, state_writer_of
 from srm_spark.flow.topics.remote_topics import RemoteTopics
@@ -55,6 +56,7 @@ def rebuild_map(settings: FlowSettings, topics: NameFilter, reach: Connect = con
     Raises LeaseHeld while a driver runs the flow, LeaseLost, SourceUnavailable and TargetUnavailable.
     """
     clusters = reach(settings)
+    take_lists(clusters)
     ensure_topic(clusters.target, map_topic(settings))
     maps = OffsetMaps(clusters.target, settings.map_topic, f"{settings.flow}|rebuild", TargetUnavailable)
     progress = ProgressTopic(settings, clusters.target)

@@ -33,7 +33,14 @@ from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.services import Services
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.factors import factors_too_large
-from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
+from srm_spark.flow.topics.internal_topics import (
+    control_topic,
+    ensure_topic,
+    map_topic,
+    quarantine_topic,
+    syncs_topic,
+)
+from srm_spark.flow.topics.lists import FlowLists
 from srm_spark.flow.topics.retention import MapRetention
 from srm_spark.kafka.batches.copy import prepared
 from srm_spark.kafka.compiled import is_used
@@ -130,6 +137,11 @@ class FlowRun:
             self._before.close()
             self._lease.release()
 
+    @property
+    def lists(self) -> FlowLists:
+        """The lists that it follows by the driver's clock."""
+        return self._services.lists
+
     def until_stopped(self) -> None:
         """Run until the flow is told to stop."""
         if self.begin():
@@ -149,6 +161,8 @@ class FlowRun:
         if self._spark.is_up:
             self._prepare(self._spark.session())
         ensure_topic(self._clusters.target, map_topic(self._settings))
+        ensure_topic(self._clusters.target, control_topic(self._settings))
+        self.lists.begin()
         if self._settings.refused.parks:
             ensure_topic(self._clusters.target, quarantine_topic(self._settings))
         if self._settings.syncs.enabled:
@@ -190,9 +204,11 @@ class FlowRun:
         if self._assigner.paused.discover(self._recorded.progress.positions):
             self._assigner.paused.postpone(now)
             self._start_generation()
+        elif self.lists.topics_changed():
+            self._look(now, is_wanted=True)
         elif self._look_due.is_due(now):
             self._look_due.done(now)
-            self._look(now)
+            self._look(now, is_wanted=self._settings.topics.refresh_enabled)
         elif self._lag_due.is_due(now) or self._services.pulse.is_quiet:
             self._follow_lag()
 
@@ -203,9 +219,9 @@ class FlowRun:
     def _may_go_on(self) -> bool:
         return self._lease.is_held() and not self._stop.is_set()
 
-    def _look(self, now: float) -> None:
-        """Look whether the set of partitions should be another one."""
-        has_changed = self._settings.topics.refresh_enabled and self._assigner.has_changed()
+    def _look(self, now: float, *, is_wanted: bool) -> None:
+        """Look whether the set of partitions should be another one; other topics only where that `is_wanted`."""
+        has_changed = is_wanted and self._assigner.has_changed()
         if has_changed:
             self._stop.wait(self._settings.timings.debounce_seconds)
         if self._assigner.paused.release(now) or has_changed:

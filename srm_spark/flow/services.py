@@ -1,4 +1,4 @@
-"""What runs beside the records of one attempt, by the driver's clock: its pulse, its groups, its topics, its table."""
+"""What runs beside the records of one attempt, by the driver's clock: its pulse, lists, groups, topics, table."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.pulse import Pulse, Stall
 from srm_spark.flow.recorded import Recorded
+from srm_spark.flow.topics.lists import FlowLists
 from srm_spark.flow.topics.map_table import MapTable
 from srm_spark.flow.topics.remote_acls import RemoteAcls
 from srm_spark.flow.topics.topic_configs import Remotes, TopicConfigs
 from srm_spark.spark import SparkSession
+
+
+_SLOW_SECONDS = 60.0
+"""A look at the lists that takes longer is told."""
 
 
 class Services:
@@ -34,6 +39,8 @@ class Services:
         self._table: MapTable | None = None
         self.pulse = Pulse(clusters, stalled, self._timings.silent_seconds)
         self.groups = ConsumerGroups(clusters, recorded.maps)
+        self.lists = FlowLists(clusters)
+        self._following: Task | None = None
         self._topics = self._topic_tasks(clusters, recorded, remotes)
         self._running: list[Task] = []
 
@@ -42,9 +49,13 @@ class Services:
         self.pulse.begin(self._tasks)
 
     def begin(self) -> None:
-        """Begin what needs the flow to be ours."""
+        """Begin what needs the flow to be ours; its lists have been read."""
         self.groups.start(self._tasks)
-        flow = self._settings.flow
+        flow, seconds = self._settings.flow, self._timings.lists_seconds
+        # By the clock and not by the flow, which may be busy for minutes: who changed a list is told at once.
+        self._following = self._tasks.every(
+            seconds, f"lists {flow}", self.lists.look, slow=_SLOW_SECONDS, last=self.lists.close
+        )
         self._running = [
             self._tasks.every(seconds, f"{name} {flow}", look) for name, seconds, look in self._topics if seconds
         ]
@@ -59,6 +70,10 @@ class Services:
         """Begin nothing more."""
         self.pulse.end()
         self.groups.tell_to_stop()
+        if self._following is None:
+            self.lists.close()
+        else:
+            self._following.stop()
         for task in self._running:
             task.stop()
         if self._table is not None:

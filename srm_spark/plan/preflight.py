@@ -17,6 +17,7 @@ from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.positions import Positions, Translator
 from srm_spark.flow.groups.sync import GroupSync
 from srm_spark.flow.refused.quarantine import Quarantine
+from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.kafka.lease import lease_group
@@ -63,6 +64,7 @@ class Preflight:
 
     def look(self, kind: MoveKind, earlier: Earlier, *, is_final: bool = True) -> ClusterSnapshot:
         """Everything at once. A source that does not answer is gone for good; raises TargetUnavailable."""
+        take_lists(self._ends)
         try:
             return self._look(kind, earlier, is_final)
         except SourceUnavailable as error:

@@ -10,6 +10,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.flow.clusters import Clusters, connect
 from srm_spark.flow.recovery.renames import KEY, RECOPY, find_renames
+from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.progress import Position, ProgressTopic
 from srm_spark.flow.topics.remote_topics import RemoteTopics
 
@@ -38,6 +39,7 @@ class Rename:
 def plan_renames(settings: FlowSettings) -> tuple[Rename, ...]:
     """What the next start of a flow finds renamed. Raises SourceUnavailable and TargetUnavailable; writes nothing."""
     clusters = connect(settings)
+    take_lists(clusters)
     topics = RemoteTopics(clusters).select()
     with closing(ProgressTopic(settings, clusters.target)) as progress:
         if settings.progress_topic not in clusters.target.topics():

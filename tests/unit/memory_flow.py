@@ -10,7 +10,6 @@ from typing import Any
 
 from srm_spark.config.load import load_settings
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.filter_plugins import TOPICS, load_filter
 from srm_spark.core.last_run import UNKNOWN_RUN
 from srm_spark.core.model import Interval, Loss, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.quarantine import QuarantinedRecord, SourcePlace, encode_content
@@ -18,7 +17,7 @@ from srm_spark.core.tail import TailRecord
 from srm_spark.errors import LeaseLost, ProgressFailed, SourceUnavailable, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.assigning import Assigned, Assigner
-from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.clusters import Clusters, filters_of
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.recovery.settling import Remotes, TargetEnds
@@ -108,13 +107,12 @@ class MemoryFlow:
     def change(self, settings: FlowSettings) -> None:
         """Other settings from the next start on."""
         self.settings = settings
-        topics = settings.topics
         self.clusters = Clusters(
             settings,
             self.source,
             self.target,
             settings.policy(),
-            load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude),
+            filters_of(settings),
             lambda: self.lease,
             require_lease=self.lease.require,
         )

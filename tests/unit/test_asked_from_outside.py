@@ -142,7 +142,7 @@ def test_a_report_says_where_groups_stand_and_what_sync_would_make_of_them() -> 
     ]
     assert [(row.target_offset, row.target_lag) for row in report.rows] == [(None, None), (7, 3)]
     assert report.refusals == ("gx: not authorized",)
-    assert report.left_out == {"other": "no pattern of groups matches"}
+    assert report.left_out == {"other": "no pattern of groups matches, nor an entry of their list"}
     assert flow.target.group_calls.committed == {"g2": {THERE: Committed(7)}}, "nothing was committed"
     (row,) = report_groups(flow.settings, NameFilter(("g1",)), flow.reach).rows
     assert row.group == "g1"

@@ -64,7 +64,7 @@ class Start:
             clusters.source,
             clusters.target,
             clusters.policy,
-            clusters.topics,
+            clusters.filters,
             clusters.make_lease,
             make_fence=lambda: fence,
         )

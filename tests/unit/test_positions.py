@@ -9,13 +9,12 @@ from pathlib import Path
 from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.checkpoints import Translation, TranslationStatus
-from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.policy import IdentityReplicationPolicy
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.clusters import Clusters, filters_of
 from srm_spark.flow.groups.positions import TargetPositions, Translator
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.kafka.cluster import ClusterClient
@@ -65,8 +64,8 @@ def places(tmp_path: Path, *, is_down: bool) -> TargetPositions:
     settings = load_settings([path]).flows[0]
     source = Silent(settings.source, SourceUnavailable, is_down=is_down)
     target = Silent(settings.target, TargetUnavailable, is_down=False)
-    policy, topics = IdentityReplicationPolicy(source_alias="A"), NameFilter((".*",))
-    ends = Clusters(settings, source, target, policy, topics, partial(Lease, settings.flow, target, "progress"))
+    policy, filters = IdentityReplicationPolicy(source_alias="A"), filters_of(settings)
+    ends = Clusters(settings, source, target, policy, filters, partial(Lease, settings.flow, target, "progress"))
     return Translator(ends, Known(target, "map", "test", TargetUnavailable)).places({(T0, 1)})
 
 

@@ -7,6 +7,9 @@ import logging
 import pytest
 
 from srm_spark.config.settings import CheckpointSettings
+from srm_spark.core.filters import NameFilter
+from srm_spark.core.listed_filter import ListedFilter
+from srm_spark.core.lists import Lists
 from srm_spark.core.model import Flow
 from srm_spark.core.news import Every
 from srm_spark.core.rounds import Rounds
@@ -14,6 +17,9 @@ from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.groups.choice import GroupChoice
 from srm_spark.flow.groups.listed import GroupList
 from tests.memory_cluster import MemoryGroups
+
+
+TAKES = ListedFilter(NameFilter((".*",)))
 
 
 def rounds(emit: float | None = 5.0, sync: float | None = 60.0) -> Rounds:
@@ -82,7 +88,7 @@ class Listed(MemoryGroups):
 
 def listed(groups: Listed, **keys: object) -> GroupList:
     settings = CheckpointSettings(groups=(".*",), **keys)  # type: ignore[arg-type]
-    return GroupList(Flow("A", "B"), settings, GroupChoice(settings, "A", groups))
+    return GroupList(Flow("A", "B"), settings, GroupChoice(settings, "A", groups, TAKES))
 
 
 def test_groups_are_looked_for_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
@@ -105,6 +111,21 @@ def test_where_that_is_switched_off_they_are_looked_for_once() -> None:
     for now in (1.0, 1e3, 1e9):
         names.refresh(now)
     assert groups.asked == 1
+
+
+def test_where_their_lists_were_changed_they_are_looked_for_at_once() -> None:
+    groups, takes = Listed(), ListedFilter(NameFilter(()))
+    groups.live = {"g": ("m",), "h": ("m",)}
+    settings = CheckpointSettings(groups=(), refresh_enabled=False)
+    names = GroupList(Flow("A", "B"), settings, GroupChoice(settings, "A", groups, takes))
+    assert names.refresh(1.0) == []
+    takes.take(Lists(("g",)))
+    assert names.refresh(2.0) == ["g"]
+    takes.take(Lists(("g", "h"), ("g",)))
+    assert names.refresh(3.0) == ["h"]
+    asked = groups.asked
+    names.refresh(4.0)
+    assert groups.asked == asked
 
 
 def test_groups_of_other_kinds_that_cannot_be_listed_hinder_nothing(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from srm_spark.core.checkpoints import TranslationStatus
 from srm_spark.core.filters import NameFilter
+from srm_spark.core.listed_filter import Filters, ListedFilter
+from srm_spark.core.lists import Lists
 from srm_spark.core.model import Flow, Interval, LogIdentity, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
@@ -36,14 +38,20 @@ class Maps(SimpleNamespace):
             raise SourceUnavailable("cluster A is away")
 
 
-def ways(*, identity: bool = False, reverse: bool = True, is_away: bool = False) -> tuple[Ways, Maps, Maps]:
+def ways(
+    *, identity: bool = False, reverse: bool = True, is_away: bool = False, reverse_list: ListedFilter | None = None
+) -> tuple[Ways, Maps, Maps]:
     policy = IdentityReplicationPolicy(".", ".", source_alias="A") if identity else DefaultReplicationPolicy(".", ".")
     checkpoints = SimpleNamespace(reverse_enabled=reverse)
     settings = SimpleNamespace(
         flow=FLOW, checkpoints=checkpoints, provenance_enabled=identity, admin_timeout_seconds=1.0, consumer={}
     )
     source = SimpleNamespace(topic_ids=lambda topics: dict.fromkeys(topics, "id"))
-    clusters: Any = SimpleNamespace(settings=settings, source=source, policy=policy, topics=NameFilter(("orders",)))
+    every = ListedFilter(NameFilter((".*",)), steps_back=True)
+    filters = Filters(ListedFilter(NameFilter(("orders",))), every, every if reverse_list is None else reverse_list)
+    clusters: Any = SimpleNamespace(
+        settings=settings, source=source, policy=policy, topics=filters.topics, filters=filters
+    )
     forward, back = Maps(maps={}, is_away=is_away), Maps(maps={}, is_away=is_away)
     reverse_map = ReverseMap(clusters, cast("OffsetMaps", back))
     return Ways(clusters, cast("OffsetMaps", forward), reverse_map), forward, back
@@ -71,6 +79,22 @@ def test_a_topic_of_the_target_goes_back_by_the_reverse_map() -> None:
     assert way.translate(BACK, remote, 7, 150).downstream == 107
     assert (way.needs_forward, way.needs_reverse) == (False, True)
     assert way.remote(TopicPartition("B.unchosen", 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("lists", "goes_back"),
+    [
+        (Lists(), True),
+        (Lists(("orders",)), True),
+        (Lists((r"B\..*",)), True),
+        (Lists(("other",)), False),
+        (Lists((), ("orders",)), False),
+        (Lists(("orders",), (r"B\.orders",)), False),
+    ],
+)
+def test_the_list_of_reverse_topics_says_which_go_back(lists: Lists, goes_back: bool) -> None:
+    found, _, _ = ways(reverse_list=ListedFilter(NameFilter((".*",)), lists, steps_back=True))
+    assert (found.of("B.orders").remote(BACK) is not None) is goes_back
 
 
 def test_it_is_an_ordinary_topic_where_nobody_goes_back() -> None:

@@ -16,6 +16,7 @@ from srm_spark.core.offset_files import SYMBOLS, KeptPosition
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.groups.positions import TargetPosition, Translator
+from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import OffsetMaps
 
 
@@ -40,6 +41,7 @@ def translate_positions(
     remote topics do not go back, and hinders nothing else.
     """
     clusters = reach(settings)
+    take_lists(clusters)
     maps = OffsetMaps(clusters.target, settings.map_topic, f"{settings.flow}|positions", TargetUnavailable)
     translator = Translator(clusters, maps)
     positions = list(asked)

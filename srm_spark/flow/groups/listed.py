@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from srm_spark.config.settings import CheckpointSettings
+from srm_spark.core.lists import Lists
 from srm_spark.core.model import Flow
 from srm_spark.core.news import Every, News
 from srm_spark.errors import SourceUnavailable
@@ -29,10 +30,13 @@ class GroupList:
         self._look = Every(chosen.refresh_seconds if chosen.refresh_enabled else math.inf)
         self._others = Every(_OTHERS_SECONDS)
         self._news = News()
+        self._lists: Lists | None = None
+        """With which it was looked."""
 
     def refresh(self, now: float) -> Sequence[str]:
         """Look again where that is due."""
-        if self._look.is_due(now):
+        if (lists := self._choice.lists) is not self._lists or self._look.is_due(now):
+            self._lists = lists
             self.names = self._choice.taken()
             self._tell("unseen", self._choice.unseen(self.names))
             self._tell_others(now)

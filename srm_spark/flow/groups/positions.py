@@ -96,7 +96,7 @@ class Translator:
         self._ways = Ways(clusters, maps)
         self._syncs = SyncHistory(SyncReader(clusters))
         self._groups = clusters.source.groups("DESCRIBE")
-        self.choice = GroupChoice(settings.checkpoints, settings.flow.source, self._groups)
+        self.choice = GroupChoice(settings.checkpoints, settings.flow.source, self._groups, clusters.filters.groups)
 
     def groups(self) -> list[str]:
         """The groups of the source that the flow takes."""

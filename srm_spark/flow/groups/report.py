@@ -17,6 +17,7 @@ from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.positions import Translator
 from srm_spark.flow.groups.sync import GroupSync, Synced, SyncState
+from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import OffsetMaps
 
 _SECONDS = 15.0
@@ -71,6 +72,7 @@ def report_groups(settings: FlowSettings, groups: NameFilter, reach: Connect = c
 def _now(clusters: Clusters, groups: NameFilter) -> GroupReport:
     flow = clusters.settings.flow
     maps = OffsetMaps(clusters.target, clusters.settings.map_topic, f"{flow}|groups", TargetUnavailable)
+    take_lists(clusters)
     with (
         closing(maps),
         closing(Translator(clusters, maps)) as translator,

@@ -93,8 +93,10 @@ class Back:
         self._reverse = reverse
 
     def remote(self, partition: TopicPartition) -> TopicPartition | None:
-        topics, upstream = self._clusters.topics, self._clusters.policy.upstream_topic(partition.topic)
-        if upstream is None or not (topics.matches(partition.topic) or topics.matches(upstream)):
+        filters, upstream = self._clusters.filters, self._clusters.policy.upstream_topic(partition.topic)
+        if upstream is None or not any(map(filters.topics.matches, (partition.topic, upstream))):
+            return None
+        if not filters.reverse.matches_any(partition.topic, upstream):
             return None
         return TopicPartition(upstream, partition.partition)
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection, Mapping
 
 from srm_spark.config.rights import acl_name
-from srm_spark.core.filters import NameFilter
 from srm_spark.core.news import News
 from srm_spark.core.wording import some
 from srm_spark.flow.clusters import Clusters
@@ -35,7 +34,7 @@ class ChosenTopics:
         for pattern in sorted(self._idle.changes(dict.fromkeys(self._idle_patterns(names), "idle"))):
             log.warning(
                 "flow=%s no topic that flows matches %s: %s has none, READ on it is not allowed, or it is excluded; "
-                "check topics and topics.exclude",
+                "check topics, topics.exclude and the lists",
                 self._flow,
                 pattern,
                 self._flow.source,
@@ -44,6 +43,6 @@ class ChosenTopics:
 
     def _idle_patterns(self, names: Collection[str]) -> list[str]:
         """Patterns without a topic. Of whole names, and of a flow without any topic, the flow's state tells."""
-        if not names or type(self._filter) is not NameFilter:  # a filter of the user's own has its own rules
+        if not names:
             return []
         return [pattern for pattern in self._filter.idle(names) if acl_name(pattern).endswith("*")]

@@ -30,6 +30,9 @@ def _factors(clusters: Clusters) -> Iterator[tuple[str, int, Cluster]]:
     settings = clusters.settings
     yield "replication.factor", settings.topics.replication_factor, clusters.target
     yield "offset.storage.replication.factor", settings.progress_replication_factor, clusters.target
+    name, factor = "control.topic.replication.factor", settings.control_replication_factor
+    if name in settings.places:  # else it is that of the progress topic
+        yield name, factor, clusters.target
     if settings.syncs.enabled:
         yield "offset-syncs.topic.replication.factor", settings.syncs.replication_factor, clusters.syncs_cluster
     if settings.checkpoints.emit_enabled:

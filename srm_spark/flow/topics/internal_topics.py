@@ -75,6 +75,16 @@ def map_topic(settings: FlowSettings) -> InternalTopic:
     return InternalTopic(spec, "the offset map", is_truth=True)
 
 
+def control_topic(settings: FlowSettings) -> InternalTopic:
+    """Where the allow and deny lists lie."""
+    return lists_topic(settings.control_topic, settings.control_replication_factor)
+
+
+def lists_topic(name: str, replication_factor: int) -> InternalTopic:
+    """The same without a file."""
+    return InternalTopic(TopicSpec(name, 1, replication_factor, _COMPACTED), "the lists of srm-control", is_truth=True)
+
+
 def quarantine_topic(settings: FlowSettings) -> InternalTopic:
     """Where refused records are put aside; its own limit counts, whatever the broker's is."""
     configs = {**_COMPACTED, "max.message.bytes": "1048588"}
@@ -100,6 +110,7 @@ def internal_topics(clusters: Clusters) -> Iterator[tuple[Cluster, InternalTopic
     settings = clusters.settings
     yield clusters.target, progress_topic(settings)
     yield clusters.target, map_topic(settings)
+    yield clusters.target, control_topic(settings)
     if settings.refused.parks:
         yield clusters.target, quarantine_topic(settings)
     if settings.syncs.enabled:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from srm_spark.config.rights import acl_name
 from srm_spark.core.cluster import TopicConfig, TopicSpec
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, load_filter
-from srm_spark.core.filters import NameFilter, is_replicated
+from srm_spark.core.filters import is_replicated
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.wording import count, some
 from srm_spark.errors import TargetUnavailable
@@ -49,11 +49,16 @@ class RemoteTopics:
             CONFIG_PROPERTIES, self._settings.config_filter_class, (".*",), self._settings.config_exclude
         )
         self._verdicts: dict[str, bool] = {}
+        self._lists = clusters.topics.lists
+        """By which the verdicts were found."""
         self._limits: dict[str, Limits] = {}
         self._chosen = ChosenTopics(clusters)
 
     def select(self) -> dict[str, int]:
         """Source topics that flow now, with their partition counts."""
+        if (lists := self._clusters.topics.lists) is not self._lists:
+            self._lists = lists
+            self._verdicts.clear()
         return {name: count for name, count in self._clusters.source.topics().items() if self._is_selected(name)}
 
     def unseen(self, selected: Collection[str]) -> str | None:
@@ -61,13 +66,16 @@ class RemoteTopics:
 
         A topic that we may not describe looks exactly like one that does not exist.
         """
-        exclude = NameFilter((".*",), self._settings.exclude)
-        names = [name for pattern in self._settings.include if not (name := acl_name(pattern)).endswith("*")]
-        missing = [name for name in names if name not in selected and exclude.matches(name)]
+        takes, flow = self._clusters.topics, self._clusters.settings.flow
+        names = [name for pattern in takes.wanted if not (name := acl_name(pattern)).endswith("*")]
+        missing = [name for name in names if name not in selected and takes.excluded_by(name) is None]
         if selected and not missing:
             return None
-        what = f"topic {', '.join(missing)}" if missing else f"a topic that matches {','.join(self._settings.include)}"
-        return f"{self._clusters.source.alias} does not show {what}: there is none, or READ on it is not allowed"
+        if not takes.wanted:
+            add = f"srm-control topics --source {flow.source} --target {flow.target} --add LIST"
+            return f"no pattern of topics and no entry of their list names a topic of {flow.source}: {add}"
+        what = f"topic {some(missing)}" if missing else f"a topic that matches {some(takes.wanted)}"
+        return f"{flow.source} does not show {what}: there is none, or READ on it is not allowed"
 
     def remote_name(self, topic: str) -> str:
         """The topic's name on the target."""

@@ -1,0 +1,180 @@
+"""The allow and deny lists of a flow, read from its control topic: whatever process changed them, the filters follow.
+
+What `srm-control` writes there is in `core/lists.py`. Only whoever knows all acts knows the lists: a flow does not begin
+without them, and one that runs keeps what it knows where the topic cannot be read any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import datetime, timezone
+
+from srm_spark.core.cluster import Cluster
+from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, Lists, ListState, change_between, decode_act
+from srm_spark.core.news import News
+from srm_spark.core.wording import count
+from srm_spark.errors import ActNotUnderstood, CodecError, FlowError, TargetUnavailable
+from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.followed import FollowedTopic
+
+log = logging.getLogger(__name__)
+
+
+class ActLog:
+    """The control topic; `state` is what the acts read so far add up to."""
+
+    def __init__(self, cluster: Cluster, topic: str, role: str) -> None:
+        """`cluster` is where it lies: the target."""
+        self.state = ListState()
+        self.held = ListState()
+        """The same without what only a topic held that is gone."""
+        self.keys: set[bytes] = set()
+        """Of the acts of `state`."""
+        self.strange = 0
+        """Records that are no acts."""
+        self._cluster = cluster
+        self._topic = FollowedTopic(cluster, topic, role, TargetUnavailable, cluster.timeout, forget=self._forget)
+        self._unknown: str | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the topic exists, as far as we may see."""
+        return bool(self._cluster.topic_ids([self._topic.topic]))
+
+    def refresh(self) -> list[Act]:
+        """Acts since the last call.
+
+        Raises where they cannot be read, and from then on where one is not understood. What was read of a topic that
+        was deleted or made anew stays; acts of the new one come on top of it.
+        """
+        new: list[Act] = []
+        if self._unknown is None:
+            for record in self._topic.new_records():
+                try:
+                    act = decode_act(record.key, record.value)
+                except ActNotUnderstood as error:
+                    self._unknown = f"the record at offset {record.offset} is not understood: {error}"
+                    break
+                except CodecError:
+                    self.strange += record.value is not None
+                    continue
+                self.state.take(act)
+                self.held.take(act)
+                self.keys.add(record.key or b"")
+                new.append(act)
+        if self._unknown is not None:
+            raise self._cluster.refused(f"read the lists in topic {self._topic.topic}", self._unknown)
+        return new
+
+    def unheld(self) -> dict[ListKind, Change]:
+        """What goes on to count though the topic does not hold it: what would have to be written again."""
+        changes = {kind: change_between(self.held.of(kind), self.state.of(kind)) for kind in ListKind}
+        return {kind: change for kind, change in changes.items() if change}
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._topic.close()
+
+    def _forget(self) -> None:
+        self.held = ListState()
+
+
+class FlowLists:
+    """Keeps the filters of a flow as its lists say."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        settings = clusters.settings
+        self._flow, self._filters = settings.flow, clusters.filters
+        self._topic = settings.control_topic
+        self._acts = ActLog(clusters.target, settings.control_topic, f"{settings.flow}|lists")
+        self._news = News()
+        self._since: str | None = None
+        self._changed = threading.Event()
+
+    def begin(self) -> None:
+        """Read them; the topic is there. Raises TargetUnavailable: with half a list nothing may begin."""
+        self._acts.refresh()
+        self._filters.take(self._acts.state.lists)
+        self._tell_strange()
+        if said := _summary(self._acts.state.lists):
+            log.info("flow=%s lists: %s", self._flow, said)
+
+    def look(self) -> None:
+        """Take in what was changed since; where that fails what is known goes on to count."""
+        known, failure = len(self._acts.state.acts), None
+        try:
+            self._acts.refresh()
+        except FlowError as error:
+            failure = error
+        self._take(self._acts.state.acts[known:])  # those before a failure, too
+        if failure is None:
+            self._tell_well()
+        else:
+            self._tell_failure(failure)
+
+    def topics_changed(self) -> bool:
+        """Whether the topic lists were changed since the last call."""
+        has_changed = self._changed.is_set()
+        self._changed.clear()
+        return has_changed
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._acts.close()
+
+    def _take(self, acts: list[Act]) -> None:
+        for act in acts:
+            log.info("flow=%s lists: %s", self._flow, act)
+        if ListKind.TOPICS in self._filters.take(self._acts.state.lists):
+            self._changed.set()
+        self._tell_strange()
+
+    def _tell_strange(self) -> None:
+        if self._news.is_new("strange", self._acts.strange or None):
+            what, text = (
+                count(self._acts.strange, "record"),
+                "flow=%s lists: passed over %s of topic %s: no act of srm-control",
+            )
+            log.warning(text, self._flow, what, self._topic)
+
+    def _tell_well(self) -> None:
+        if self._since is None:
+            return
+        log.info("flow=%s lists: topic %s is read again, as it was until %s", self._flow, self._topic, self._since)
+        self._since = None
+        for kind, change in self._acts.unheld().items():
+            text = (
+                "flow=%s lists: topic %s was made anew without %s %s, which count until the flow starts again: add them"
+            )
+            log.warning(text, self._flow, self._topic, kind.value, change.short())
+
+    def _tell_failure(self, error: FlowError) -> None:
+        if self._since is None:  # once, however the words of the failure change
+            self._since = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            text = "flow=%s lists: what is known goes on to count, changes since %s do not: %s"
+            log.warning(text, self._flow, self._since, error)
+
+
+def take_lists(clusters: Clusters) -> None:
+    """Let the filters be as the lists say now, for a command; where no list was ever changed there is no topic.
+
+    Raises TargetUnavailable.
+    """
+    settings = clusters.settings
+    with closing(ActLog(clusters.target, settings.control_topic, f"{settings.flow}|lists")) as acts:
+        if acts.is_there:
+            acts.refresh()
+    clusters.filters.take(acts.state.lists)
+
+
+def _summary(lists: Mapping[ListKind, Lists]) -> str:
+    """How many entries the lists have; empty where they have none."""
+    parts = []
+    for kind in ListKind:
+        of_kind = lists.get(kind, NO_LISTS)
+        if not of_kind.is_empty:
+            parts.append(f"{kind.value} allow={len(of_kind.allow)} deny={len(of_kind.deny)}")
+    return ", ".join(parts)
