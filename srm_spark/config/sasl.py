@@ -61,7 +61,9 @@ def _left_out(mechanism: str, java: Mapping[str, str], options: Mapping[str, str
         known |= {name for name in java if name.startswith(_OAUTH)}
     left = {}
     for name in java:
-        row = CLIENT_KEYS[name]
+        row = CLIENT_KEYS.get(name)
+        if row is None:  # no property of a client, and told as such
+            continue
         if not row.librdkafka:
             left[name] = row.note
         elif name not in known and row.librdkafka not in options:
