@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from srm_spark.cli.groups import groups, offsets
+from srm_spark.cli.lists import CLIENTS, reverse_checkpointed_topics, topics
 from srm_spark.cli.losses import losses
 from srm_spark.cli.moves import failback, failover
 from srm_spark.cli.options import (
@@ -28,6 +29,7 @@ from srm_spark.cli.options import (
 )
 from srm_spark.cli.options import config as config_option
 from srm_spark.cli.plan import plan
+from srm_spark.cli.prefixes import PrefixedGroup
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
 from srm_spark.cli.reload import read_pid, signal_driver
@@ -44,28 +46,27 @@ FILES = click.argument(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=PrefixedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @config_option("For every command below that has it, too; repeatable.", required=False)
+@CLIENTS
 @VERSION
 @click.pass_context
-def main(context: click.Context, files: Sequence[Path]) -> None:
-    """Looks at and steers srm-spark."""
-    if files:  # SRM's scripts write it in front of the command
-        context.default_map = _defaults(main, {"files": files})
+def main(context: click.Context, /, **options: Any) -> None:
+    """Looks at and steers srm-spark. Options that a command has, too, may stand in front of it, as in SRM's scripts."""
+    given = {name: value for name, value in options.items() if value}
+    command = main.commands.get(context.invoked_subcommand or "")
+    for name in given:
+        if name != "files" and command is not None and name not in {each.name for each in command.params}:
+            raise click.UsageError(f"{context.invoked_subcommand} does not take --{name.replace('_', '-')}")
+    if given:
+        context.default_map = _defaults(main, given)
 
 
-def _defaults(group: click.Group, values: Mapping[str, Any]) -> dict[str, Any]:
-    """These values for every command below that has an option of that name."""
-    return {
-        name: _defaults(command, values)
-        if isinstance(command, click.Group)
-        else {
-            each.name: values[each.name]
-            for each in command.params
-            if isinstance(each, click.Option) and each.name in values
-        }
-        for name, command in group.commands.items()
-    }
+def _defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, Any]:
+    """These values for every option of such a name, of the command and of all below it."""
+    own = {each.name: values[each.name] for each in command.params if each.name in values}
+    below = command.commands if isinstance(command, click.Group) else {}
+    return {**own, **{name: _defaults(each, values) for name, each in below.items()}}
 
 
 main.add_command(failback)
@@ -74,6 +75,8 @@ main.add_command(groups)
 main.add_command(losses)
 main.add_command(offsets)
 main.add_command(plan)
+main.add_command(reverse_checkpointed_topics)
+main.add_command(topics)
 main.add_command(quarantine)
 offsets.add_command(rebuild)
 offsets.add_command(translate)
@@ -161,7 +164,13 @@ def _as_json(explanation: Explanation) -> dict[str, object]:
         return {"value": chosen.value, "level": chosen.level, "key": chosen.key, "place": chosen.place}
 
     lost = [candidate(index + 1) for index in range(len(explanation.lost))]
-    return {"flow": str(explanation.flow), "name": explanation.name, "won": candidate(0), "lost": lost}
+    return {
+        "flow": str(explanation.flow),
+        "name": explanation.name,
+        "won": candidate(0),
+        "lost": lost,
+        "rule": explanation.rule or None,
+    }
 
 
 def _print(explanations: Sequence[Explanation], *, with_losers: bool) -> None:
@@ -175,6 +184,8 @@ def _print(explanations: Sequence[Explanation], *, with_losers: bool) -> None:
             name = explanation.name if candidate is explanation.won else "  lost:"
             written = f"{candidate.key} at {candidate.place}" if candidate.key else ""
             click.echo(f"  {name:<{width}}  {candidate.value}  [{' '.join(filter(None, (candidate.level, written)))}]")
+        if with_losers and explanation.rule:
+            click.echo(f"  rule: {explanation.rule}")
 
 
 @config.command()

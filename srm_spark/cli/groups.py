@@ -9,11 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
+from srm_spark.cli.lists import LISTS, Asked, steer
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -27,7 +30,9 @@ from srm_spark.cli.options import (
     output,
     told,
 )
+from srm_spark.cli.prefixes import PrefixedGroup
 from srm_spark.core.filters import NameFilter, split_list
+from srm_spark.core.lists import ListKind
 from srm_spark.core.wording import count
 from srm_spark.flow.groups.report import GroupReport, GroupRow, report_groups
 
@@ -99,9 +104,19 @@ def export(
         raise SystemExit(ERROR)
 
 
-@click.group()
-def groups() -> None:
-    """Looks at consumer groups."""
+@click.group(cls=PrefixedGroup, invoke_without_command=True, subcommand_metavar="[status …]")
+@LISTS
+@click.pass_context
+def groups(context: click.Context, /, **asked: Any) -> None:
+    """Says which consumer groups are taken, while drivers run, by the lists of SRM; or looks at them: groups status.
+
+    A group is taken where a pattern of the file or an entry of the allow list matches it, and no exclusion of the file
+    nor entry of the deny list does. Exit code 3: not everything was done.
+    """
+    if context.invoked_subcommand is None:
+        steer(ListKind.GROUPS, Asked(**asked))
+    elif any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in asked):
+        raise click.UsageError(f"write options behind {context.invoked_subcommand}, or lists without it")
 
 
 @groups.command()

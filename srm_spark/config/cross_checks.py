@@ -38,7 +38,13 @@ def check_across(
         if not settings.topics.include:
             reason = "SRM starts with an empty list" if dialect is Dialect.SRM else "the list is empty"
             place, key = _written(sources, settings.flow, "topics")
-            report.warn(place, key, f"no topic of {settings.flow} will flow: {reason}; write {settings.flow}.topics")
+            adds = f"srm-control topics --source {settings.flow.source} --target {settings.flow.target} --add LIST"
+            report.warn(
+                place,
+                key,
+                f"no topic of {settings.flow} flows before its list has entries: {reason}; {adds}, or write "
+                f"{settings.flow}.topics",
+            )
         elif dialect is Dialect.MM2 and "dialect" not in sources.entries:
             _ask_for_dialect(sources, report, settings.flow)
 

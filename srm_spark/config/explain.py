@@ -11,6 +11,8 @@ from srm_spark.config.levels import Layered, Setting
 from srm_spark.config.load import Loaded
 from srm_spark.config.schema import Dialect, Key, KeyEffect, Scope
 from srm_spark.config.spelling import did_you_mean
+from srm_spark.core.listed_filter import RULES
+from srm_spark.core.lists import ListKind
 from srm_spark.core.model import Flow
 from srm_spark.errors import ConfigError, Problem
 
@@ -40,6 +42,8 @@ class Explanation:
     """The strongest first."""
     does: str = ""
     """What srm-spark does with the property."""
+    rule: str = ""
+    """How it is combined with lists that are kept elsewhere, and how to see these; empty where it is not."""
 
 
 def explain(loaded: Loaded, flow: Flow, name: str) -> Explanation:
@@ -58,7 +62,16 @@ def explain(loaded: Loaded, flow: Flow, name: str) -> Explanation:
         raise ConfigError([Problem(loaded.sources.name, name, "no such property", did_you_mean(name, known))])
     if not candidates:
         candidates.append(Candidate("default", "", "", ""))
-    return Explanation(flow, name, candidates[0], tuple(candidates[1:]), row.does if row else "")
+    does = row.does if row else ""
+    return Explanation(flow, name, candidates[0], tuple(candidates[1:]), does, _rule(flow, name))
+
+
+def _rule(flow: Flow, name: str) -> str:
+    kind = next((kind for kind in ListKind if name.split(".")[0] == kind.value), None)
+    if kind is None or name not in (kind.value, f"{kind.value}.exclude", f"{kind.value}.blacklist"):
+        return ""
+    shows = f"srm-control {kind.value} --source {flow.source} --target {flow.target} --list"
+    return f"{RULES[kind]}; the lists: {shows}"
 
 
 def resolved(loaded: Loaded, flow: Flow) -> Iterator[Explanation]:

@@ -206,17 +206,6 @@ SRM_CONNECTOR = (
         "(by default with `__.*` in it) does not name them. Those of brokers (`__consumer_offsets` and the like) and "
         "of the replication never do: the ones cannot be written, the others would be copied again without end.",
     ),
-    Key(
-        "control.topic.replication.factor",
-        ValueKind.INT,
-        None,
-        _CON,
-        _H,
-        "Replication factor of the topic with the lists of `srm-control`; unset: as the progress topic's. -1 takes the "
-        "broker's default",
-        low=-1,
-        high=_RF,
-    ),
     _flag(
         "cloudera.reverse.checkpointing.enabled",
         "true",
@@ -264,6 +253,17 @@ GROUP_ACLS_KEY = "sync.group.acls.enabled"
 REALTIME_TOPICS_KEY = "realtime.topics"
 
 OWN = (
+    Key(
+        "control.topic.replication.factor",
+        ValueKind.INT,
+        None,
+        _CON,
+        _H,
+        "Replication factor of the topic with the lists of `srm-control`; unset: as the progress topic's. -1 takes the "
+        "broker's default",
+        low=-1,
+        high=_RF,
+    ),
     _flag(
         TRANSFORMS_IGNORE, "false", "`true` passes over `transforms` and `predicates`: records are copied unchanged."
     ),

@@ -14,6 +14,8 @@ from srm_spark.core.patterns import JavaPatterns, compile_java
 from srm_spark.core.policy import ReplicationPolicy, is_cycle
 from srm_spark.errors import PatternError
 
+_NAME = re.compile(r"[\w.\-]+", re.ASCII)
+
 
 @dataclass(frozen=True)
 class NameFilter:
@@ -53,6 +55,11 @@ class NameFilter:
 
 def _first_match(patterns: tuple[str, ...], parts: Iterable[re.Pattern[str]], name: str) -> str | None:
     return next((pattern for pattern, part in zip(patterns, parts, strict=True) if part.fullmatch(name)), None)
+
+
+def is_name(pattern: str) -> bool:
+    """Whether a pattern looks like one whole name: no character in it is a regular expression's but the dot."""
+    return _NAME.fullmatch(pattern) is not None
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from srm_spark.flow.topics.remote_acls import RemoteAcls
 from srm_spark.flow.topics.topic_configs import Remotes, TopicConfigs
 from srm_spark.spark import SparkSession
 
-
 _SLOW_SECONDS = 60.0
 """A look at the lists that takes longer is told."""
 

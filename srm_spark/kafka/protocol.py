@@ -1,5 +1,5 @@
-"""Requests that librdkafka has no call for, over the connections of kafka-python: where logs end, which quotas are set,
-who may do what.
+"""Requests that librdkafka has no call for, over the connections of kafka-python: where logs end and how large
+they are, which quotas are set, who may do what.
 
 One connection per broker, opened when it is first asked and closed with the block. Nothing here writes.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -18,7 +18,12 @@ from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType,
 from kafka.errors import KafkaError, for_code
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.admin import DescribeAclsRequest, DescribeAclsResponse, DescribeClientQuotasRequest
+from kafka.protocol.admin import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeClientQuotasRequest,
+    DescribeLogDirsRequest,
+)
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -79,6 +84,13 @@ class Protocol:
     def acls(self, kind: str) -> DescribeAclsResponse:
         """All ACLs of a kind of resource, or the code by which the broker refuses. Needs DESCRIBE on the cluster."""
         return self._run(partial(self._acls, kind), "ask for ACLs")
+
+    def bytes_of(self, topics: Collection[str]) -> dict[TopicPartition, int]:
+        """Bytes on disk of each partition at its leader; those without a leader are left out.
+
+        Needs DESCRIBE on the cluster.
+        """
+        return self._run(lambda: self._bytes_of(topics), "ask for the sizes of logs")
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, _T]], what: str) -> _T:
         """A broker that hangs holds up one try; the next one has connections of its own, to whoever answers."""
@@ -146,6 +158,32 @@ class Protocol:
         if answer.error_code and for_code(answer.error_code).retriable:
             raise for_code(answer.error_code)
         return answer
+
+    async def _bytes_of(self, names: Collection[str]) -> dict[TopicPartition, int]:
+        topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(names)]
+        metadata = await self._manager.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+        led = defaultdict[int, dict[str, list[int]]](lambda: defaultdict(list))
+        for topic in metadata.topics:
+            for of_partition in topic.partitions:
+                if of_partition.leader_id >= 0:
+                    led[of_partition.leader_id][topic.name].append(of_partition.partition_index)
+        found: dict[TopicPartition, int] = {}
+        for leader, partitions in led.items():
+            asked = [
+                DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=numbers)
+                for name, numbers in partitions.items()
+            ]
+            answer = await self._manager.send(DescribeLogDirsRequest(topics=asked), node_id=leader)
+            if answer.error_code:
+                raise KafkaError(f"error {answer.error_code}; allow DESCRIBE on the cluster")
+            found |= {
+                TopicPartition(topic.name, each.partition_index): each.partition_size
+                for log_dir in answer.results
+                for topic in log_dir.topics
+                for each in topic.partitions
+                if not each.is_future_key
+            }
+        return found
 
     async def _smallest_produce_quota(self) -> float | None:
         quotas: list[float] = []

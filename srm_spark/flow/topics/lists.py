@@ -1,7 +1,7 @@
 """The allow and deny lists of a flow, read from its control topic: whatever process changed them, the filters follow.
 
-What `srm-control` writes there is in `core/lists.py`. Only whoever knows all acts knows the lists: a flow does not begin
-without them, and one that runs keeps what it knows where the topic cannot be read any more.
+What `srm-control` writes there is in `core/lists.py`. Only whoever knows all acts knows the lists: a flow does not
+begin without them, and one that runs keeps what it knows where the topic cannot be read any more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ActLog:
         self.held = ListState()
         """The same without what only a topic held that is gone."""
         self.keys: set[bytes] = set()
-        """Of the acts of `state`."""
+        """Of the acts that it holds."""
         self.strange = 0
         """Records that are no acts."""
         self._cluster = cluster
@@ -61,6 +61,8 @@ class ActLog:
                 except CodecError:
                     self.strange += record.value is not None
                     continue
+                if record.key in self.keys:  # written twice: the second one would undo what came between
+                    continue
                 self.state.take(act)
                 self.held.take(act)
                 self.keys.add(record.key or b"")
@@ -80,6 +82,7 @@ class ActLog:
 
     def _forget(self) -> None:
         self.held = ListState()
+        self.keys.clear()
 
 
 class FlowLists:

@@ -1,0 +1,304 @@
+"""`srm-control topics`, `groups` and `reverse-checkpointed-topics`: the lists of SRM, with its grammar and its words.
+
+They lie on the target: no driver has to run, the source may be down, and a driver that runs follows them.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from srm_spark.cli.lists_view import (
+    View,
+    exported,
+    imported,
+)
+from srm_spark.cli.options import DEFINES, DIFFERENT, FILE, config, dry_run, output, pairs, several, told, unknown_flow
+from srm_spark.cli.prefixes import PrefixedCommand
+from srm_spark.config.load import Loaded, load
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.filters import split_list
+from srm_spark.core.list_changes import FileRules, decide, problems_of
+from srm_spark.core.lists import Act, Change, ListKind, change_between
+from srm_spark.errors import ConfigError, PatternError
+from srm_spark.flow.clusters import filters_of, target_of
+from srm_spark.flow.list_effects import effect_of, matches_of
+from srm_spark.flow.topics.list_writer import ListWriter
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_HERE = "nobody:1"
+"""Stands in for the source where no file says where it is: nothing asks it."""
+_SECONDS = 30.0
+"""Somebody is waiting."""
+
+
+def _list(*names: str, text: str) -> Callable[[_F], _F]:
+    return click.option(*names, multiple=True, metavar="LIST", help=text)
+
+
+CLIENTS = several(
+    click.option("--bootstrap-servers", metavar="H:P,…", help="The target, instead of what a file says."),
+    click.option("--props", multiple=True, metavar="K=V", help="Property of every client of the target; repeatable."),
+    click.option("--producer-props", multiple=True, metavar="K=V", help="The same, of what writes the lists."),
+    click.option("--consumer-props", multiple=True, metavar="K=V", help="The same, of what reads them."),
+)
+LISTS = several(
+    config("As for srm-driver; repeatable.", required=False),
+    DEFINES,
+    CLIENTS,
+    click.option("--source", metavar="ALIAS", help="Where records come from."),
+    click.option("--target", metavar="ALIAS", help="Where the lists lie."),
+    _list("--add", "--add-allowlist", "add", text="Add these names or Java regexes, with commas between them."),
+    _list("--remove", "--remove-allowlist", "remove", text="Take these entries off the list."),
+    _list("--add-blacklist", "--add-denylist", "add_deny", text="Leave these out, whatever else takes them."),
+    _list("--remove-blacklist", "--remove-denylist", "remove_deny", text="Leave these out no more."),
+    click.option("--list", "is_list", is_flag=True, help="Print both lists; -o wide: with what each entry matches."),
+    click.option("--export", "is_export", is_flag=True, help="Print both lists for --import."),
+    click.option("--import", "import_file", type=FILE, help="Make the lists what this file says."),
+    click.option("--history", "is_history", is_flag=True, help="Print who changed what, when and why."),
+    click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the change."),
+    dry_run("Print what would begin and stop; change nothing."),
+    output("text", "wide", "json", former=False),
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    files: Sequence[Path]
+    defines: Sequence[str]
+    bootstrap_servers: str | None
+    props: Sequence[str]
+    producer_props: Sequence[str]
+    consumer_props: Sequence[str]
+    source: str | None
+    target: str | None
+    add: Sequence[str]
+    remove: Sequence[str]
+    add_deny: Sequence[str]
+    remove_deny: Sequence[str]
+    is_list: bool
+    is_export: bool
+    import_file: Path | None
+    is_history: bool
+    reason: str
+    dry_run: bool
+    output: str
+
+    @property
+    def wanted(self) -> list[Sequence[str]]:
+        """The lists of entries."""
+        return [one for one in (self.add, self.remove, self.add_deny, self.remove_deny) if one]
+
+    def check(self) -> None:
+        """Raises UsageError where it makes no sense as a whole."""
+        actions = [bool(self.wanted), self.is_list, self.is_export, self.import_file is not None, self.is_history]
+        if sum(actions) != 1:
+            written = "several of these" if any(actions) else "nothing to do"
+            raise click.UsageError(
+                f"{written}: write --add, --remove, --add-blacklist or --remove-blacklist; or --list, --export, "
+                "--import FILE or --history"
+            )
+        changes = bool(self.wanted) or self.import_file is not None
+        for is_given, option in ((self.dry_run, "--dry-run"), (bool(self.reason), "--reason")):
+            if is_given and not changes:
+                raise click.UsageError(f"{option} goes with a change of the lists only")
+        if self.output == "wide" and not self.is_list:
+            raise click.UsageError("-o wide goes with --list only")
+        if self.source is None:
+            raise click.UsageError("write --source ALIAS")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the lists are, and what is known around them."""
+
+    settings: FlowSettings
+    file: FileRules | None
+    """None without a file."""
+    producer: dict[str, str] = field(repr=False)
+    consumer: dict[str, str] = field(repr=False)
+
+    @contextmanager
+    def writer(self) -> Iterator[ListWriter]:
+        """What reads and changes them."""
+        settings = replace(self.settings, admin_timeout_seconds=min(_SECONDS, self.settings.admin_timeout_seconds))
+        target = target_of(settings, "srm-control lists")
+        reads = None
+        if self.consumer:
+            properties = {**settings.target.properties, **self.consumer}
+            reads = target_of(replace(settings, target=replace(settings.target, properties=properties)), "srm-control")
+        lists = ListWriter(
+            target,
+            settings.flow.source,
+            reads=reads,
+            producer=self.producer,
+            replication_factor=None if self.file is None else settings.control_replication_factor,
+        )
+        with closing(lists):
+            yield lists
+
+
+def steer(kind: ListKind, asked: Asked) -> None:
+    """What such a command does."""
+    asked.check()
+    wanted = _wanted(asked)
+    with told():
+        place = _place(asked, kind)
+        view = View(kind, place.settings.flow, asked.output, is_dry_run=asked.dry_run, has_file=place.file is not None)
+        with place.writer() as lists:
+            if asked.is_history:
+                view.history(lists.state().acts)
+            elif asked.is_export:
+                click.echo(exported(kind, place.settings.flow, lists.state().of(kind)))
+            elif asked.is_list:
+                state = lists.state()
+                entries = (*state.of(kind).allow, *state.of(kind).deny)
+                view.lists(state, place.file, lambda: matches_of(place.settings, kind, entries))
+            else:
+                before = lists.state().of(kind)
+                if asked.import_file is not None:
+                    wanted = change_between(before, imported(kind, asked.import_file))
+                decision = decide(kind, wanted, before, place.file)
+                after, effect = decision.after, None
+                if decision.change and not asked.dry_run:
+                    act = Act(kind, decision.change, int(time.time() * 1000), _who(), asked.reason)
+                    after = lists.write(act).of(kind)
+                elif asked.dry_run and place.file is not None:
+                    effect = effect_of(place.settings, kind, after)
+                view.changed(decision, after, effect, _has_no_effect(kind, place))
+                if decision.declined:
+                    raise SystemExit(DIFFERENT)
+
+
+def _has_no_effect(kind: ListKind, place: Place) -> str | None:
+    """Why the lists of this kind count for nothing; None where they do."""
+    if kind is ListKind.REVERSE and place.file is not None and not place.settings.checkpoints.reverse_enabled:
+        return f"without effect while cloudera.reverse.checkpointing.enabled of {place.settings.flow} is false"
+    return None
+
+
+def _wanted(asked: Asked) -> Change:
+    """What is to change. Raises UsageError with every entry that cannot be used."""
+    lists: list[tuple[str, ...]] = []
+    problems: list[str] = []
+    named = (
+        ("--add", asked.add),
+        ("--remove", asked.remove),
+        ("--add-blacklist", asked.add_deny),
+        ("--remove-blacklist", asked.remove_deny),
+    )
+    for option, texts in named:
+        try:
+            lists.append(tuple(dict.fromkeys(entry for text in texts for entry in split_list(text))))
+            if texts and not lists[-1]:
+                problems.append(f"{option}: an empty list")
+        except PatternError as error:
+            problems.append(f"{option}: {error}")
+            lists.append(())
+    change = Change(*lists)
+    if problems := [*problems, *problems_of(change)]:
+        raise click.UsageError("\n".join(problems))
+    return change
+
+
+def _place(asked: Asked, kind: ListKind) -> Place:
+    props, producer, consumer = (
+        _pairs(option, given)
+        for option, given in (
+            ("--props", asked.props),
+            ("--producer-props", asked.producer_props),
+            ("--consumer-props", asked.consumer_props),
+        )
+    )
+    if asked.bootstrap_servers is not None:
+        props["bootstrap.servers"] = asked.bootstrap_servers
+    if not asked.files and "bootstrap.servers" not in props:
+        raise click.UsageError("write --config FILE, or --bootstrap-servers H:P of the target")
+    if asked.files and asked.target is None:
+        raise click.UsageError("write --target ALIAS")
+    source, target = asked.source or "source", asked.target or "target"
+    clients = {f"{target}.{key}": value for key, value in props.items()}
+    clients |= {f"{target}.producer.{key}": value for key, value in producer.items()}
+    clients |= {f"{target}.consumer.{key}": value for key, value in consumer.items()}
+    if not asked.files:
+        flow = f"{source}->{target}"
+        clients = {
+            "clusters": f"{source},{target}",
+            "dialect": "srm",
+            f"{source}.bootstrap.servers": _HERE,
+            f"{flow}.enabled": "true",
+            **clients,
+        }
+    found = load(asked.files, {**pairs(asked.defines), **clients})
+    if found.report.problems:
+        raise ConfigError(found.report.problems)
+    flows = {str(one.flow): one for one in found.settings.flows}
+    name = f"{source}->{target}"
+    if name not in flows:
+        raise unknown_flow(name, flows)
+    return Place(flows[name], _rules(found, flows[name], kind) if asked.files else None, producer, consumer)
+
+
+def _rules(found: Loaded, settings: FlowSettings, kind: ListKind) -> FileRules:
+    """What the file says of the same names; of topics that go back it says nothing."""
+    takes = filters_of(settings).of(kind).file
+    if kind is ListKind.REVERSE:
+        return FileRules(takes, "", "")
+    connector = found.resolver.connector(settings.flow)
+
+    def place(*names: str) -> str:
+        settings_of = [setting for name in names if (setting := connector.get(name)) is not None]
+        return f"{settings_of[0].place}: {settings_of[0].key}" if settings_of else f"{names[0]}, by default"
+
+    return FileRules(takes, place(kind.value), place(f"{kind.value}.exclude", f"{kind.value}.blacklist"))
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    values = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError(f"{option} {text}: write K=V")
+        values[key.strip()] = value
+    return values
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+@click.command(cls=PrefixedCommand)
+@LISTS
+def topics(**asked: Any) -> None:
+    """Says which topics flow, while drivers run: the lists of SRM.
+
+    A topic flows where a pattern of the file or an entry of the allow list matches it, and no exclusion of the file nor
+    entry of the deny list does. Exit code 3: not everything was done.
+    """
+    steer(ListKind.TOPICS, Asked(**asked))
+
+
+@click.command("reverse-checkpointed-topics", cls=PrefixedCommand)
+@LISTS
+def reverse_checkpointed_topics(**asked: Any) -> None:
+    """Says for which remote topics positions of groups go back to the topics that they are copies of.
+
+    With an empty allow list for all; else for those that an entry matches, by the remote name or by the other one;
+    never for those that an entry of the deny list matches. Exit code 3: not everything was done.
+    """
+    steer(ListKind.REVERSE, Asked(**asked))

@@ -1,0 +1,402 @@
+"""`srm-control topics`, `groups` and `reverse-checkpointed-topics`, on clusters in memory."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from srm_spark.cli.control import main
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Committed, ControlRecord
+from srm_spark.core.lists import Act, Change, ListKind, act_key
+from srm_spark.core.model import TopicPartition
+from srm_spark.errors import ProtocolUnavailable, SourceUnavailable, TargetUnavailable
+from srm_spark.flow.list_effects import Effect, Size, effect_of, matches_of
+from srm_spark.flow.topics.list_writer import ListWriter
+from tests.memory_cluster import MemoryCluster
+from tests.unit.memory_run import World
+
+FILE = """clusters = A, B
+A.bootstrap.servers = nowhere:1
+B.bootstrap.servers = nowhere:2
+A->B.enabled = true
+control.topic.replication.factor = 1
+"""
+SRM = FILE + "dialect = srm\n"
+MM2 = FILE + "A->B.topics = orders, pay.*\nA->B.topics.exclude = pay-secret\nA->B.groups = g.*\ndialect = mm2\n"
+TOPIC = "mm2-control.A.internal"
+PAIR = ("--source", "A", "--target", "B")
+
+
+class Tool:
+    """The command, and the target that it finds."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.target = MemoryCluster("B", TargetUnavailable)
+        self.settings: list[FlowSettings] = []
+        self.path = folder / "srm.properties"
+        self.path.write_text(SRM)
+        self.effect = Effect()
+        self.matches: dict[str, tuple[str, ...]] | Exception = {}
+        monkeypatch.setattr("srm_spark.cli.lists.target_of", self._target_of)
+        monkeypatch.setattr("srm_spark.cli.lists.effect_of", lambda *_: self.effect)
+        monkeypatch.setattr("srm_spark.cli.lists.matches_of", self._matches_of)
+
+    def _target_of(self, settings: FlowSettings, _: str) -> MemoryCluster:
+        self.settings.append(settings)
+        return self.target
+
+    def _matches_of(self, _: FlowSettings, __: ListKind, entries: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        if isinstance(self.matches, Exception):
+            raise self.matches
+        return {entry: self.matches.get(entry, ()) for entry in entries}
+
+    def bare(self, *arguments: str) -> Result:
+        return CliRunner().invoke(main, arguments)
+
+    def __call__(self, *arguments: str, word: str = "topics") -> Result:
+        return self.bare("--config", str(self.path), word, *PAIR, *arguments)
+
+    def lists(self, word: str = "topics") -> list[str]:
+        return self("--list", word=word).stdout.splitlines()
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
+    return Tool(tmp_path, monkeypatch)
+
+
+def test_the_words_are_srm_s(tool: Tool) -> None:
+    assert tool.lists() == ["Current whitelist:", "Current blacklist:", "Done."]
+    assert TOPIC not in tool.target.held, "looking makes no topic"
+    assert tool("--add", "global_iot,pay.*").stdout == "Done.\n"
+    assert tool("--add-blacklist", "pay-secret").stdout == "Done.\n"
+    whole = ["Current whitelist:", "global_iot", "pay.*", "Current blacklist:", "pay-secret", "Done."]
+    assert tool.lists() == whole
+    answer = tool("--remove", "global_iot", "--remove-blacklist", "pay-secret")
+    assert (answer.exit_code, answer.stdout) == (0, "Done.\n")
+    assert tool.lists() == ["Current whitelist:", "pay.*", "Current blacklist:", "Done."]
+    assert len(tool.target.log(TopicPartition(TOPIC, 0)).records) == 3, "one record for each command"
+
+
+@pytest.mark.parametrize("word", ["groups", "reverse-checkpointed-topics"])
+def test_each_kind_has_lists_of_its_own(tool: Tool, word: str) -> None:
+    assert tool("--add-allowlist", "x", "--add-denylist", "y", word=word).exit_code == 0
+    assert tool.lists(word) == ["Current whitelist:", "x", "Current blacklist:", "y", "Done."]
+    assert tool("--remove-allowlist", "x", "--remove-denylist", "y", word=word).exit_code == 0
+    assert tool.lists(word) == tool.lists() == ["Current whitelist:", "Current blacklist:", "Done."]
+
+
+def test_a_host_without_a_file_names_the_target(tool: Tool) -> None:
+    answer = tool.bare("--bootstrap-server", "h:9092", "topics", *PAIR, "--add", "t", "--reason", "the shop moves")
+    assert (answer.exit_code, answer.stdout) == (0, "Done.\n")
+    assert tool.settings[-1].target.bootstrap_servers == "h:9092"
+    answer = tool.bare(
+        "--props", "bootstrap.servers=k:1", "--props", "client.id=me", "topics", "--source", "A", "--list"
+    )
+    assert answer.stdout.splitlines() == ["Current whitelist:", "t", "Current blacklist:", "Done."]
+    assert tool.settings[-1].target.bootstrap_servers == "k:1"
+    answer = tool.bare("topics", "--bootstrap", "h:1", *PAIR, "--consumer-props", "security.protocol=SSL", "--list")
+    assert answer.exit_code == 0
+    assert tool.settings[-1].target.properties["security.protocol"] == "SSL"
+    told = tool.bare("--bootstrap-servers", "h:1", "topics", *PAIR, "--remove", "t", "--dry-run")
+    assert told.output.splitlines() == ["would change: -t", "what would begin and stop is not known without --config"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("topics", *PAIR, "--list"), "write --config FILE, or --bootstrap-servers H:P of the target"),
+        (("--boot", "h:1", "topics", "--list"), "write --source ALIAS"),
+        (("--boot", "h:1", "topics", *PAIR), "nothing to do: write --add"),
+        (("--boot", "h:1", "topics", *PAIR, "--list", "--add", "t"), "several of these: write --add"),
+        (("--boot", "h:1", "topics", *PAIR, "--list", "--dry-run"), "--dry-run goes with a change"),
+        (("--boot", "h:1", "topics", *PAIR, "--list", "--reason", "x"), "--reason goes with a change"),
+        (("--boot", "h:1", "topics", *PAIR, "--add", "t", "-o", "wide"), "-o wide goes with --list only"),
+        (("--boot", "h:1", "topics", *PAIR, "--rem", "t"), "--rem may be --remove, --remove-allowlist, --remove-b"),
+        (("--boot", "h:1", "topics", *PAIR, "--frob", "t"), "No such option '--frob'"),
+        (("--boot", "h:1", "topics", *PAIR, "--props", "x", "--list"), "--props x: write K=V"),
+        (("--boot", "h:1", "losses"), "losses does not take --bootstrap-servers"),
+        (("groups", "--list", "status"), "write options behind status, or lists without it"),
+        (("groups",), "nothing to do"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_refused(tool: Tool, arguments: tuple[str, ...], said: str) -> None:
+    answer = tool.bare(*arguments)
+    assert answer.exit_code == 2
+    assert said in answer.output.replace("\n", " ")
+
+
+def test_what_is_wrong_with_entries_is_told_at_once_and_nothing_is_written(tool: Tool) -> None:
+    answer = tool("--add", "t,(,u", "--remove", "t", "--add-blacklist", "x,[", "--remove-blacklist", "a,,b")
+    assert answer.exit_code == 2
+    for said in (
+        "--add, entry 2: pattern '(': an opening ( is never closed",
+        "--add-blacklist, entry 2: pattern '[': an opening [ is never closed",
+        "--remove-blacklist: pattern 'a,,b': an empty entry in the list",
+        "t: both --add and --remove name it",
+    ):
+        assert said in answer.output
+    assert TOPIC not in tool.target.held
+    assert "characters, 10000 are allowed" in tool("--add", "t" * 10_001).output
+    assert "--add: an empty list" in tool("--add", "").output
+
+
+def test_what_the_file_says_already_is_told_and_what_stands_there_alone_is_declined(tool: Tool) -> None:
+    tool.path.write_text(MM2)
+    place = f"{tool.path}:6: A->B.topics"
+    answer = tool("--add", "orders,pay-1,pay-secret,new")
+    assert answer.exit_code == 0
+    assert answer.stderr.splitlines() == [
+        f"note: orders: the file takes it already, by orders ({place})",
+        f"note: pay-1: the file takes it already, by pay.* ({place})",
+        "note: pay-secret does not flow all the same: the file leaves out pay-secret "
+        f"({tool.path}:7: A->B.topics.exclude)",
+    ]
+    answer = tool("--remove", "pay.*,new,old,pay-7,orders", "--remove-blacklist", "pay-secret,nothing")
+    assert (answer.exit_code, answer.stdout) == (3, "")
+    assert answer.stderr.splitlines() == [
+        f"note: orders flows all the same: the file has orders ({place}); --add-blacklist orders leaves it out",
+        "not done: pay.* stands in the file and not on the allow list: --add-blacklist pay.* leaves it out, or change "
+        f"the file ({place})",
+        "not done: old is not on the allow list",
+        f"not done: pay-7 is not on the allow list; it flows: the file has pay.* ({place}); --add-blacklist pay-7 leaves "
+        "it out",
+        "not done: pay-secret stands in the file and not on the deny list: change the file "
+        f"({tool.path}:7: A->B.topics.exclude)",
+        "not done: nothing is not on the deny list",
+    ]
+    assert tool.lists()[1:3] == ["pay-1", "pay-secret"]
+
+
+def test_what_is_so_already_changes_nothing(tool: Tool) -> None:
+    tool("--add", "t", "--add-blacklist", "u")
+    answer = tool("--add", "t", "--add-blacklist", "u")
+    assert (answer.exit_code, answer.stdout) == (0, "Done.\n")
+    assert answer.stderr.splitlines() == [
+        "note: t is on the allow list already",
+        "note: u is on the deny list already",
+        "nothing was changed",
+    ]
+    answer = tool("--remove-blacklist", "v", word="groups")
+    assert (answer.exit_code, "not done: v is not on the deny list" in answer.stderr) == (3, True)
+    assert "note: u does not flow all the same: the deny list has u" in tool("--add", "u").stderr
+    assert len(tool.target.log(TopicPartition(TOPIC, 0)).records) == 2
+
+
+def test_topics_that_go_back_have_an_open_list(tool: Tool) -> None:
+    answer = tool("--remove", "orders", word="reverse-checkpointed-topics")
+    assert (answer.exit_code, answer.stderr.splitlines()[0]) == (
+        3,
+        "not done: orders is not on the allow list; it goes back: the allow list is empty, so that all are taken; "
+        "--add-blacklist orders leaves it out",
+    )
+    tool("--add", "orders", word="reverse-checkpointed-topics")
+    answer = tool("--remove", "orders", word="reverse-checkpointed-topics")
+    assert "note: orders goes back all the same: the allow list is empty" in answer.stderr
+    tool.path.write_text(SRM + "cloudera.reverse.checkpointing.enabled = false\n")
+    said = "note: without effect while cloudera.reverse.checkpointing.enabled of A->B is false"
+    assert said in tool("--add", "orders", word="reverse-checkpointed-topics").stderr
+
+
+def test_history_says_who_why_and_what(tool: Tool) -> None:
+    assert "nobody has changed the lists of topics of A->B" in tool("--history").stderr
+    tool("--add", "t,u", "--reason", "the shop moves")
+    tool("--add", "g", word="groups")
+    tool("--remove", "t", "--add-blacklist", "v")
+    first, second = tool("--history").stdout.splitlines()
+    assert first.endswith(" +t,u (the shop moves)")
+    assert second.endswith(" -t deny +v")
+    assert "@" in first.split()[1]
+    document = json.loads(tool("--history", "-o", "json").stdout)
+    assert [(each["add"], each["remove"], each["why"]) for each in document] == [
+        (["t", "u"], [], "the shop moves"),
+        ([], ["t"], ""),
+    ]
+    assert document[0]["at"][:2] == "20"
+
+
+def test_programs_get_the_lists_with_what_each_entry_matches(tool: Tool) -> None:
+    tool("--add", "t.*", "--add-blacklist", "t9", "--reason", "why")
+    tool.matches = {"t.*": ("t1", "t9"), "t9": ("t9",)}
+    document = json.loads(tool("--list", "-o", "json").stdout)
+    (entry,) = document["allow"]
+    assert (entry["entry"], entry["matches"], entry["why"]) == ("t.*", ["t1", "t9"], "why")
+    assert document["deny"][0]["matches"] == ["t9"]
+    assert document["file"]["include"] == []
+    assert document["matches_unknown"] is None
+    wide = tool("--list", "-o", "wide").stdout.splitlines()
+    assert wide[0].split() == ["list", "entry", "added", "by", "reason", "matches", "now"]
+    assert "t1, t9" in wide[1]
+    tool.matches = SourceUnavailable("cluster A is away")
+    answer = tool("--list", "-o", "wide")
+    assert (answer.exit_code, "what entries match is not known: cluster A is away" in answer.stderr) == (0, True)
+    document = json.loads(tool("--list", "-o", "json").stdout)
+    assert (document["allow"][0]["matches"], document["matches_unknown"]) == (None, "cluster A is away")
+
+
+def test_whole_lists_go_through_a_file(tool: Tool, tmp_path: Path) -> None:
+    tool("--add", "t,ü.*", "--add-blacklist", "v")
+    kept = tmp_path / "lists.json"
+    kept.write_text(tool("--export").stdout)
+    tool("--remove", "t", "--add", "x", "--add-blacklist", "w", "--remove-blacklist", "v")
+    answer = tool("--import", str(kept), "--dry-run")
+    assert answer.stdout.splitlines()[0] == "would change: +t -x deny +v deny -w"
+    assert tool("--import", str(kept)).stdout == "Done.\n"
+    assert tool.lists() == ["Current whitelist:", "ü.*", "t", "Current blacklist:", "v", "Done."]
+    assert "nothing was changed" in tool("--import", str(kept)).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "got no object"),
+        ("{", "cannot be read"),
+        ('{"v":2,"list":"groups","allow":["("],"deny":[7]}', "v: got 2; allowed 1"),
+        ('{"v":2,"list":"groups","allow":["("],"deny":[7]}', "this command takes lists of topics"),
+        ('{"v":2,"list":"groups","allow":["("],"deny":[7]}', "deny: got no list of texts"),
+        ('{"v":2,"list":"groups","allow":["("],"deny":[7]}', "allow, entry 1: pattern '('"),
+    ],
+)
+def test_a_file_that_cannot_be_used_changes_nothing(tool: Tool, tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "lists.json"
+    path.write_text(text)
+    answer = tool("--import", str(path))
+    assert (answer.exit_code, said in answer.output) == (1, True)
+    assert TOPIC not in tool.target.held
+
+
+def test_a_dry_run_says_what_would_begin_and_stop(tool: Tool) -> None:
+    tool("--add", "old")
+    tool.effect = Effect((Size("new", 3, 120, 4096),), (Size("old", 1, 0),), no_bytes="DESCRIBE is not allowed")
+    answer = tool("--add", "new", "--remove", "old", "--dry-run")
+    assert answer.stdout.splitlines() == [
+        "would change: +new -old",
+        "begins to flow: new, 3 partitions, 120 records to copy, 4096 bytes in all",
+        "stops to flow: old, 1 partition, 0 records to copy, bytes unknown",
+    ]
+    assert answer.stderr == "bytes are unknown: DESCRIBE is not allowed\n"
+    assert tool.lists()[1] == "old"
+    document = json.loads(tool("--add", "new", "--dry-run", "-o", "json").stdout)
+    assert (document["is_changed"], document["change"]["add"], document["allow"]) == (False, ["new"], ["old", "new"])
+    assert document["effect"]["begins"][0] == {"name": "new", "partitions": 3, "records": 120, "bytes": 4096}
+    tool.effect = Effect(unknown="cluster A is away")
+    assert "what would begin and stop is not known: cluster A is away" in tool("--add", "new", "--dry-run").stderr
+    tool.effect = Effect((Size("g"),))
+    assert "begins to be taken: g\n" in tool("--add", "g", "--dry-run", word="groups").stdout
+
+
+def test_programs_are_told_what_was_changed(tool: Tool) -> None:
+    answer = tool("--add", "t", "--remove", "u", "-o", "json")
+    document = json.loads(answer.stdout)
+    assert answer.exit_code == 3
+    assert (document["is_changed"], document["allow"], document["declined"]) == (
+        True,
+        ["t"],
+        ["u is not on the allow list"],
+    )
+
+
+def test_a_topic_that_may_not_be_made_or_written_is_told(tool: Tool) -> None:
+    tool.target.forbidden[TOPIC] = "not authorized"
+    answer = tool("--add", "t")
+    assert (answer.exit_code, "cannot be created: not authorized; allow CREATE" in answer.stderr) == (1, True)
+    tool.target.down = "no route"
+    assert (tool("--list").exit_code, "no route" in tool("--list").stderr) == (1, True)
+
+
+def test_lists_that_only_a_newer_version_can_read_are_not_changed(tool: Tool) -> None:
+    tool("--add", "t")
+    writer = tool.target.writer("test", TargetUnavailable)
+    writer.write([ControlRecord(TOPIC, act_key("x"), b'{"v":2}', partition=0)])
+    for arguments in (("--list",), ("--add", "u"), ("--history",)):
+        answer = tool(*arguments)
+        assert (answer.exit_code, "upgrade this one" in answer.stderr) == (1, True)
+    assert tool.target.log(TopicPartition(TOPIC, 0)).end == 2
+
+
+def test_commands_at_once_lose_nothing(tool: Tool) -> None:
+    def add(number: int) -> None:
+        act = Act(ListKind.TOPICS, Change((f"t{number}",)), number, f"u{number}@host")
+        ListWriter(tool.target, "A", replication_factor=1).write(act)
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert set(tool.lists()[1:-2]) == {f"t{number}" for number in range(8)}
+
+
+# What a change would do, on clusters in memory
+
+
+class Sized(World):
+    def __init__(self, keys: dict[str, str] | None = None) -> None:
+        super().__init__({"A->B.topics": "t", **(keys or {})})
+        self.flow.write(b"a", b"b")
+        self.topic("u", b"1", b"2", b"3")
+        self.topic("mm2-x.internal")
+
+    def effect(self, kind: ListKind, change: Change, **keys: Any) -> Effect:
+        with ListWriterOf(self) as lists:
+            after = change.on(lists.state().of(kind))
+        return effect_of(self.flow.settings, kind, after, self.flow.reach, **keys)
+
+
+class ListWriterOf:
+    def __init__(self, world: World) -> None:
+        self.lists = ListWriter(world.flow.target, "A", replication_factor=1)
+
+    def __enter__(self) -> ListWriter:
+        return self.lists
+
+    def __exit__(self, *_: object) -> None:
+        self.lists.close()
+
+
+def test_what_begins_is_counted_from_where_it_stands() -> None:
+    world = Sized()
+    world.copied()
+    world.flow.write(b"c")
+    sizes = {TopicPartition("u", 0): 300, TopicPartition("t", 0): 50}
+    effect = world.effect(ListKind.TOPICS, Change(("u", "mm2-x.*"), add_deny=("t",)), ask_bytes=lambda *_: sizes)
+    assert effect == Effect((Size("u", 1, 3, 300),), (Size("t", 1, 1, 50),))
+
+    def silent(*_: object) -> dict[TopicPartition, int]:
+        raise ProtocolUnavailable("DESCRIBE is not allowed")
+
+    effect = world.effect(ListKind.TOPICS, Change(("u",)), ask_bytes=silent)
+    assert (effect.begins, effect.no_bytes) == ((Size("u", 1, 3),), "DESCRIBE is not allowed")
+    assert world.effect(ListKind.TOPICS, Change(("t",))) == Effect()
+    world.flow.source.down = "no route"
+    assert "no route" in (world.effect(ListKind.TOPICS, Change(("u",))).unknown or "")
+
+
+def test_groups_and_topics_that_go_back_begin_and_stop() -> None:
+    world = Sized({"A->B.groups": "g.*"})
+    world.flow.source.group_calls.committed = {name: {TopicPartition("t", 0): Committed(1)} for name in ("g1", "h")}
+    assert world.effect(ListKind.GROUPS, Change(("h",), add_deny=("g1",))) == Effect((Size("h"),), (Size("g1"),))
+    world.topic("B.t", b"x")
+    world.topic("B.other", b"x")
+    assert world.effect(ListKind.REVERSE, Change(("x",))) == Effect((), (Size("B.t", 1),))
+    assert world.effect(ListKind.REVERSE, Change((r"B\.t",))) == Effect()
+
+
+def test_entries_match_what_there_is() -> None:
+    world = Sized()
+    world.topic("B.t", b"x")
+    settings, reach = world.flow.settings, world.flow.reach
+    assert matches_of(settings, ListKind.TOPICS, ["u|t", ".*", "x"], reach) == {
+        "u|t": ("t", "u"),
+        ".*": ("t", "u"),
+        "x": (),
+    }
+    assert matches_of(settings, ListKind.REVERSE, ["t", "u"], reach) == {"t": ("B.t",), "u": ()}
+    world.flow.source.group_calls.committed = {"g": {}}
+    assert matches_of(settings, ListKind.GROUPS, ["g.*"], reach) == {"g.*": ("g",)}
