@@ -24,8 +24,10 @@ from srm_spark.cli.lists_view import (
 )
 from srm_spark.cli.options import DEFINES, DIFFERENT, FILE, config, dry_run, output, pairs, several, told, unknown_flow
 from srm_spark.cli.prefixes import PrefixedCommand
+from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
 from srm_spark.config.load import Loaded, load
 from srm_spark.config.settings import FlowSettings
+from srm_spark.config.spelling import did_you_mean
 from srm_spark.core.filters import split_list
 from srm_spark.core.list_changes import FileRules, decide, problems_of
 from srm_spark.core.lists import Act, Change, ListKind, change_between
@@ -213,24 +215,20 @@ def _wanted(asked: Asked) -> Change:
 
 
 def _place(asked: Asked, kind: ListKind) -> Place:
-    props, producer, consumer = (
-        _pairs(option, given)
-        for option, given in (
-            ("--props", asked.props),
-            ("--producer-props", asked.producer_props),
-            ("--consumer-props", asked.consumer_props),
-        )
-    )
+    props = _pairs("--props", asked.props)
     if asked.bootstrap_servers is not None:
         props["bootstrap.servers"] = asked.bootstrap_servers
     if not asked.files and "bootstrap.servers" not in props:
         raise click.UsageError("write --config FILE, or --bootstrap-servers H:P of the target")
     if asked.files and asked.target is None:
         raise click.UsageError("write --target ALIAS")
+    every = {key: value for key, value in props.items() if key not in SECURITY_KEYS}
+    producer = {**every, **_pairs("--producer-props", asked.producer_props)}
+    consumer = {**every, **_pairs("--consumer-props", asked.consumer_props)}
     source, target = asked.source or "source", asked.target or "target"
-    clients = {f"{target}.{key}": value for key, value in props.items()}
-    clients |= {f"{target}.producer.{key}": value for key, value in producer.items()}
-    clients |= {f"{target}.consumer.{key}": value for key, value in consumer.items()}
+    clients = {f"{target}.{key}": value for key, value in props.items() if key in SECURITY_KEYS}
+    for client, given in (("admin", every), ("producer", producer), ("consumer", consumer)):
+        clients |= {f"{target}.{client}.{key}": value for key, value in given.items()}
     if not asked.files:
         flow = f"{source}->{target}"
         clients = {
@@ -270,6 +268,9 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise click.UsageError(f"{option} {text}: write K=V")
+        if key.strip() not in CLIENT_KEYS:
+            known = did_you_mean(key.strip(), CLIENT_KEYS)
+            raise click.UsageError(f"{option} {text}: no property of a Kafka client" + (f" — {known}" if known else ""))
         values[key.strip()] = value
     return values
 

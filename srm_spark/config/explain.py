@@ -67,8 +67,9 @@ def explain(loaded: Loaded, flow: Flow, name: str) -> Explanation:
 
 
 def _rule(flow: Flow, name: str) -> str:
-    kind = next((kind for kind in ListKind if name.split(".")[0] == kind.value), None)
-    if kind is None or name not in (kind.value, f"{kind.value}.exclude", f"{kind.value}.blacklist"):
+    names = {f"{kind.value}{end}": kind for kind in ListKind for end in ("", ".exclude", ".blacklist")}
+    kind = names.get(name)
+    if kind is None:
         return ""
     shows = f"srm-control {kind.value} --source {flow.source} --target {flow.target} --list"
     return f"{RULES[kind]}; the lists: {shows}"

@@ -104,6 +104,10 @@ def test_a_host_without_a_file_names_the_target(tool: Tool) -> None:
     answer = tool.bare("topics", "--bootstrap", "h:1", *PAIR, "--consumer-props", "security.protocol=SSL", "--list")
     assert answer.exit_code == 0
     assert tool.settings[-1].target.properties["security.protocol"] == "SSL"
+    answer = tool.bare("--boot", "h:1", "--props", "request.timeout.ms=7000", "topics", *PAIR, "--list")
+    assert (answer.exit_code, tool.settings[0].target_admin) == (0, {})
+    assert tool.settings[-1].target.properties["request.timeout.ms"] == "7000", "what reads the lists"
+    assert tool.settings[-2].target_admin["request.timeout.ms"] == "7000"
     told = tool.bare("--bootstrap-servers", "h:1", "topics", *PAIR, "--remove", "t", "--dry-run")
     assert told.output.splitlines() == ["would change: -t", "what would begin and stop is not known without --config"]
 
@@ -121,6 +125,10 @@ def test_a_host_without_a_file_names_the_target(tool: Tool) -> None:
         (("--boot", "h:1", "topics", *PAIR, "--rem", "t"), "--rem may be --remove, --remove-allowlist, --remove-b"),
         (("--boot", "h:1", "topics", *PAIR, "--frob", "t"), "No such option '--frob'"),
         (("--boot", "h:1", "topics", *PAIR, "--props", "x", "--list"), "--props x: write K=V"),
+        (
+            ("--boot", "h:1", "topics", *PAIR, "--producer-props", "ackz=1", "--list"),
+            "--producer-props ackz=1: no property of a Kafka client — did you mean acks?",
+        ),
         (("--boot", "h:1", "losses"), "losses does not take --bootstrap-servers"),
         (("groups", "--list", "status"), "write options behind status, or lists without it"),
         (("groups",), "nothing to do"),
@@ -165,8 +173,8 @@ def test_what_the_file_says_already_is_told_and_what_stands_there_alone_is_decli
         "not done: pay.* stands in the file and not on the allow list: --add-blacklist pay.* leaves it out, or change "
         f"the file ({place})",
         "not done: old is not on the allow list",
-        f"not done: pay-7 is not on the allow list; it flows: the file has pay.* ({place}); --add-blacklist pay-7 leaves "
-        "it out",
+        f"not done: pay-7 is not on the allow list; it flows: the file has pay.* ({place}); --add-blacklist pay-7 "
+        "leaves it out",
         "not done: pay-secret stands in the file and not on the deny list: change the file "
         f"({tool.path}:7: A->B.topics.exclude)",
         "not done: nothing is not on the deny list",

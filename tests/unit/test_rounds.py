@@ -18,7 +18,6 @@ from srm_spark.flow.groups.choice import GroupChoice
 from srm_spark.flow.groups.listed import GroupList
 from tests.memory_cluster import MemoryGroups
 
-
 TAKES = ListedFilter(NameFilter((".*",)))
 
 

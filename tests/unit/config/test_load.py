@@ -387,7 +387,9 @@ def test_srms_levels_count_in_its_dialect() -> None:
 def test_srm_starts_with_nothing_and_says_so(loaded: Loader) -> None:
     found = loaded("mm.rest.protocol = http\n", end="")
     assert found.settings.flows[0].topics.include == ()
-    assert "no topic of A->B flows before its list has entries: SRM starts with an empty list" in "\n".join(found.settings.warnings)
+    assert "no topic of A->B flows before its list has entries: SRM starts with an empty list" in "\n".join(
+        found.settings.warnings
+    )
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.properties")), ids=lambda path: path.name)
