@@ -341,6 +341,26 @@ def test_commands_at_once_lose_nothing(tool: Tool) -> None:
     assert set(tool.lists()[1:-2]) == {f"t{number}" for number in range(8)}
 
 
+def test_a_command_ends_when_its_change_can_be_read() -> None:
+    target = MemoryCluster("B", TargetUnavailable, timeout=0.2)
+    act = Act(ListKind.TOPICS, Change(("t",)), 1, "ann@host")
+    ListWriter(target, "A", replication_factor=1).write(act)
+    log = target.log(TopicPartition(TOPIC, 0))
+    log.open_since = log.end  # nothing that comes now can be read
+    with pytest.raises(TargetUnavailable, match="see --list whether it counts"):
+        ListWriter(target, "A", replication_factor=1).write(act)
+    target.timeout = 30.0
+    looks: list[str] = []
+
+    def happens(what: str) -> None:
+        looks.append(what)
+        if len(looks) == 20:
+            log.open_since = None
+
+    target.happens = happens
+    assert len(ListWriter(target, "A", replication_factor=1).write(act).acts) == 3
+
+
 # What a change would do, on clusters in memory
 
 

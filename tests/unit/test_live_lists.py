@@ -186,6 +186,15 @@ def test_garbage_is_passed_over_and_told_once(told: Callable[[], list[str]]) -> 
     ]
 
 
+def test_an_act_that_was_written_twice_counts_once() -> None:
+    world = Steered()
+    once = act(1, Change(("u",)))
+    world.put(once, act(2, Change(remove=("u",))), once)
+    with world.run() as run:
+        run.begin()
+        assert world.flowing == set()
+
+
 NEWER = b'{"v":2,"kind":"topics","drop":["u"]}'
 
 
