@@ -75,6 +75,11 @@ class ListedFilter(NameFilter):
         """All patterns that take names."""
         return tuple(dict.fromkeys((*self.include, *self.lists.allow)))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has chosen anything; a class of the user's own may take names whatever its patterns."""
+        return not self.wanted and type(self.file) is NameFilter
+
     def take(self, lists: Lists) -> None:
         """These count from now on."""
         object.__setattr__(self, "_listed", _Listed(lists, Entries(lists.allow), Entries(lists.deny)))

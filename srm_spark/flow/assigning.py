@@ -75,6 +75,7 @@ class Assigner:
         if complete_map(clusters, recorded.maps.maps, recorded.progress.newest, fencing):
             recorded.maps.refresh()
         self.topics = self._remote.select()
+        self.paused.keep(self.topics)
         self.unseen = self._remote.unseen(self.topics)
         positions = recorded.progress.positions
         self._renames.look(self.topics, positions)

@@ -12,6 +12,7 @@ from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, Lists, act_key, encode_act
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import TargetUnavailable
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import filters_of
 from srm_spark.flow.run import FlowRun
 from srm_spark.flow.status import FlowState
@@ -123,6 +124,38 @@ def test_what_was_deleted_while_a_topic_was_off_is_told() -> None:
         world.generation.copy()
         run.tick()
     assert (world.values("A.u"), world.losses) == ([b"u", b"u3"], {"u-0": "1 to 1"})
+
+
+def test_a_topic_that_is_off_the_list_waits_for_nothing() -> None:
+    world = Steered()
+    world.change("u", "v")
+    with world.run() as run:
+        run.begin()
+        world.refuse = lambda p, _: Failure(FailureKind.TOO_LARGE, "words") if p.topic == "u" else None
+        world.generation.refuse = world.refuse
+        world.generation.copy()
+        run.tick()
+        assert set(world.last("held")) == {"u-0"}
+        world.change(remove=("u",))
+        world.look(run)
+        assert world.last("held") == {}
+        world.change("u")
+        world.look(run)
+        world.generation.copy()
+        run.tick()
+        assert set(world.last("held")) == {"u-0"}, "it is tried again, and waits as before"
+
+
+def test_heartbeats_alone_are_no_choice() -> None:
+    world = Steered()
+    world.topic("heartbeats", b"x")
+    with world.run() as run:
+        run.begin()
+        assert world.flowing == {"heartbeats"}
+        assert "no entry of their list" in str(world.shown[-1][1])
+        world.change("u")
+        world.look(run)
+        assert world.shown[-1][1] is None
 
 
 def test_the_lists_of_the_file_and_of_the_topic_are_combined_and_hold_across_restarts() -> None:

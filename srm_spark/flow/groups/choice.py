@@ -52,7 +52,7 @@ class GroupChoice:
         missing = [name for name in names if name not in groups]
         if groups and not missing:
             return None
-        if not chosen:
+        if self._filter.is_idle:
             return f"no pattern of groups and no entry of their list names a group of {self._alias}"
         what = f"group {', '.join(missing)}" if missing else f"a group that matches {','.join(chosen)}"
         return f"{self._alias} does not show {what}: there is none, or DESCRIBE on it is not allowed"

@@ -6,7 +6,7 @@ when a new try succeeds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.news import Every
@@ -35,6 +35,11 @@ class PausedPartitions:
     def begin(self, positions: Mapping[TopicPartition, Position]) -> None:
         """A generation starts; what was recorded before says nothing about it."""
         self._before = dict(positions)
+
+    def keep(self, topics: Collection[str]) -> None:
+        """Only these flow now: nothing else waits for anything."""
+        self.partitions = {partition: hold for partition, hold in self.partitions.items() if partition.topic in topics}
+        self.suspects = {partition: at for partition, at in self.suspects.items() if partition.topic in topics}
 
     def discover(self, positions: Mapping[TopicPartition, Position]) -> bool:
         """Take in the holds that batches have recorded since `begin`; whether there are new ones."""

@@ -67,13 +67,13 @@ class RemoteTopics:
         A topic that we may not describe looks exactly like one that does not exist.
         """
         takes, flow = self._clusters.topics, self._clusters.settings.flow
+        if takes.is_idle:  # heartbeats flow all the same
+            add = f"srm-control topics --source {flow.source} --target {flow.target} --add LIST"
+            return f"no pattern of topics and no entry of their list names a topic of {flow.source}: {add}"
         names = [name for pattern in takes.wanted if not (name := acl_name(pattern)).endswith("*")]
         missing = [name for name in names if name not in selected and takes.excluded_by(name) is None]
         if selected and not missing:
             return None
-        if not takes.wanted:
-            add = f"srm-control topics --source {flow.source} --target {flow.target} --add LIST"
-            return f"no pattern of topics and no entry of their list names a topic of {flow.source}: {add}"
         what = f"topic {some(missing)}" if missing else f"a topic that matches {some(takes.wanted)}"
         return f"{flow.source} does not show {what}: there is none, or READ on it is not allowed"
 
