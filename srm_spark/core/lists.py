@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Any
 
 from srm_spark.core.patterns import compile_java
-from srm_spark.core.wording import some
+from srm_spark.core.wording import SHOWN
 from srm_spark.errors import ActNotUnderstood, CodecError, PatternError
 
 VERSION = 1
@@ -69,19 +69,26 @@ class Change:
         return bool(self.add or self.remove or self.add_deny or self.remove_deny)
 
     def __str__(self) -> str:
-        parts = (("+", self.add), ("-", self.remove), ("deny +", self.add_deny), ("deny -", self.remove_deny))
-        return " ".join(f"{sign}{','.join(entries)}" for sign, entries in parts if entries)
+        return self._told(None)
 
     def short(self) -> str:
         """The same for a line of a log, where a list may be long."""
+        return self._told(SHOWN)
+
+    def _told(self, shown: int | None) -> str:
         parts = (("+", self.add), ("-", self.remove), ("deny +", self.add_deny), ("deny -", self.remove_deny))
-        return " ".join(f"{sign}{some(entries)}" for sign, entries in parts if entries)
+        return " ".join(f"{sign}{_first(entries, shown)}" for sign, entries in parts if entries)
 
     def on(self, lists: Lists) -> Lists:
         """What it makes of these lists: what it takes off goes first."""
         return Lists(
             _changed(lists.allow, self.add, self.remove), _changed(lists.deny, self.add_deny, self.remove_deny)
         )
+
+
+def _first(entries: tuple[str, ...], shown: int | None) -> str:
+    more = 0 if shown is None else max(0, len(entries) - shown)
+    return ",".join(entries[:shown]) + (f" and {more} more" if more else "")
 
 
 def _changed(entries: tuple[str, ...], added: tuple[str, ...], removed: tuple[str, ...]) -> tuple[str, ...]:

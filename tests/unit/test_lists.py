@@ -148,7 +148,7 @@ def test_an_act_that_is_too_large_comes_in_parts_that_add_up_to_it(act: Act, lim
 def test_an_act_is_told_in_a_line() -> None:
     change = Change(tuple(f"t{number:02}" for number in range(12)), remove=("u",), add_deny=("v",), remove_deny=("w",))
     assert str(Act(ListKind.TOPICS, change, 1, "ann@host", "why not")) == (
-        "topics +t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more -u deny +v deny -w by ann@host (why not)"
+        "topics +t00,t01,t02,t03,t04,t05,t06,t07,t08,t09 and 2 more -u deny +v deny -w by ann@host (why not)"
     )
     assert str(Act(ListKind.GROUPS, Change(("g",)), 1, "ann@host")) == "groups +g by ann@host"
     assert NO_LISTS.is_empty

@@ -196,7 +196,7 @@ def test_each_act_is_told_once(told: Callable[[], list[str]]) -> None:
             world.look(run)
     assert told() == [
         "flow=A->B lists: topics allow=1 deny=0",
-        "flow=A->B lists: topics +v, w by ann@host (the shop moves)",
+        "flow=A->B lists: topics +v,w by ann@host (the shop moves)",
         "flow=A->B lists: groups deny -g by ann@host",
     ]
 
