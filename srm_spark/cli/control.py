@@ -37,7 +37,7 @@ from srm_spark.cli.translate import translate
 from srm_spark.config.document import json_schema, template
 from srm_spark.config.explain import Explanation, explain, resolved
 from srm_spark.config.load import Loaded
-from srm_spark.config.rights import rights_of_flow, rights_of_heartbeats
+from srm_spark.config.rights import rights_of_flow, rights_of_heartbeats, rights_to_steer
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 
@@ -193,12 +193,14 @@ def _print(explanations: Sequence[Explanation], *, with_losers: bool) -> None:
 @DEFINES
 @OUTPUT
 def rights(*, files: Sequence[Path], defines: Sequence[str], output: str) -> None:
-    """Prints what each flow must be allowed to do on its clusters, as arguments of kafka-acls --add."""
+    """Prints what each flow, and who steers it, must be allowed on its clusters, as arguments of kafka-acls --add."""
     found = loaded(files, defines)
     if found.report.problems:
         raise click.ClickException(str(found.report.problems[0]))
     beats = [right for beat in found.settings.heartbeats for right in rights_of_heartbeats(beat)]
-    needed = dict.fromkeys([right for flow in found.settings.flows for right in rights_of_flow(flow)] + beats)
+    flows = found.settings.flows
+    of_flows = [right for flow in flows for right in (*rights_of_flow(flow), *rights_to_steer(flow))]
+    needed = dict.fromkeys([*of_flows, *beats])
     if output == "json":
         print_json([asdict(right) for right in needed])
         return

@@ -79,6 +79,12 @@ def fence_id(flow: Flow) -> str:
     return f"srm-{flow}-records"
 
 
+def rights_to_steer(settings: FlowSettings) -> tuple[Right, ...]:
+    """What changing the lists of a flow takes; the flow itself only reads them."""
+    alias, topic = settings.flow.target, settings.control_topic
+    return (*_of_lists(alias, topic), Right(alias, "WRITE", "TOPIC", topic, "changes the lists: not for the flow"))
+
+
 def rights_of_heartbeats(settings: HeartbeatSettings) -> tuple[Right, ...]:
     """What writing heartbeats takes."""
     return tuple(_control(settings.flow.target, settings.topic, "heartbeats"))
@@ -94,7 +100,6 @@ def _control(alias: str, topic: str, what: str, *, reads: bool = False) -> Itera
 def _of_lists(alias: str, topic: str) -> Iterator[Right]:
     yield Right(alias, "CREATE", "TOPIC", topic, "makes the topic of the lists, unless it exists")
     yield Right(alias, "READ", "TOPIC", topic, "reads the lists")
-    yield Right(alias, "WRITE", "TOPIC", topic, "changes the lists: only for who runs srm-control")
 
 
 def _of_topic(settings: FlowSettings, name: str, remote: str) -> Iterator[Right]:

@@ -162,7 +162,7 @@ class FlowRun:
             self._prepare(self._spark.session())
         ensure_topic(self._clusters.target, map_topic(self._settings))
         ensure_topic(self._clusters.target, control_topic(self._settings))
-        self.lists.begin()
+        self._services.follow_lists()
         if self._settings.refused.parks:
             ensure_topic(self._clusters.target, quarantine_topic(self._settings))
         if self._settings.syncs.enabled:

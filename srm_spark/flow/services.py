@@ -47,14 +47,19 @@ class Services:
         """Feel the pulse: from the first call to a cluster on."""
         self.pulse.begin(self._tasks)
 
-    def begin(self) -> None:
-        """Begin what needs the flow to be ours; its lists have been read."""
-        self.groups.start(self._tasks)
-        flow, seconds = self._settings.flow, self._timings.lists_seconds
+    def follow_lists(self) -> None:
+        """Know the lists, and follow them from now on. Raises TargetUnavailable."""
+        self.lists.begin()
+        name, seconds = f"lists {self._settings.flow}", self._timings.lists_seconds
         # By the clock and not by the flow, which may be busy for minutes: who changed a list is told at once.
         self._following = self._tasks.every(
-            seconds, f"lists {flow}", self.lists.look, slow=_SLOW_SECONDS, last=self.lists.close
+            seconds, name, self.lists.look, at_once=False, slow=_SLOW_SECONDS, last=self.lists.close
         )
+
+    def begin(self) -> None:
+        """Begin what needs the flow to be ours."""
+        self.groups.start(self._tasks)
+        flow = self._settings.flow
         self._running = [
             self._tasks.every(seconds, f"{name} {flow}", look) for name, seconds, look in self._topics if seconds
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -59,7 +59,7 @@ class ControlWriter:
         for record in records:
             topics.add(record.topic)
             self._produce(producer, record, acknowledge, deadline)
-        left = producer.flush(max(0.1, deadline - time.monotonic()))
+        left = self._flush(producer, deadline, topics)
         if left or failed:
             # A record that is late must not arrive behind the ones of the next attempt.
             producer.purge(in_queue=True, in_flight=True)
@@ -69,6 +69,18 @@ class ControlWriter:
                 raise self._refused(topic, error)
             what = f"{count(left, 'record')} for {', '.join(sorted(topics))}"
             raise self._failure(f"{what} not acknowledged in {self._timeout:g} s")
+
+    def _flush(self, producer: Producer, deadline: float, topics: Collection[str]) -> int:
+        """How many records are left. Raises where the producer is not allowed to write anywhere."""
+        try:
+            return producer.flush(max(0.1, deadline - time.monotonic()))
+        except (KafkaException, SystemError) as error:
+            # The client raises what is fatal amid its callbacks, and Python a SystemError where one more was due.
+            self._producer = None
+            fatal = error if isinstance(error, KafkaException) else error.__cause__
+            if not isinstance(fatal, KafkaException):
+                raise
+            raise self._refused(", ".join(sorted(topics)), fatal.args[0]) from error
 
     def _produce(
         self,

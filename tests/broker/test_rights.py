@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.rights import Right, rights_of_flow, rights_of_heartbeats
-from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
+from srm_spark.config.settings import ClusterSettings, HeartbeatSettings, control_topic
+from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import Flow
 from srm_spark.core.policy import HEARTBEATS_TOPIC
 from srm_spark.driver import Driver
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats
+from srm_spark.flow.topics.list_writer import ListWriter
+from srm_spark.flow.topics.lists import ActLog
 from srm_spark.kafka.clients import options
+from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.fencing import FencingToken, TokenNote, fence
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
@@ -28,7 +33,7 @@ from tests.kafka_io import Kafka, Record, numbered
 
 pytestmark = pytest.mark.slow
 
-USERS = {f"u{number}": f"pass-{number}" for number in range(30)}
+USERS = {f"u{number}": f"pass-{number}" for number in range(32)}
 ALL = "u0"
 """Who lacks nothing."""
 
@@ -169,3 +174,28 @@ def test_without_the_right_to_its_transactional_ids_a_flow_names_it(broker: Secu
         fence(fencing, 1)
     broker.allow("u4", [Acl("WRITE", "TRANSACTIONAL_ID", "srm-x->y-*")])
     fence(fencing, 1)
+
+
+@pytest.mark.parametrize("lacks", ["CREATE", "READ", "WRITE", None])
+def test_who_steers_without_a_right_is_told(broker: SecuredKafka, lacks: str | None) -> None:
+    user = f"u{10 + ['CREATE', 'READ', 'WRITE', None].index(lacks)}"
+    source = f"steered-{lacks}"
+    topic = control_topic(source)
+    broker.allow(user, [Acl(right, "TOPIC", topic) for right in ("CREATE", "READ", "WRITE") if right != lacks])
+    settings = ClusterSettings("b", broker.at("SCRAM").bootstrap_servers, _login(user))
+    act = Act(ListKind.TOPICS, Change(("t",)), 1, "ann@host")
+    with closing(ListWriter(ClusterClient(settings, TargetUnavailable, timeout=15.0), source)) as lists:
+        if lacks is None:
+            assert lists.write(act).of(ListKind.TOPICS).allow == ("t",)
+            return
+        with pytest.raises(TargetUnavailable, match=f"allow {lacks}"):
+            lists.write(act)
+
+
+def test_a_flow_that_may_not_read_its_lists_names_the_right(broker: SecuredKafka) -> None:
+    topic = control_topic("hidden")
+    broker.kafka.create(topic)
+    broker.allow("u15", [Acl("CREATE", "TOPIC", topic)])
+    settings = ClusterSettings("b", broker.at("SCRAM").bootstrap_servers, _login("u15"))
+    with pytest.raises(TargetUnavailable, match=f"it does not show; allow READ on topic {topic}"):
+        ActLog(ClusterClient(settings, TargetUnavailable, timeout=15.0), topic, "test").require()

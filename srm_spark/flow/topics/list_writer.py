@@ -52,6 +52,7 @@ class ListWriter:
         records = [ControlRecord(self.topic, key, encode_act(part), partition=0) for key, part in written.items()]
         self._target.writer("srm-control lists", TargetUnavailable, properties=self._producer).write(records)
         deadline = time.monotonic() + self._target.timeout
+        self._acts.require()
         self._acts.refresh()
         while not self._acts.keys.issuperset(written):
             if time.monotonic() > deadline:

@@ -44,6 +44,13 @@ class ActLog:
         """Whether the topic exists, as far as we may see."""
         return bool(self._cluster.topic_ids([self._topic.topic]))
 
+    def require(self) -> None:
+        """Raises where the topic does not show, though it was made."""
+        name = self._topic.topic
+        if name not in self._cluster.topics():
+            right = f"it does not show; allow READ on topic {name} to the principal of these credentials"
+            raise self._cluster.refused(f"read the lists in topic {name}", right)
+
     def refresh(self) -> list[Act]:
         """Acts since the last call.
 
@@ -98,7 +105,8 @@ class FlowLists:
         self._changed = threading.Event()
 
     def begin(self) -> None:
-        """Read them; the topic is there. Raises TargetUnavailable: with half a list nothing may begin."""
+        """Read them; the topic has been made. Raises TargetUnavailable: with half a list nothing may begin."""
+        self._acts.require()
         self._acts.refresh()
         self._filters.take(self._acts.state.lists)
         self._tell_strange()

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from srm_spark.cli.control import main
 from srm_spark.config import load_settings
-from srm_spark.config.rights import acl_name, rights_of_flow, rights_of_heartbeats
+from srm_spark.config.rights import acl_name, rights_of_flow, rights_of_heartbeats, rights_to_steer
 
 PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 FILE = """\
@@ -88,10 +88,20 @@ def test_only_who_puts_aside_needs_the_quarantine(tmp_path: Path) -> None:
     assert rights("refused.record.policy = park\n") == rights("policy.park.topics = t\n") == {"CREATE", "WRITE", "READ"}
 
 
+def test_a_flow_only_reads_its_lists(tmp_path: Path) -> None:
+    (flow,) = load_settings([_file(tmp_path, "")]).flows
+    of_flow, of_person = (
+        {right.operation for right in rights if right.name == "mm2-control.A.internal"}
+        for rights in (rights_of_flow(flow), rights_to_steer(flow))
+    )
+    assert (of_flow, of_person) == ({"CREATE", "READ"}, {"CREATE", "READ", "WRITE"})
+
+
 def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
     settings = load_settings([_file(tmp_path, "topics = t\nsync.group.offsets.enabled = true")])
     beat = next(beat for beat in settings.heartbeats if beat.flow == settings.flows[0].flow)
-    rights = (*rights_of_flow(settings.flows[0]), *rights_of_heartbeats(beat))
+    flow = settings.flows[0]
+    rights = (*rights_of_flow(flow), *rights_to_steer(flow), *rights_of_heartbeats(beat))
     words = {"t": "topics that flow", "A.t": "remote topics", "*": "groups"}
     needed = {(r.alias, r.operation, words.get(r.name, r.name)) for r in rights}
     rows = re.findall(r"^\| ([AB]) \| ([A-Z_, ]+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
