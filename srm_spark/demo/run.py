@@ -11,13 +11,14 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -25,14 +26,17 @@ import click
 
 from srm_spark.cli.options import DEFINES, DIFFERENT, ERROR, FILE, INTERRUPTED, OK, USAGE, pairs
 from srm_spark.config import load_settings
+from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 from srm_spark.demo.samples import SAMPLE_TOPICS, Samples
 from srm_spark.demo.view import View
 from srm_spark.driver import Driver
 from srm_spark.errors import ConfigError, FlowError, Problem, SrmError
+from srm_spark.flow.clusters import target_of
 from srm_spark.flow.lag import LagReader
 from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.flow.topics.list_writer import ListWriter
 from srm_spark.jars import fetch, java_command
 from srm_spark.jars.cache import cache_dir
 from srm_spark.kafka.compare import PartitionComparison, compare_topics
@@ -43,6 +47,8 @@ SOURCE, TARGET = "primary", "secondary"
 
 Predicate = Callable[[FlowStatus], bool]
 
+_ADDED = "payments"
+"""Not in the file: it flows when its list has it."""
 _LOOK_SECONDS = 0.25
 _START_SECONDS = 90.0
 _CATCH_UP_SECONDS = 120.0
@@ -86,6 +92,7 @@ class Demo:
         """Write and watch for a while, let the flow catch up, compare."""
         with self._view.watching():
             self._watch_until(lambda status: status.state is FlowState.RUNNING, _START_SECONDS, "starting")
+            self._add_topic()
             self._move()
             # The flow's own lag is seldom 0 for long: heartbeats are copied, too, and one comes every second.
             with LagReader(self.settings.flows[0]) as reader:
@@ -111,6 +118,17 @@ class Demo:
         for number, handler in handlers.items():
             signal.signal(number, handler)  # Spark's own would cancel the batch instead of letting it end
         return driver
+
+    def _add_topic(self) -> None:
+        """Let another topic flow, as `srm-control topics --add` does."""
+        flow = self.settings.flows[0]
+        self._view.step(f"srm-control topics --source {SOURCE} --target {TARGET} --add {_ADDED}")
+        act = Act(
+            ListKind.TOPICS, Change((_ADDED,)), int(time.time() * 1000), f"demo@{socket.gethostname()}", "to show it"
+        )
+        lists = ListWriter(target_of(flow, "demo"), SOURCE, replication_factor=flow.control_replication_factor)
+        with closing(lists):
+            lists.write(act)
 
     def _move(self) -> None:
         stop = threading.Event()
@@ -157,6 +175,7 @@ def suggestions(source: str, target: str) -> list[str]:
     """What to try while it runs, with Kafka's own tools."""
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
     tools = f"{shlex.quote(java_command())} {quiet} -cp '{fetch('kafka')[0].parent}/*' org.apache.kafka.tools"
+    control = shlex.quote(str(Path(sys.executable).parent / "srm-control"))
     show = "--formatter-property print.key=true --formatter-property print.headers=true"
     return [
         "",
@@ -166,8 +185,9 @@ def suggestions(source: str, target: str) -> list[str]:
         f"{tools}.consumer.ConsoleConsumer --bootstrap-server {target} --topic {SOURCE}.orders {show}",
         f"# in another terminal, write to its source on {SOURCE}: one record per line, Ctrl-D ends",
         f"{tools}.ConsoleProducer --bootstrap-server {source} --topic orders",
-        f"# make another topic on {SOURCE}, and find it on {TARGET}",
+        f"# make another topic on {SOURCE}, let it flow, and find it on {TARGET}",
         f"{tools}.TopicCommand --bootstrap-server {source} --create --topic fresh --partitions 2",
+        f"{control} --bootstrap-servers {target} topics --source {SOURCE} --target {TARGET} --add fresh",
         f"{tools}.TopicCommand --bootstrap-server {target} --list",
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from click.testing import CliRunner, Result
 from srm_spark.cli.control import main
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Committed, ControlRecord
-from srm_spark.core.lists import Act, Change, ListKind, act_key
+from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, act_key
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import ProtocolUnavailable, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.list_effects import Effect, Size, effect_of, matches_of
@@ -329,16 +328,12 @@ def test_lists_that_only_a_newer_version_can_read_are_not_changed(tool: Tool) ->
 
 
 def test_commands_at_once_lose_nothing(tool: Tool) -> None:
-    def add(number: int) -> None:
-        act = Act(ListKind.TOPICS, Change((f"t{number}",)), number, f"u{number}@host")
-        ListWriter(tool.target, "A", replication_factor=1).write(act)
-
-    threads = [threading.Thread(target=add, args=(number,)) for number in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert set(tool.lists()[1:-2]) == {f"t{number}" for number in range(8)}
+    """Each has read the lists before any of them writes."""
+    writers = {name: ListWriter(tool.target, "A", replication_factor=1) for name in ("t", "u", "v")}
+    assert all(one.state().of(ListKind.TOPICS) is NO_LISTS for one in writers.values())
+    for name, one in writers.items():
+        one.write(Act(ListKind.TOPICS, Change((name,)), 1, "ann@host"))
+    assert tool.lists() == ["Current whitelist:", *writers, "Current blacklist:", "Done."]
 
 
 def test_a_command_ends_when_its_change_can_be_read() -> None:
