@@ -74,9 +74,12 @@ class Listed(MemoryGroups):
 
     asked = 0
     failure: Exception | None = None
+    away: Exception | None = None
 
     def names(self) -> list[str]:
         self.asked += 1
+        if self.away is not None:
+            raise self.away
         return super().names()
 
     def others(self) -> list[str]:
@@ -125,6 +128,12 @@ def test_where_their_lists_were_changed_they_are_looked_for_at_once() -> None:
     asked = groups.asked
     names.refresh(4.0)
     assert groups.asked == asked
+    takes.take(Lists(("g",)))
+    groups.away = SourceUnavailable("no answer")
+    with pytest.raises(SourceUnavailable):
+        names.refresh(5.0)
+    groups.away = None
+    assert names.refresh(6.0) == ["g"], "it is not forgotten"
 
 
 def test_groups_of_other_kinds_that_cannot_be_listed_hinder_nothing(caplog: pytest.LogCaptureFixture) -> None:

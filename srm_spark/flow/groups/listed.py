@@ -36,8 +36,8 @@ class GroupList:
     def refresh(self, now: float) -> Sequence[str]:
         """Look again where that is due."""
         if (lists := self._choice.lists) is not self._lists or self._look.is_due(now):
-            self._lists = lists
             self.names = self._choice.taken()
+            self._lists = lists
             self._tell("unseen", self._choice.unseen(self.names))
             self._tell_others(now)
             self._look.done(now)
