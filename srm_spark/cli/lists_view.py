@@ -24,6 +24,8 @@ from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.list_effects import Effect, Size
 
 _VERSION = 1
+_WIDE = 240
+"""Characters of a table where there is no window to ask."""
 _DO = {ListKind.TOPICS: "flow", ListKind.GROUPS: "be taken", ListKind.REVERSE: "go back"}
 Matches = Mapping[str, Sequence[str]]
 
@@ -64,7 +66,10 @@ class View:
                 found = self._entry(state, entry, matches, is_deny=is_deny)
                 seen = "?" if matches is None else some(matches[entry]) or "nothing"
                 table.add_row(name, entry, *(str(found[key] or "") for key in ("at", "who", "why")), seen)
-        Console(width=None if sys.stdout.isatty() else 240).print(table, markup=False) if table.rows else None
+        if table.rows:
+            Console(width=None if sys.stdout.isatty() else _WIDE).print(table, markup=False)
+        else:
+            click.echo(f"both lists of {self.kind.value} of {self.flow} are empty", err=True)
         if unknown is not None:
             click.echo(f"what entries match is not known: {unknown}", err=True)
 

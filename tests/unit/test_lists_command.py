@@ -240,6 +240,7 @@ def test_programs_get_the_lists_with_what_each_entry_matches(tool: Tool) -> None
     wide = tool("--list", "-o", "wide").stdout.splitlines()
     assert wide[0].split() == ["list", "entry", "added", "by", "reason", "matches", "now"]
     assert "t1, t9" in wide[1]
+    assert "both lists of groups of A->B are empty" in tool("--list", "-o", "wide", word="groups").stderr
     tool.matches = SourceUnavailable("cluster A is away")
     answer = tool("--list", "-o", "wide")
     assert (answer.exit_code, "what entries match is not known: cluster A is away" in answer.stderr) == (0, True)
