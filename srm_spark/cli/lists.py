@@ -33,7 +33,7 @@ from srm_spark.core.list_changes import FileRules, decide, problems_of
 from srm_spark.core.lists import Act, Change, ListKind, change_between
 from srm_spark.errors import ConfigError, PatternError
 from srm_spark.flow.clusters import filters_of, target_of
-from srm_spark.flow.list_effects import effect_of, matches_of
+from srm_spark.flow.list_effects import effect_of, matches_of, may_go_round
 from srm_spark.flow.topics.list_writer import ListWriter
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -128,6 +128,8 @@ class Place:
     settings: FlowSettings
     file: FileRules | None
     """None without a file."""
+    flows: Sequence[FlowSettings]
+    """All of the file."""
     producer: dict[str, str] = field(repr=False)
     consumer: dict[str, str] = field(repr=False)
 
@@ -178,16 +180,22 @@ def steer(kind: ListKind, asked: Asked) -> None:
                     after = lists.write(act).of(kind)
                 elif asked.dry_run and place.file is not None:
                     effect = effect_of(place.settings, kind, after)
-                view.changed(decision, after, effect, _has_no_effect(kind, place))
+                view.changed(decision, after, effect, _warnings(kind, place, decision.change))
                 if decision.declined:
                     raise SystemExit(DIFFERENT)
 
 
-def _has_no_effect(kind: ListKind, place: Place) -> str | None:
-    """Why the lists of this kind count for nothing; None where they do."""
-    if kind is ListKind.REVERSE and place.file is not None and not place.settings.checkpoints.reverse_enabled:
-        return f"without effect while cloudera.reverse.checkpointing.enabled of {place.settings.flow} is false"
-    return None
+def _warnings(kind: ListKind, place: Place, change: Change) -> list[str]:
+    """What there is to know about the flow as a whole."""
+    settings = place.settings
+    warnings: list[str] = []
+    if place.file is None:
+        return warnings
+    if kind is ListKind.REVERSE and not settings.checkpoints.reverse_enabled:
+        warnings.append(f"without effect while cloudera.reverse.checkpointing.enabled of {settings.flow} is false")
+    if kind is ListKind.TOPICS and change.add and (ring := may_go_round(settings, place.flows)) is not None:
+        warnings.append(ring)
+    return warnings
 
 
 def _wanted(asked: Asked) -> Change:
@@ -245,7 +253,8 @@ def _place(asked: Asked, kind: ListKind) -> Place:
     name = f"{source}->{target}"
     if name not in flows:
         raise unknown_flow(name, flows)
-    return Place(flows[name], _rules(found, flows[name], kind) if asked.files else None, producer, consumer)
+    rules = _rules(found, flows[name], kind) if asked.files else None
+    return Place(flows[name], rules, found.settings.flows, producer, consumer)
 
 
 def _rules(found: Loaded, settings: FlowSettings, kind: ListKind) -> FileRules:

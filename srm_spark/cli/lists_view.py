@@ -84,9 +84,9 @@ class View:
         if not mine:
             click.echo(f"nobody has changed the lists of {self.kind.value} of {self.flow}", err=True)
 
-    def changed(self, decision: Decision, after: Lists, effect: Effect | None, no_effect: str | None) -> None:
+    def changed(self, decision: Decision, after: Lists, effect: Effect | None, warnings: Sequence[str]) -> None:
         """What was done, or would be."""
-        remarks = [*decision.remarks, *([no_effect] if no_effect is not None else [])]
+        remarks = [*decision.remarks, *warnings]
         if self.output == "json":
             print_json(
                 {

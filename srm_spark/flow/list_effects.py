@@ -19,6 +19,7 @@ from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.kafka.protocol import Protocol
 
+_ANY = "orders"
 _SECONDS = 15.0
 """Somebody is waiting: a cluster that does not answer in this time counts as down."""
 AskBytes = Callable[[FlowSettings, Collection[str]], Mapping[TopicPartition, int]]
@@ -76,6 +77,21 @@ def effect_of(
     except SourceUnavailable as error:
         return Effect(unknown=str(error))
     return Effect(_plain(begins), _plain(stops))
+
+
+def may_go_round(settings: FlowSettings, flows: Collection[FlowSettings]) -> str | None:
+    """What there is to know where topics keep their names, and the flow of the other direction runs, too."""
+    flow = settings.flow
+    other = next((one for one in flows if one.flow == flow.reverse), None)
+    keeps = other is not None and all(
+        one.policy().format_remote_topic(one.flow.source, _ANY) == _ANY for one in (settings, other)
+    )
+    if other is None or not keeps or (settings.provenance_enabled and other.provenance_enabled):
+        return None
+    return (
+        f"topics keep their names, and {other.flow} runs as well: a topic on the lists of both is held by "
+        "foreign.writer.policy, or its records go round; set provenance.header.enabled = true for both"
+    )
 
 
 def matches_of(

@@ -211,6 +211,17 @@ def test_topics_that_go_back_have_an_open_list(tool: Tool) -> None:
     assert said in tool("--add", "orders", word="reverse-checkpointed-topics").stderr
 
 
+def test_flows_both_ways_that_keep_names_are_told(tool: Tool) -> None:
+    both = SRM + "B->A.enabled = true\nreplication.policy.class = IdentityReplicationPolicy\n"
+    tool.path.write_text(both)
+    assert "note: topics keep their names, and B->A runs as well" in tool("--add", "t").stderr
+    assert tool("--remove", "t").stderr == ""
+    tool.path.write_text(both + "provenance.header.enabled = true\n")
+    assert tool("--add", "t").stderr == ""
+    tool.path.write_text(SRM + "B->A.enabled = true\n")
+    assert tool("--add", "u").stderr == ""
+
+
 def test_history_says_who_why_and_what(tool: Tool) -> None:
     assert "nobody has changed the lists of topics of A->B" in tool("--history").stderr
     tool("--add", "t,u", "--reason", "the shop moves")
