@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from srm_spark.core.filter_plugins import GROUPS, load_filter
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.flow.periodic import Periodic, Task
@@ -94,9 +93,7 @@ class Services:
     ) -> list[tuple[str, float | None, Callable[[], None]]]:
         """What keeps remote topics as their source topics: name, seconds between two times, and what is done then."""
         settings, maps = clusters.settings, recorded.maps
-        chosen = settings.checkpoints
-        takes_group = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)
         return [
             ("topic configs", settings.topics.configs_seconds, TopicConfigs(clusters, maps, remotes).look),
-            ("ACLs", settings.acls.seconds, RemoteAcls(clusters, maps, remotes, takes_group.matches).look),
+            ("ACLs", settings.acls.seconds, RemoteAcls(clusters, maps, remotes).look),
         ]

@@ -109,7 +109,7 @@ class Synced:
         """As after a restart."""
         settings, target = self.flow.settings, self.flow.target
         maps = OffsetMaps(target, settings.map_topic, "test", RuntimeError)  # type: ignore[arg-type]
-        self.acls = RemoteAcls(self.flow.clusters, maps, lambda: self.remotes, lambda group: group == "g")
+        self.acls = RemoteAcls(self.flow.clusters, maps, lambda: self.remotes)
 
     @property
     def source(self) -> set[Acl]:
@@ -184,7 +184,7 @@ def test_a_policy_that_keeps_names_has_no_prefixes_of_its_own() -> None:
 
 
 def test_by_choice_prefixes_and_groups_come_too() -> None:
-    synced = Synced(sync_topic_acls_patterns_enabled="true", sync_group_acls_enabled="true")
+    synced = Synced(sync_topic_acls_patterns_enabled="true", sync_group_acls_enabled="true", groups="g")
     synced.source.update({READS._replace(pattern="PREFIXED"), OF_GROUP, OF_GROUP._replace(name="other")})
     synced.acls.look()
     assert synced.target == {COPY, COPY._replace(pattern="PREFIXED"), OF_GROUP}

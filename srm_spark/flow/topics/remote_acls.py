@@ -25,15 +25,11 @@ log = logging.getLogger(__name__)
 class RemoteAcls:
     """Of one run of a flow; `look` is a periodic task."""
 
-    def __init__(
-        self, clusters: Clusters, maps: OffsetMaps, remotes: Remotes, takes_group: Callable[[str], bool]
-    ) -> None:
-        """`takes_group` says which groups the flow takes."""
+    def __init__(self, clusters: Clusters, maps: OffsetMaps, remotes: Remotes) -> None:
         self._clusters = clusters
         self._settings = clusters.settings.acls
         self._maps = maps
         self._remotes = remotes
-        self._takes_group = takes_group
         self._refused, self._said = News(), News()
 
     def look(self) -> None:
@@ -56,7 +52,9 @@ class RemoteAcls:
         if here is None or there is None:
             return f"{(source if here is None else target).alias} has no authorizer"
         remotes = self._remotes()
-        wanted = remote_acls(here, self._rules(remotes.__contains__, remotes.__getitem__, self._takes_group))
+        wanted = remote_acls(
+            here, self._rules(remotes.__contains__, remotes.__getitem__, self._clusters.filters.groups.matches)
+        )
         missing, made = wanted - there, self.made()
         # In front of the change: what is there and not recorded would never be taken back.
         self._record(made, (made & (there | wanted)) | missing)
