@@ -24,16 +24,22 @@ def sparing_the_jvm() -> Iterator[None]:
     """Start the JVM deaf to SIGTERM: service managers send it to every process, and Spark must outlive the last batch.
 
     pyspark does the same for SIGINT; the JVM ends with its parent anyway. Only the child is made deaf: a SIGTERM that
-    this process gets meanwhile must not be lost. What it says on stderr comes through this process.
+    this process gets meanwhile must not be lost. What it says on stderr comes through this process; after a Ctrl-C
+    nobody wants to hear that it cannot start, now that pyspark has taken away what it was to write to.
     """
     said, says = os.pipe()
-    words = threading.Thread(target=_pass_on, args=(said,), name=THREAD, daemon=True)
+    is_heard = threading.Event()
+    is_heard.set()
+    words = threading.Thread(target=_pass_on, args=(said, is_heard), name=THREAD, daemon=True)
     words.start()
     _starting.append(says)
     is_up = False
     try:
         yield
         is_up = True
+    except KeyboardInterrupt:
+        is_heard.clear()
+        raise
     finally:
         _starting.remove(says)
         os.close(says)
@@ -41,13 +47,15 @@ def sparing_the_jvm() -> Iterator[None]:
             words.join(_LAST_WORDS_SECONDS)  # why it does not start comes before whoever asked is told
 
 
-def _pass_on(said: int) -> None:
+def _pass_on(said: int, is_heard: threading.Event) -> None:
     """Line by line, and to the end whatever becomes of our own stderr: a JVM whose words nobody takes stands still."""
     rest = b""
     while read := os.read(said, 65_536):
         *lines, rest = (rest + read).split(b"\n")
-        _tell(b"".join(line + b"\n" for line in lines if not line.startswith(_NOISE)))
-    _tell(rest)
+        if is_heard.is_set():
+            _tell(b"".join(line + b"\n" for line in lines if not line.startswith(_NOISE)))
+    if is_heard.is_set():
+        _tell(rest)
     os.close(said)
 
 
