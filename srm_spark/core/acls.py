@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 _VERSION, _KIND = 1, "acls"
@@ -56,29 +57,48 @@ class AclRules:
     takes_group_patterns: bool = False
 
 
+class NotCopied(Enum):
+    """Why the target gets nothing for an entry of the source."""
+
+    WRITE = "only the flow writes copies"
+    TOPIC = "its topic does not flow"
+    PATTERN = "it is about a prefix or *; see sync.topic.acls.patterns.enabled"
+    MORE_THAN_READING = "of what a prefix allows only reading is translated"
+    GROUP = "its group is not taken"
+    GROUP_PATTERN = "it is about a prefix of groups or *; see sync.topic.acls.patterns.enabled"
+
+
+def judge_acls(acls: Iterable[Acl], rules: AclRules) -> dict[Acl, Acl | NotCopied]:
+    """Each entry of the source with what the target gets for it, or why it gets nothing."""
+    return {acl: _copy(acl, rules) for acl in acls}
+
+
 def remote_acls(acls: Iterable[Acl], rules: AclRules) -> set[Acl]:
     """The entries that the target gets for those of the source.
 
     Those of single replicated topics, but for the right to write; the right to everything becomes that to read. Entries
     for prefixes and `*` are about topics that are not replicated, too: of what they allow only reading is translated.
     """
-    return {copy for acl in acls if (copy := _copy(acl, rules)) is not None}
+    return {copy for copy in judge_acls(acls, rules).values() if isinstance(copy, Acl)}
 
 
-def _copy(acl: Acl, rules: AclRules) -> Acl | None:
+def _copy(acl: Acl, rules: AclRules) -> Acl | NotCopied:
     if acl.kind == GROUP:
         takes = rules.takes_group(acl.name) if acl.is_single else rules.takes_group_patterns
-        return acl if takes else None
+        why = NotCopied.GROUP if acl.is_single else NotCopied.GROUP_PATTERN
+        return acl if takes else why
     is_allowed = acl.permission == "ALLOW"
     operation = "READ" if is_allowed and acl.operation == "ALL" else acl.operation
     if is_allowed and operation == "WRITE":
-        return None
+        return NotCopied.WRITE
     if acl.is_single:
-        name = rules.remote_name(acl.name) if rules.is_replicated(acl.name) else None
-        return None if name is None else acl._replace(name=name, operation=operation)
+        is_copied = rules.is_replicated(acl.name)
+        return acl._replace(name=rules.remote_name(acl.name), operation=operation) if is_copied else NotCopied.TOPIC
     prefix = rules.remote_prefix("" if acl.name == "*" else acl.name)
-    if prefix is None or (is_allowed and operation not in _READS):
-        return None
+    if prefix is None:
+        return NotCopied.PATTERN
+    if is_allowed and operation not in _READS:
+        return NotCopied.MORE_THAN_READING
     return acl._replace(name=prefix, pattern="PREFIXED", operation=operation)
 
 

@@ -9,11 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from srm_spark.core.cluster import ConfigChange, TopicConfig
 
 _VERSION, _KIND = 1, "configs"
+
+
+class NotTaken(Enum):
+    """Why a config of a source topic never comes to its remote topic."""
+
+    SENSITIVE = "it is a secret"
+    READ_ONLY = "it is read-only"
+    STATIC = "it is in the brokers' own file"
+    EXCLUDED = "config.properties.exclude or a filter class leaves it out"
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ def compare_configs(
     kept: dict[str, str] = {}
     now: dict[str, str] = {}
     for key, here in source.items():
-        if here.is_read_only or here.is_sensitive or here.is_static or not takes(key):
+        if _not_taken(key, here, takes) is not None:
             continue
         there = target.get(key)
         value = there.value if there is not None and there.is_own else None
@@ -59,6 +69,29 @@ def compare_configs(
         elif value is not None:
             kept[key] = value
     return ConfigsCompared(tuple(changes), kept, now)
+
+
+def inherited(
+    source: Mapping[str, TopicConfig], takes: Callable[[str], bool], *, copies_defaults: bool
+) -> Mapping[str, str]:
+    """The configs that a remote topic is made with: what it would get if it were there without any."""
+    return compare_configs(source, {}, takes, copies_defaults=copies_defaults, ours={}, resets=False).ours
+
+
+def not_taken(source: Mapping[str, TopicConfig], takes: Callable[[str], bool]) -> Mapping[str, NotTaken]:
+    """Configs that are set on the source topic itself and are left alone, with the reason."""
+    own = {key: one for key, one in source.items() if one.is_own}
+    return {key: why for key, one in own.items() if (why := _not_taken(key, one, takes)) is not None}
+
+
+def _not_taken(key: str, here: TopicConfig, takes: Callable[[str], bool]) -> NotTaken | None:
+    if here.is_sensitive:
+        return NotTaken.SENSITIVE
+    if here.is_read_only:
+        return NotTaken.READ_ONLY
+    if here.is_static:
+        return NotTaken.STATIC
+    return None if takes(key) else NotTaken.EXCLUDED
 
 
 def configs_key(remote: str) -> bytes:

@@ -30,7 +30,7 @@ from srm_spark.flow.recovery.unrecorded import recover_unrecorded, remotes_of
 from srm_spark.flow.refused.paused import PausedPartitions
 from srm_spark.flow.refused.unreadable import unreadable
 from srm_spark.flow.topics.known import KnownTopics
-from srm_spark.flow.topics.progress import forget_maps
+from srm_spark.flow.topics.progress import copied_topics, forget_maps
 from srm_spark.flow.topics.remote_topics import RemoteTopics
 from srm_spark.kafka.lease import Lease
 
@@ -79,7 +79,7 @@ class Assigner:
         self.unseen = self._remote.unseen(self.topics)
         positions = recorded.progress.positions
         self._renames.look(self.topics, positions)
-        copied = {partition.topic for partition, known in positions.items() if known.logs.remote_id is not None}
+        copied = copied_topics(positions)
         ready = {topic: count for topic, count in self.topics.items() if topic not in self._renames.held}
         prepared = self._remote.prepare(ready, copied - set(self._renames.going_on))
         flowing = {topic: count for topic, count in self.topics.items() if topic in prepared.routes}

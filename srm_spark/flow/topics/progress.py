@@ -152,6 +152,11 @@ class ProgressTopic:
         self.newest[partition] = [*known, detail] if known is not None and goes_on else [detail]
 
 
+def copied_topics(positions: Mapping[TopicPartition, Position]) -> set[str]:
+    """Source topics whose remote topic was there when something was recorded."""
+    return {partition.topic for partition, known in positions.items() if known.logs.remote_id is not None}
+
+
 class ProgressWriter:
     """Writes progress; a record that is not acknowledged raises ProgressFailed."""
 

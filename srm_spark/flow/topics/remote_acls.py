@@ -6,10 +6,11 @@ Nothing is taken away but, by choice, what was made here and is gone on the sour
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass
 
 from srm_spark.config.rights import remote_name
-from srm_spark.core.acls import GROUP, TOPIC, Acl, AclRules, acl_records, remote_acls
+from srm_spark.core.acls import GROUP, TOPIC, Acl, AclRules, NotCopied, acl_records, judge_acls, remote_acls
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.news import News
 from srm_spark.core.wording import count, some
@@ -20,6 +21,55 @@ from srm_spark.flow.topics.progress import state_writer_of
 from srm_spark.flow.topics.topic_configs import Remotes
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AclsCompared:
+    """What the ACLs of two clusters come to."""
+
+    judged: Mapping[Acl, Acl | NotCopied]
+    """Entry of the source → what the target gets for it."""
+    missing: Set[Acl]
+    """To be added on the target."""
+    stale: Set[Acl]
+    """Made there for an entry that is gone; whether a topic flows now does not matter for that."""
+    made: Set[Acl]
+    """What is ours then, stale ones too; to be recorded in front of the change, else nobody would take it back."""
+
+
+class AclComparison:
+    """The rules of one flow."""
+
+    def __init__(self, clusters: Clusters, remotes: Mapping[str, str]) -> None:
+        """`remotes`: source topic → remote topic, of those that flow."""
+        self._clusters = clusters
+        self._settings = clusters.settings.acls
+        self._remotes = remotes
+
+    def compare(self, here: Set[Acl], there: Set[Acl], made: Set[Acl]) -> AclsCompared:
+        """Entries of the source, of the target, and those that were made there before."""
+        remotes, policy, alias = self._remotes, self._clusters.policy, self._clusters.settings.flow.source
+        judged = judge_acls(here, self._rules(remotes.__contains__, remotes.__getitem__, self._clusters.filters.groups.matches))
+        wanted = {copy for copy in judged.values() if isinstance(copy, Acl)}
+        of_all = self._rules(lambda _: True, lambda topic: policy.format_remote_topic(alias, topic), lambda _: True)
+        missing = wanted - there
+        stale = (made & there) - remote_acls(here, of_all)
+        return AclsCompared(judged, missing, stale, (made & (there | wanted)) | missing)
+
+    def _rules(
+        self,
+        is_replicated: Callable[[str], bool],
+        name_of: Callable[[str], str],
+        takes_group: Callable[[str], bool],
+    ) -> AclRules:
+        if not self._settings.patterns:
+            return AclRules(is_replicated, name_of, takes_group=takes_group)
+        return AclRules(is_replicated, name_of, self._remote_prefix, takes_group, takes_group_patterns=True)
+
+    def _remote_prefix(self, prefix: str) -> str | None:
+        """None where a policy keeps names: the prefix would be about topics of the target's own, too."""
+        found = remote_name(self._clusters.policy, self._clusters.settings.flow.source, f"{prefix}*")
+        return None if found in ("*", f"{prefix}*") else found.removesuffix("*")
 
 
 class RemoteAcls:
@@ -46,46 +96,16 @@ class RemoteAcls:
 
     def _sync(self) -> str | None:
         """Why there is nothing to do; None where there is."""
-        source, target = self._clusters.source, self._clusters.target
-        kinds = (TOPIC, GROUP) if self._settings.groups else (TOPIC,)
-        here, there = source.acls(kinds), target.acls(kinds)
+        here, there = read_acls(self._clusters)
         if here is None or there is None:
-            return f"{(source if here is None else target).alias} has no authorizer"
-        remotes = self._remotes()
-        wanted = remote_acls(
-            here, self._rules(remotes.__contains__, remotes.__getitem__, self._clusters.filters.groups.matches)
-        )
-        missing, made = wanted - there, self.made()
-        # In front of the change: what is there and not recorded would never be taken back.
-        self._record(made, (made & (there | wanted)) | missing)
-        self._tell("cannot be added", "added", self._change(missing, target.add_acls))
-        self._tell("cannot be removed", "removed", self._change(self._stale(made & there, here), target.remove_acls))
+            return no_authorizer(self._clusters, here)
+        made = self.made()
+        compared = AclComparison(self._clusters, self._remotes()).compare(here, there, made)
+        record_acls(self._clusters, made, compared.made)
+        self._tell("cannot be added", "added", self._change(compared.missing, self._clusters.target.add_acls))
+        stale = compared.stale if self._settings.removes else frozenset[Acl]()
+        self._tell("cannot be removed", "removed", self._change(stale, self._clusters.target.remove_acls))
         return None
-
-    def _stale(self, made: set[Acl], here: set[Acl]) -> set[Acl]:
-        """What was made for an entry that is gone; whether a topic flows now does not matter for that."""
-        if not self._settings.removes:
-            return set()
-        flow, policy = self._clusters.settings.flow, self._clusters.policy
-        of_all = self._rules(
-            lambda _: True, lambda topic: policy.format_remote_topic(flow.source, topic), lambda _: True
-        )
-        return made - remote_acls(here, of_all)
-
-    def _rules(
-        self,
-        is_replicated: Callable[[str], bool],
-        name_of: Callable[[str], str],
-        takes_group: Callable[[str], bool],
-    ) -> AclRules:
-        if not self._settings.patterns:
-            return AclRules(is_replicated, name_of, takes_group=takes_group)
-        return AclRules(is_replicated, name_of, self._remote_prefix, takes_group, takes_group_patterns=True)
-
-    def _remote_prefix(self, prefix: str) -> str | None:
-        """None where a policy keeps names: the prefix would be about topics of the target's own, too."""
-        found = remote_name(self._clusters.policy, self._clusters.settings.flow.source, f"{prefix}*")
-        return None if found in ("*", f"{prefix}*") else found.removesuffix("*")
 
     def made(self) -> set[Acl]:
         """What was made on the target and is recorded, by whichever process."""
@@ -93,18 +113,8 @@ class RemoteAcls:
             self._maps.refresh()
             return {acl for made in self._maps.acls.values() for acl in made}
 
-    def _record(self, before: set[Acl], now: set[Acl]) -> None:
-        records = acl_records(before, now)
-        if records:
-            self._clusters.require_lease()
-            topic = self._clusters.settings.map_topic
-            # Outside of any transaction: one that comes late is put right by the next look.
-            state_writer_of(self._clusters, None).write(
-                ControlRecord(topic, key, value, partition=0) for key, value in records.items()
-            )
-
     def _change(
-        self, acls: set[Acl], change: Callable[[Collection[Acl]], Mapping[Acl, str | None]]
+        self, acls: Set[Acl], change: Callable[[Collection[Acl]], Mapping[Acl, str | None]]
     ) -> Mapping[Acl, str | None]:
         if not acls:
             return {}
@@ -118,3 +128,25 @@ class RemoteAcls:
                 log.warning("flow=%s ACL on %s %s: %s: %s", flow, alias, cannot, acl, why)
         if changed := sorted(str(acl) for acl, why in answers.items() if why is None):
             log.info("flow=%s %s %s on %s: %s", flow, done, count(len(changed), "ACL"), alias, some(changed))
+
+
+def read_acls(clusters: Clusters) -> tuple[set[Acl] | None, set[Acl] | None]:
+    """The entries of the source and of the target; None where a cluster has no authorizer."""
+    kinds = (TOPIC, GROUP) if clusters.settings.acls.groups else (TOPIC,)
+    return clusters.source.acls(kinds), clusters.target.acls(kinds)
+
+
+def no_authorizer(clusters: Clusters, here: set[Acl] | None) -> str:
+    """Why nothing is copied where one side has no entries; `here` are those of the source."""
+    return f"{(clusters.source if here is None else clusters.target).alias} has no authorizer"
+
+
+def record_acls(clusters: Clusters, before: Set[Acl], now: Set[Acl]) -> None:
+    """Record what was made on the target, where that is another than `before`."""
+    if records := acl_records(before, now):
+        clusters.require_lease()
+        topic = clusters.settings.map_topic
+        # Outside of any transaction: one that comes late is put right by the next look.
+        state_writer_of(clusters, None).write(
+            ControlRecord(topic, key, value, partition=0) for key, value in records.items()
+        )

@@ -16,6 +16,7 @@ from srm_spark.core.cluster import TopicConfig, TopicSpec
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, load_filter
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.limits import Limits, Route
+from srm_spark.core.topic_configs import inherited
 from srm_spark.core.wording import count, some
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters
@@ -89,17 +90,10 @@ class RemoteTopics:
         self._chosen.tell(topics)
         present = self._clusters.target.topics()
         remote = {topic: self.remote_name(topic) for topic in topics}
-        missing = [topic for topic, name in remote.items() if name not in present]
-        small = [topic for topic, name in remote.items() if present.get(name, topics[topic]) < topics[topic]]
+        missing, small = lacking(topics, remote, present)
         for topic in missing:
             self._limits.pop(remote[topic], None)  # of one that was deleted
-        policies = self._clusters.settings.policies
-        held = {
-            topic: f"{remote[topic]} is gone on {self._clusters.target.alias}, with all copies; "
-            "set target.changed.policy=resume to create it anew and go on"
-            for topic in missing
-            if topic in copied and policies.stops("target.changed.policy", topic)
-        }
+        held = self.gone(missing, copied)
         held |= self._create([topic for topic in missing if topic not in held], topics)
         grown = self._clusters.target.grow({remote[topic]: topics[topic] for topic in small})
         for topic in small:
@@ -118,6 +112,22 @@ class RemoteTopics:
             {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()}, held
         )
 
+    def gone(self, missing: Collection[str], copied: Collection[str]) -> dict[str, str]:
+        """Source topics whose remote topic was there and is not made anew → why."""
+        policies, alias = self._clusters.settings.policies, self._clusters.target.alias
+        return {
+            topic: f"{self.remote_name(topic)} is gone on {alias}, with all copies; "
+            "set target.changed.policy=resume to create it anew and go on"
+            for topic in missing
+            if topic in copied and policies.stops("target.changed.policy", topic)
+        }
+
+    def spec(self, topic: str, partitions: int, configs: Mapping[str, TopicConfig]) -> TopicSpec:
+        """How its remote topic is made, where the source topic has so many partitions and these configs."""
+        copies_defaults = self._settings.use_defaults_from == "source"
+        values = inherited(configs, self._config_filter.matches, copies_defaults=copies_defaults)
+        return TopicSpec(self.remote_name(topic), partitions, self._settings.replication_factor, values)
+
     def changed_limits(self, topics: Collection[str]) -> set[str]:
         """Read the limits of some topics' remote topics again; the topics for which they are others now."""
         names = {topic: self.remote_name(topic) for topic in topics}
@@ -135,16 +145,8 @@ class RemoteTopics:
 
     def _create(self, missing: Collection[str], topics: Mapping[str, int]) -> dict[str, str]:
         configs = self._clusters.source.configs(missing) if missing else {}
-        specs = {
-            self.remote_name(topic): TopicSpec(
-                self.remote_name(topic),
-                topics[topic],
-                self._settings.replication_factor,
-                self._inherited(configs.get(topic, {})),
-            )
-            for topic in missing
-        }
-        refused = self._clusters.target.create(specs.values())
+        specs = [self.spec(topic, topics[topic], configs.get(topic, {})) for topic in missing]
+        refused = self._clusters.target.create(specs)
         if created := [name for name, reason in refused.items() if not reason]:
             flow, alias = self._clusters.settings.flow, self._clusters.target.alias
             log.info("flow=%s created %s on %s: %s", flow, count(len(created), "topic"), alias, some(created))
@@ -167,17 +169,6 @@ class RemoteTopics:
             "principal of these credentials"
             for topic, name in remote.items()
             if (operations := allowed.get(name)) is not None and "WRITE" not in operations
-        }
-
-    def _inherited(self, configs: Mapping[str, TopicConfig]) -> dict[str, str]:
-        defaults_too = self._settings.use_defaults_from == "source"
-        return {
-            key: config.value
-            for key, config in configs.items()
-            if config.value is not None
-            and (defaults_too or not config.is_default)
-            and not (config.is_static or config.is_read_only or config.is_sensitive)
-            and self._config_filter.matches(key)
         }
 
     def _await_visible(self, partitions: Mapping[str, int]) -> None:
@@ -208,6 +199,14 @@ class RemoteTopics:
     def _learn_limits(self, names: Collection[str]) -> None:
         for name, configs in self._clusters.target.configs(names).items():
             self._limits[name] = limits_of(configs)
+
+
+def lacking(
+    topics: Mapping[str, int], remote: Mapping[str, str], present: Mapping[str, int]
+) -> tuple[list[str], list[str]]:
+    """Source topics whose remote topic is not there, and those whose remote topic has too few partitions."""
+    missing = [topic for topic, name in remote.items() if name not in present]
+    return missing, [topic for topic, name in remote.items() if present.get(name, topics[topic]) < topics[topic]]
 
 
 def limits_of(configs: Mapping[str, TopicConfig]) -> Limits:

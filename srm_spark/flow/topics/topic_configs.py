@@ -6,8 +6,10 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import ConfigChange, ControlRecord, TopicConfig
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, load_filter
+from srm_spark.core.filters import NameFilter
 from srm_spark.core.losing_configs import LosingConfig, losing_configs
 from srm_spark.core.news import News
 from srm_spark.core.topic_configs import ConfigsCompared, compare_configs, configs_key, configs_value
@@ -29,11 +31,10 @@ class TopicConfigs:
     """Of one run of a flow; `look` is a periodic task."""
 
     def __init__(self, clusters: Clusters, maps: OffsetMaps, remotes: Remotes) -> None:
-        topics = clusters.settings.topics
         self._clusters = clusters
         self._maps = maps
         self._remotes = remotes
-        self._filter = load_filter(CONFIG_PROPERTIES, topics.config_filter_class, (".*",), topics.config_exclude)
+        self._filter = config_filter(clusters.settings)
         self._refused, self._kept, self._losing, self._failed = News(), News(), News(), News()
 
     def look(self) -> None:
@@ -54,16 +55,8 @@ class TopicConfigs:
         refused = self._alter({remote: each.changes for remote, each in compared.items() if each.changes})
         with self._maps.lock:
             before = dict(self._maps.configs)
-        topic = self._clusters.settings.map_topic
-        news = [
-            ControlRecord(topic, configs_key(remote), configs_value(each.ours), partition=0)
-            for remote, each in compared.items()
-            if remote not in refused and each.ours != before.get(remote, {})
-        ]
-        if news:
-            self._clusters.require_lease()
-            # Outside of any transaction: one that comes late is put right by the next look.
-            state_writer_of(self._clusters, None).write(news)
+        ours = {remote: each.ours for remote, each in compared.items() if remote not in refused}
+        record_configs(self._clusters, before, ours)
 
     def _alter(self, changes: Mapping[str, Sequence[ConfigChange]]) -> Mapping[str, str]:
         """Change what differs; remote topic → why that was refused."""
@@ -95,12 +88,7 @@ class TopicConfigs:
 
     def _tell_losing(self, pairs: Mapping[str, Pair], compared: Mapping[str, ConfigsCompared]) -> None:
         """Warn before records are lost; what changes now is looked at as it will be."""
-        losing = {}
-        for remote, (source, target) in pairs.items():
-            changing = {change.key: change.value for change in compared[remote].changes}
-            here = {key: one.value for key, one in source.items()}
-            there = {key: one.value for key, one in target.items()} | changing
-            losing[remote] = losing_configs(here, there)
+        losing = {remote: losing_after(*pair, compared[remote].changes) for remote, pair in pairs.items()}
         alike = defaultdict[tuple[LosingConfig, ...], list[str]](list)
         for remote, found in self._losing.changes({remote: found for remote, found in losing.items() if found}).items():
             alike[found].append(remote)
@@ -120,18 +108,55 @@ class TopicConfigs:
 
     def _compare(self, pairs: Mapping[str, Pair]) -> dict[str, ConfigsCompared]:
         """Remote topic → what is to be done."""
-        settings = self._clusters.settings
         with self._maps.lock:
             self._maps.refresh()
             ours = dict(self._maps.configs)
-        return {
-            remote: compare_configs(
-                source,
-                target,
-                self._filter.matches,
-                copies_defaults=settings.topics.use_defaults_from == "source",
-                ours=ours.get(remote, {}),
-                resets=settings.topics.resets_overrides,
-            )
-            for remote, (source, target) in pairs.items()
-        }
+        return compare_pairs(self._clusters.settings, self._filter, pairs, ours)
+
+
+def config_filter(settings: FlowSettings) -> NameFilter:
+    """Which configs a flow takes."""
+    topics = settings.topics
+    return load_filter(CONFIG_PROPERTIES, topics.config_filter_class, (".*",), topics.config_exclude)
+
+
+def compare_pairs(
+    settings: FlowSettings, takes: NameFilter, pairs: Mapping[str, Pair], ours: Mapping[str, Mapping[str, str]]
+) -> dict[str, ConfigsCompared]:
+    """Remote topic → what is to be done; `ours` is what each had from its source before."""
+    return {
+        remote: compare_configs(
+            source,
+            target,
+            takes.matches,
+            copies_defaults=settings.topics.use_defaults_from == "source",
+            ours=ours.get(remote, {}),
+            resets=settings.topics.resets_overrides,
+        )
+        for remote, (source, target) in pairs.items()
+    }
+
+
+def losing_after(
+    source: Mapping[str, TopicConfig], target: Mapping[str, TopicConfig], changes: Sequence[ConfigChange]
+) -> tuple[LosingConfig, ...]:
+    """What is lost by the configs of a remote topic as they are after these changes."""
+    here = {key: one.value for key, one in source.items()}
+    there = {key: one.value for key, one in target.items()} | {change.key: change.value for change in changes}
+    return losing_configs(here, there)
+
+
+def record_configs(
+    clusters: Clusters, before: Mapping[str, Mapping[str, str]], ours: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Record what remote topics have from their sources now, where that is another than `before`."""
+    topic = clusters.settings.map_topic
+    news = [
+        ControlRecord(topic, configs_key(remote), configs_value(values), partition=0)
+        for remote, values in ours.items()
+        if values != before.get(remote, {})
+    ]
+    if news:
+        clusters.require_lease()
+        # Outside of any transaction: one that comes late is put right by the next look.
+        state_writer_of(clusters, None).write(news)
