@@ -13,6 +13,7 @@ SrmError
 │   └── FenceUnavailable        the target gives a flow no producer id of its own: older writers can only be waited for
 ├── OffsetFileError             a file of offsets that is none of the known formats
 ├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
+├── PlanError                   a plan cannot be applied: its file is none, or the world is not the one it was made from
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
     │   └── SourceDenied        it does not let us read some topics
@@ -129,6 +130,10 @@ class OffsetFileError(SrmError):
 
 class MoveError(SrmError):
     """A guided move cannot begin, or cannot write down where it stands; nothing was moved."""
+
+
+class PlanError(SrmError):
+    """A plan of changes cannot be applied or written down; nothing was changed because of it."""
 
 
 class FlowError(SrmError):

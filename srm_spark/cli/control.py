@@ -28,7 +28,8 @@ from srm_spark.cli.options import (
     unknown_flow,
 )
 from srm_spark.cli.options import config as config_option
-from srm_spark.cli.plan import plan
+from srm_spark.cli.plan import apply as apply_plan
+from srm_spark.cli.plan import drift, plan
 from srm_spark.cli.prefixes import PrefixedGroup
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
@@ -69,6 +70,8 @@ def _defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, An
     return {**own, **{name: _defaults(each, values) for name, each in below.items()}}
 
 
+main.add_command(apply_plan)
+main.add_command(drift)
 main.add_command(failback)
 main.add_command(failover)
 main.add_command(groups)

@@ -1,16 +1,72 @@
-"""`srm-control plan`: what the next start of the flows would do that cannot be taken back, and what to decide first."""
+"""`srm-control plan`, `apply` and `drift`: what would be changed on the clusters, the doing of it, and what differs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, ERROR, FLOW, OUTPUT, flows_of, told
-from srm_spark.plan.renames import Rename, is_open, plan_renames
+from srm_spark.change.apply import Ready, apply_plan, check
+from srm_spark.change.document import load_plan, plans_document, save_plan
+from srm_spark.change.look import Rights, make_plan, rights_of
+from srm_spark.change.planning import ChangePlan
+from srm_spark.change.report import RunReport, load_report, report_document, report_path
+from srm_spark.cli.options import (
+    CONFIG,
+    DEFINES,
+    DIFFERENT,
+    ERROR,
+    FILE,
+    FLOW,
+    INTERRUPTED,
+    OK,
+    OUTPUT,
+    YES,
+    flow_of,
+    flows_of,
+    print_json,
+    told,
+)
+from srm_spark.cli.plan_view import drift_lines, plan_lines, report_lines, steps_lines
+from srm_spark.config.settings import FlowSettings
+from srm_spark.flow.clusters import Clusters, connect
+
+_NEVER = "no topic and no partition is ever deleted"
+
+
+@click.command()
+@CONFIG
+@DEFINES
+@FLOW
+@click.option("--out", type=FILE, help="Write the plan to this file, for srm-control apply.")
+@click.option("--prune", is_flag=True, help="Take back ACLs that were made here and whose source is gone.")
+@OUTPUT
+def plan(
+    *, files: Sequence[Path], defines: Sequence[str], name: str | None, out: Path | None, prune: bool, output: str
+) -> None:
+    """Says what would be created and changed on the clusters, what is left out, and what is lost.
+
+    Internal topics, remote topics, partitions, configs and ACLs, each with its reason; what a changed replication
+    policy means. Touches nothing, and no plan ever deletes a topic. Exit code 3 where a flow waits until
+    target.renamed.policy says which way to go.
+    """
+    with told():
+        plans = [
+            _planned(one, prune=prune, rights=rights_of)[1] for one in flows_of(files, defines, name, exit_code=ERROR)
+        ]
+        document = plans_document(plans, prune=prune)
+        if out is not None:
+            save_plan(out, document)
+    if output == "json":
+        print_json(document)
+    else:
+        for one in plans:
+            click.echo("\n".join(plan_lines(one)))
+        click.echo(_NEVER)
+    if out is not None:
+        click.echo(f"the plan is in {out}; srm-control apply {out} does it", err=True)
+    raise SystemExit(DIFFERENT if any(one.is_open for one in plans) else OK)
 
 
 @click.command()
@@ -18,34 +74,74 @@ from srm_spark.plan.renames import Rename, is_open, plan_renames
 @DEFINES
 @FLOW
 @OUTPUT
-def plan(*, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
-    """Says what a changed replication policy means: remote topics of another name, what is kept, what is copied again.
+def drift(*, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
+    """Says what differs now: what apply would change, what was set by hand and is kept, and configs that lose records.
 
-    Touches nothing. Exit code 3 where a flow waits until target.renamed.policy says which way to go.
+    Touches nothing. Exit code 0: nothing differs, 1: an error, 3: something does.
     """
     with told():
-        renames_of = {str(one.flow): plan_renames(one) for one in flows_of(files, defines, name, exit_code=ERROR)}
+        plans = [_planned(one, prune=False)[1] for one in flows_of(files, defines, name, exit_code=ERROR)]
     if output == "json":
-        click.echo(
-            json.dumps({flow: [asdict(one) for one in renames] for flow, renames in renames_of.items()}, indent=2)
-        )
+        print_json(plans_document(plans, prune=False))
     else:
-        for flow, renames in renames_of.items():
-            click.echo(f"{flow}: {'no remote topic has another name than before' if not renames else ''}".rstrip())
-            for one in renames:
-                _print(one)
-    if any(is_open(renames) for renames in renames_of.values()):
-        raise SystemExit(DIFFERENT)
+        for one in plans:
+            click.echo("\n".join(drift_lines(one)))
+    raise SystemExit(OK if all(one.is_alike for one in plans) else DIFFERENT)
 
 
-def _print(one: Rename) -> None:
-    there = "is not there yet" if one.there is None else f"is there, with {one.there:,} offsets"
-    stays = f"the {one.kept:,} in {one.before} stay there"
-    ways = {
-        "stop": "the topic waits, and nothing is written",
-        "resume": f"{one.to_come:,} source offsets go to {one.now}; {stays}, and their readers have to end there first",
-        "recopy": f"{one.all_there:,} source offsets, all there are, go to {one.now}; {stays}",
-    }
-    click.echo(f"  {one.topic}: {one.before} -> {one.now}, which {there}")
-    for way, what in ways.items():
-        click.echo(f"    {'*' if way == one.way else ' '} target.renamed.policy = {way}: {what}")
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="PLAN")
+@CONFIG
+@DEFINES
+@YES
+@OUTPUT
+def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: bool, output: str) -> None:
+    """Does what a plan of srm-control plan --out says, and nothing else, if it is still true.
+
+    Stage by stage: internal topics, remote topics, partitions, configs, ACLs. A report beside the plan is written
+    before and after each one: run the same command again to finish what was interrupted or refused. Where the clusters
+    or the configuration are others than when the plan was made, nothing is changed.
+
+    Exit code 0: everything is done, 1: an error, 3: a step was refused.
+    """
+    with told():
+        planned = load_plan(file)
+        path = report_path(file)
+        before = load_report(path, planned.id)
+        flows = [flow_of(files, defines, one.flow, exit_code=ERROR) for one in planned.flows]
+        ready = [Ready(*_planned(one, prune=planned.prune)) for one in flows]
+        report = check(planned, before, {str(one.fresh.world.flow): one.fresh for one in ready})
+        if all(not one.fresh.steps and _is_over(before, one) for one in ready):
+            _print(report, output, "nothing is left to do; nothing was changed")
+            raise SystemExit(OK)
+        for one in ready:
+            click.echo("\n".join(steps_lines(one.fresh)), err=True)
+        click.echo(_NEVER, err=True)
+        if not yes and not click.confirm("Do this?", err=True):
+            raise click.ClickException("nothing was changed")
+        try:
+            report = apply_plan(ready, report, path, lambda text: click.echo(f"  {text}", err=True))
+        except KeyboardInterrupt:
+            click.echo(f"interrupted; {path} says how far it came, and the same command goes on", err=True)
+            raise SystemExit(INTERRUPTED) from None
+    _print(report, output, f"the report is in {path}")
+    raise SystemExit(DIFFERENT if report.refused else OK)
+
+
+def _planned(settings: FlowSettings, *, prune: bool, rights: Rights = lambda _: ()) -> tuple[Clusters, ChangePlan]:
+    clusters = connect(settings)
+    return clusters, make_plan(clusters, prune=prune, rights=rights)
+
+
+def _is_over(report: RunReport | None, one: Ready) -> bool:
+    """Whether no earlier run stopped amid this flow."""
+    flow = str(one.fresh.world.flow)
+    return report is None or flow not in report.flows or report.of(flow).is_ended
+
+
+def _print(report: RunReport, output: str, end: str) -> None:
+    if output == "json":
+        print_json(report_document(report))
+    for line in report_lines(report) if output == "text" else ():
+        click.echo(line)
+    click.echo(end, err=output == "json")

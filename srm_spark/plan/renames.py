@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import TopicPartition
-from srm_spark.flow.clusters import Clusters, connect
+from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.renames import KEY, RECOPY, find_renames
-from srm_spark.flow.topics.lists import take_lists
-from srm_spark.flow.topics.progress import Position, ProgressTopic
-from srm_spark.flow.topics.remote_topics import RemoteTopics
+from srm_spark.flow.topics.progress import Position
 
 
 @dataclass(frozen=True)
@@ -36,20 +32,15 @@ class Rename:
     """Target offsets that the new name has already, of whomever; None where there is no such topic."""
 
 
-def plan_renames(settings: FlowSettings) -> tuple[Rename, ...]:
-    """What the next start of a flow finds renamed. Raises SourceUnavailable and TargetUnavailable; writes nothing."""
-    clusters = connect(settings)
-    take_lists(clusters)
-    topics = RemoteTopics(clusters).select()
-    with closing(ProgressTopic(settings, clusters.target)) as progress:
-        if settings.progress_topic not in clusters.target.topics():
-            return ()
-        progress.refresh()
-        renames = find_renames(clusters, topics, progress.positions)
-        return tuple(_plan(clusters, topic, before, progress.positions) for topic, before in sorted(renames.items()))
+def renames_of(
+    clusters: Clusters, topics: Collection[str], positions: Mapping[TopicPartition, Position]
+) -> tuple[Rename, ...]:
+    """What the next start of a flow finds renamed of these source topics; raises where a cluster does not answer."""
+    renames = find_renames(clusters, topics, positions)
+    return tuple(_plan(clusters, topic, before, positions) for topic, before in sorted(renames.items()))
 
 
-def _plan(clusters: Clusters, topic: str, before: str, positions: dict[TopicPartition, Position]) -> Rename:
+def _plan(clusters: Clusters, topic: str, before: str, positions: Mapping[TopicPartition, Position]) -> Rename:
     policies, present = clusters.settings.policies, clusters.target.topics()
     now = clusters.policy.format_remote_topic(clusters.settings.flow.source, topic)
     partitions = [TopicPartition(topic, number) for number in range(clusters.source.topics()[topic])]

@@ -16,7 +16,7 @@ from typing import Any
 
 from srm_spark.core.checkpoints import GroupPartition
 from srm_spark.core.model import TopicPartition
-from srm_spark.errors import MoveError
+from srm_spark.errors import MoveError, SrmError
 from srm_spark.plan.groups import Earlier
 from srm_spark.plan.snapshot import GroupMove, MoveOutcome, Range, Stage
 
@@ -104,8 +104,8 @@ def save_state(path: Path, state: MoveState) -> None:
     write_whole(path, json.dumps(_document(state), indent=2) + "\n")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step, and let it outlive a loss of power. Raises MoveError."""
+def write_whole(path: Path, text: str, error: type[SrmError] = MoveError, option: str = "--state") -> None:
+    """Write a file in one step, and let it outlive a loss of power. Raises `error`; `option` names another file."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w") as file:
@@ -113,8 +113,8 @@ def write_whole(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
-    except OSError as error:
-        raise MoveError(f"{path}: cannot be written: {error.strerror}; name another file with --state") from error
+    except OSError as failure:
+        raise error(f"{path}: cannot be written: {failure.strerror}; name another file with {option}") from failure
 
 
 def _document(state: MoveState) -> dict[str, object]:

@@ -19,6 +19,7 @@ SIDES = ("--source", "A", "--target", "C")
 COMMANDS = [
     (("losses", *FLOW), ERROR),
     (("plan", *FLOW), ERROR),
+    (("drift", *FLOW), ERROR),
     (("quarantine", "list", *FLOW), USAGE),
     (("quarantine", "replay", *FLOW), USAGE),
     (("quarantine", "drop", *FLOW), USAGE),

@@ -1,0 +1,206 @@
+"""Applies a plan that is still true: stage by stage, and what is refused does not stop the others."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from srm_spark.change.document import PlanFile, PlannedFlow
+from srm_spark.change.facts import differences
+from srm_spark.change.planning import ChangePlan
+from srm_spark.change.report import FlowReport, RunReport, now, save_report
+from srm_spark.change.steps import (
+    AddAcl,
+    AddPartitions,
+    ChangeConfigs,
+    CreateTopic,
+    RemoveAcl,
+    Stage,
+    Step,
+    of_stage,
+)
+from srm_spark.core.acls import Acl
+from srm_spark.core.cluster import Cluster
+from srm_spark.core.wording import count
+from srm_spark.errors import PlanError
+from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.remote_acls import record_acls
+from srm_spark.flow.topics.topic_configs import record_configs
+
+_SHOWN_SECONDS = 30.0
+"""A topic that was created shows on every broker much sooner than that."""
+_LOOK_SECONDS = 0.1
+_PING_SECONDS = 10.0
+_DIFFERENCES = 20
+"""Told in one sentence; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """One flow whose plan is still true."""
+
+    clusters: Clusters
+    fresh: ChangePlan
+    """What is left to do."""
+
+
+def check(plan: PlanFile, report: RunReport | None, fresh: Mapping[str, ChangePlan]) -> RunReport:
+    """Whether a plan is still true; the report with which it goes on. Raises PlanError with every difference."""
+    begun = report or RunReport(plan.id, now())
+    everywhere = {step for one in begun.flows.values() for step in one.done}
+    found: list[str] = []
+    for planned in plan.flows:
+        state, this = begun.of(planned.flow), fresh[planned.flow]
+        has_begun = report is not None and planned.flow in report.flows
+        moved = [] if has_begun else differences(planned.made_from, this.made_from)
+        steps = _moved_steps(planned, state, this, everywhere)
+        found += [f"{planned.flow}: {one}" for one in (*moved, *steps)]
+        may_be_done, left = state.may_be_done(planned.steps), set(this.steps)
+        if late := [step for step in planned.steps if step in may_be_done - left and step not in state.done]:
+            begun = begun.having(planned.flow, state.assuming(late))
+    if found:
+        shown = "; ".join(found[:_DIFFERENCES])
+        more = f"; and {count(len(found) - _DIFFERENCES, 'more difference')}" if len(found) > _DIFFERENCES else ""
+        raise PlanError(
+            f"the world is not the one that the plan was made from, and nothing was changed: {shown}{more}. "
+            "Make a new plan with srm-control plan --out FILE"
+        )
+    return begun
+
+
+def _moved_steps(planned: PlannedFlow, state: FlowReport, fresh: ChangePlan, done: Set[Step]) -> Iterator[str]:
+    """What is to do now, and was not planned or is done already; what was planned, and is not to do any more."""
+    may_be_done, left, now_left = state.may_be_done(planned.steps), set(planned.steps) - done, set(fresh.steps)
+    for step in planned.steps:
+        if step in left - now_left - may_be_done:
+            yield f"no longer to do: {_said(step)}"
+    for step in fresh.steps:
+        if step not in left:
+            yield f"{'done before, and to do again' if step in done else 'not in the plan'}: {_said(step)}"
+
+
+def _said(step: Step) -> str:
+    return f"{step.does} on {step.on}: {step}"
+
+
+def apply_plan(ready: Sequence[Ready], report: RunReport, path: Path, tell: Callable[[str], None]) -> RunReport:
+    """Do what is left. The report is on disk before and after each stage, and when this returns.
+
+    Raises SourceUnavailable and TargetUnavailable where a cluster goes away, ProgressFailed where ownership cannot be
+    recorded, and PlanError; the next run goes on where this one stopped.
+    """
+    report = replace(report, ended=None)
+    for one in ready:
+        flow = str(one.fresh.world.flow)
+        for stage in Stage:
+            steps = of_stage(one.fresh.steps, stage)
+            report = report.having(flow, report.of(flow).entered(stage))
+            save_report(path, report)
+            if steps:
+                tell(f"{flow}: {stage.value}: {count(len(steps), 'step')}")
+            refused = _DO[stage](one, steps)
+            if refused:
+                _require_alive(one.clusters, refused)
+            for step, why in refused.items():
+                tell(f"{flow}: refused: {step}: {why}")
+            report = report.having(flow, report.of(flow).left(steps, refused))
+            save_report(path, report)
+        report = report.having(flow, report.of(flow).ended())
+    report = replace(report, ended=now())
+    save_report(path, report)
+    return report
+
+
+def _require_alive(clusters: Clusters, refused: Iterable[Step]) -> None:
+    """Whether it is the cluster that refuses. Raises where it does not answer: then nothing is known of these steps."""
+    for alias in {step.on for step in refused}:
+        _cluster(clusters, alias).beside(f"{clusters.settings.flow}|apply", _PING_SECONDS).ping()
+
+
+def _cluster(clusters: Clusters, alias: str) -> Cluster:
+    return clusters.source if alias == clusters.source.alias else clusters.target
+
+
+def _create(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
+    refused: dict[Step, str] = {}
+    by_cluster = defaultdict[str, list[CreateTopic]](list)
+    for step in steps:
+        assert isinstance(step, CreateTopic)
+        by_cluster[step.on].append(step)
+    for alias, created in by_cluster.items():
+        cluster = _cluster(one.clusters, alias)
+        answers = cluster.create(step.spec for step in created)
+        refused |= {step: why for step in created if (why := answers[step.topic]) is not None}
+        _await_shown(cluster, {step.topic: step.partitions for step in created if step not in refused})
+    return refused
+
+
+def _grow(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
+    growing = [step for step in steps if isinstance(step, AddPartitions)]
+    answers = one.clusters.target.grow({step.topic: step.after for step in growing}) if growing else {}
+    refused: dict[Step, str] = {step: why for step in growing if (why := answers[step.topic]) is not None}
+    _await_shown(one.clusters.target, {step.topic: step.after for step in growing if step not in refused})
+    return refused
+
+
+def _await_shown(cluster: Cluster, partitions: Mapping[str, int]) -> None:
+    # An answer comes when the controller knows; the broker that is asked next may learn it later.
+    deadline = time.monotonic() + _SHOWN_SECONDS
+    while partitions:
+        present = cluster.topics()
+        missing = [name for name, wanted in partitions.items() if present.get(name, 0) < wanted]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            what = f"show {count(partitions[missing[0]], 'partition')} of topic {missing[0]}"
+            raise cluster.refused(what, f"they were created {_SHOWN_SECONDS:g} s ago")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _configure(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
+    """Change configs, and record what remote topics have from their sources, as a flow does at its first look."""
+    changing = [step for step in steps if isinstance(step, ChangeConfigs)]
+    present = one.clusters.target.topics()
+    if (obstacle := _no_record(one.clusters, present)) is not None:
+        return dict.fromkeys(changing, obstacle)
+    answers = one.clusters.target.alter({step.topic: step.asked for step in changing}) if changing else {}
+    refused: dict[Step, str] = {step: why for step in changing if (why := answers[step.topic]) is not None}
+    failed = {step.topic for step in changing if step in refused}
+    ours = {remote: values for remote, values in one.fresh.ours.items() if remote in present and remote not in failed}
+    record_configs(one.clusters, one.fresh.world.ours, ours)
+    return refused
+
+
+def _entitle(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
+    """Add and remove ACLs; what is made is recorded in front of the change."""
+    if not steps or one.fresh.acls is None or isinstance(one.fresh.world.acls, str):
+        return {}
+    if (obstacle := _no_record(one.clusters, one.clusters.target.topics())) is not None:
+        return dict.fromkeys(steps, obstacle)
+    target, made = one.clusters.target, one.fresh.acls.made
+    removed = {step.acl: step for step in steps if isinstance(step, RemoveAcl)}
+    added = {step.acl: step for step in steps if isinstance(step, AddAcl)}
+    record_acls(one.clusters, one.fresh.world.acls.made, made)
+    answers: dict[Acl, str | None] = target.add_acls(list(added)) if added else {}
+    taken = target.remove_acls(list(removed)) if removed else {}
+    record_acls(one.clusters, made, made - {acl for acl, why in taken.items() if why is None})
+    asked, said = {**added, **removed}, {**answers, **taken}
+    return {step: why for acl, step in asked.items() if (why := said[acl]) is not None}
+
+
+def _no_record(clusters: Clusters, present: Mapping[str, int]) -> str | None:
+    """Why it cannot be recorded what is made here: without a record nobody would take it back."""
+    topic = clusters.settings.map_topic
+    return None if topic in present else f"topic {topic}, where it would be recorded, is not there"
+
+
+_DO: Mapping[Stage, Callable[[Ready, Sequence[Step]], dict[Step, str]]] = {
+    Stage.INTERNAL: _create,
+    Stage.TOPICS: _create,
+    Stage.PARTITIONS: _grow,
+    Stage.CONFIGS: _configure,
+    Stage.ACLS: _entitle,
+}

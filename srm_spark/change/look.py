@@ -1,0 +1,211 @@
+"""Reads both sides of a flow; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+
+from srm_spark.change.planning import ChangePlan, Rules, plan_of
+from srm_spark.change.world import AclsFound, Configs, GroupsFound, InternalFound, PredictedLoss, TopicPair, World
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.acls import Acl
+from srm_spark.core.cluster import Cluster
+from srm_spark.core.filter_plugins import GROUPS, load_filter
+from srm_spark.core.filters import select
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.doctor.permissions import check_kept_alike, check_source, check_target
+from srm_spark.doctor.report import Finding, Health
+from srm_spark.errors import FlowError
+from srm_spark.flow.batch.realtime import reports_topic
+from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.groups.positions import Translator
+from srm_spark.flow.recorded import Recorded
+from srm_spark.flow.recovery.renames import Renames
+from srm_spark.flow.topics.factors import factors_too_large
+from srm_spark.flow.topics.internal_topics import InternalTopic, fault_of, internal_topics
+from srm_spark.flow.topics.progress import Position, copied_topics
+from srm_spark.flow.topics.remote_acls import AclComparison, no_authorizer, read_acls
+from srm_spark.flow.topics.remote_topics import RemoteTopics, lacking
+from srm_spark.flow.topics.topic_configs import config_filter
+from srm_spark.kafka.access import Access
+from srm_spark.kafka.lease import lease_group
+from srm_spark.plan.renames import renames_of
+
+_RIGHTS_SECONDS = 10.0
+_TELLING = 5
+"""Topics that are asked for the defaults of the target; each tells those that it does not set itself."""
+
+Rights = Callable[[FlowSettings], Collection[Finding]]
+
+
+def rights_of(settings: FlowSettings) -> list[Finding]:
+    """What the flow's principals may do on both clusters."""
+    source = Access(settings.source, settings.source_admin, _RIGHTS_SECONDS)
+    target = Access(settings.target, settings.target_admin, _RIGHTS_SECONDS)
+    checks = (check_source, check_target, check_kept_alike)
+    return [finding for check in checks for finding in check(settings, source, target)]
+
+
+def make_plan(clusters: Clusters, *, prune: bool, rights: Rights) -> ChangePlan:
+    """What is left to do for a flow. Raises SourceUnavailable and TargetUnavailable."""
+    remote = RemoteTopics(clusters)
+    world = look(clusters, remote, rights)
+    settings = clusters.settings
+    chosen = settings.checkpoints
+    takes_group = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude).matches
+    flowing = {pair.topic: pair.remote for pair in world.topics}
+    acls = AclComparison(clusters, flowing, takes_group)
+    return plan_of(world, Rules(settings, remote.spec, config_filter(settings), acls.compare, prune))
+
+
+def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:
+    """Everything that a plan follows from. Raises SourceUnavailable and TargetUnavailable."""
+    settings, present = clusters.settings, clusters.target.topics()
+    with closing(Recorded(clusters)) as recorded:
+        if settings.progress_topic in present:
+            recorded.progress.refresh()
+        if settings.map_topic in present:
+            recorded.maps.refresh()
+        positions = recorded.progress.positions
+        selected = remote.select()
+        renames = renames_of(clusters, selected, positions)
+        held = _held(clusters, remote, selected, positions)
+        topics = tuple(_pairs(clusters, remote, {t: n for t, n in selected.items() if t not in held}, present))
+        made = frozenset(acl for of_one in recorded.maps.acls.values() for acl in of_one)
+        groups = _groups(clusters, recorded)
+        owner, unknown = _owner(clusters)
+        unseen = remote.unseen(selected)
+        return World(
+            flow=settings.flow,
+            source=clusters.source.bootstrap_servers,
+            target=clusters.target.bootstrap_servers,
+            internal=tuple(_internal(clusters)),
+            topics=topics,
+            skipped={**_skipped(clusters, selected), **held},
+            orphans=_orphans(remote, selected, positions, present),
+            ours=dict(recorded.maps.configs),
+            acls=_acls(clusters, made),
+            defaults=_defaults(clusters.target, topics, present),
+            groups=groups,
+            losses=tuple(_losses(clusters, selected, positions)),
+            renames=renames,
+            owner=owner,
+            rights=tuple(finding for finding in rights(settings) if finding.health is not Health.OK),
+            warnings=(*factors_too_large(clusters), *filter(None, (unseen, unknown))),
+        )
+
+
+def _held(
+    clusters: Clusters,
+    remote: RemoteTopics,
+    selected: Mapping[str, int],
+    positions: Mapping[TopicPartition, Position],
+) -> dict[str, str]:
+    """Source topics that would flow and wait for somebody → why."""
+    renames = Renames(clusters)
+    renames.look(selected, positions)
+    ready = {topic: count for topic, count in selected.items() if topic not in renames.held}
+    names = {topic: remote.remote_name(topic) for topic in ready}
+    missing, _ = lacking(ready, names, clusters.target.topics())
+    return {**renames.held, **remote.gone(missing, copied_topics(positions) - set(renames.going_on))}
+
+
+def _pairs(
+    clusters: Clusters, remote: RemoteTopics, topics: Mapping[str, int], present: Mapping[str, int]
+) -> Iterator[TopicPair]:
+    names = {topic: remote.remote_name(topic) for topic in sorted(topics)}
+    here = clusters.source.configs(names)
+    there = clusters.target.configs([name for name in names.values() if name in present])
+    for topic, name in names.items():
+        if topic in here:  # else it has just been deleted
+            partitions = present[name] if name in there else None
+            reason = str(_selection(clusters, topic))
+            yield TopicPair(topic, topics[topic], name, partitions, here[topic], there.get(name, {}), reason)
+
+
+def _selection(clusters: Clusters, topic: str) -> object:
+    settings = clusters.settings
+    heartbeats = settings.topics.heartbeats_replicated
+    return select(topic, clusters.topics, clusters.policy, settings.flow.target, heartbeats)
+
+
+def _skipped(clusters: Clusters, selected: Mapping[str, int]) -> dict[str, str]:
+    others = sorted(clusters.source.topics().keys() - selected.keys())
+    return {topic: str(_selection(clusters, topic)).removeprefix(topic).strip() for topic in others}
+
+
+def _orphans(
+    remote: RemoteTopics,
+    selected: Mapping[str, int],
+    positions: Mapping[TopicPartition, Position],
+    present: Mapping[str, int],
+) -> dict[str, str]:
+    gone = {partition.topic for partition in positions} - selected.keys()
+    return {name: topic for topic in gone if (name := remote.remote_name(topic)) in present}
+
+
+def _internal(clusters: Clusters) -> Iterator[InternalFound]:
+    wanted: list[tuple[Cluster, InternalTopic]] = list(internal_topics(clusters))
+    if clusters.settings.is_realtime:
+        wanted.append((clusters.target, reports_topic(clusters)))
+    present = {cluster.alias: cluster.topics() for cluster, _ in wanted}
+    for cluster, topic in wanted:
+        partitions = present[cluster.alias].get(topic.spec.name)
+        fault = None if partitions is None else fault_of(cluster, topic, partitions)
+        yield InternalFound(cluster.alias, topic, partitions, fault)
+
+
+def _acls(clusters: Clusters, made: frozenset[Acl]) -> AclsFound | str:
+    if clusters.settings.acls.seconds is None:
+        return "sync.topic.acls.enabled = false"
+    try:
+        here, there = read_acls(clusters)
+    except FlowError as error:  # the flow copies records without them, too
+        return str(error)
+    if here is None or there is None:
+        return no_authorizer(clusters, here)
+    return AclsFound(frozenset(here), frozenset(there), made)
+
+
+def _groups(clusters: Clusters, recorded: Recorded) -> GroupsFound:
+    chosen = clusters.settings.checkpoints
+    if not (chosen.emit_enabled or chosen.sync_enabled):
+        return GroupsFound(unknown="neither checkpoints nor group offsets are wanted")
+    try:
+        with closing(Translator(clusters, recorded.maps)) as translator:
+            choice = translator.choice
+            return GroupsFound(tuple(sorted(choice.taken())), choice.left_out())
+    except FlowError as error:
+        return GroupsFound(unknown=str(error))
+
+
+def _owner(clusters: Clusters) -> tuple[str | None, str | None]:
+    """The driver that runs the flow, and why that is not known."""
+    try:
+        with closing(clusters.target.groups("READ")) as groups:
+            return ", ".join(groups.members(lease_group(clusters.settings.flow))) or None, None
+    except FlowError as error:
+        return None, f"whether a driver runs the flow is not known: {error}"
+
+
+def _defaults(target: Cluster, topics: Collection[TopicPair], present: Mapping[str, int]) -> Configs:
+    """What the topics of the target have without setting it: a new topic has the same."""
+    there = [pair.target for pair in topics if pair.is_there][:_TELLING]
+    if not there:
+        try:
+            there = list(target.configs(sorted(present)[:_TELLING]).values())
+        except FlowError:  # DESCRIBE_CONFIGS on them is no right that a flow needs
+            return {}
+    return {key: replace(one, is_own=False) for found in there for key, one in found.items() if not one.is_own}
+
+
+def _losses(
+    clusters: Clusters, selected: Mapping[str, int], positions: Mapping[TopicPartition, Position]
+) -> Iterator[PredictedLoss]:
+    asked = [p for p in sorted(positions) if p.partition < selected.get(p.topic, 0)]
+    first = clusters.source.first_offsets(asked, waits=False) if asked else {}
+    for partition, start in first.items():
+        reached = positions[partition].next_offset
+        if start > reached:
+            yield PredictedLoss(partition, OffsetRange(reached, start))

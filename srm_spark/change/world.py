@@ -1,0 +1,106 @@
+"""What both sides of a flow said at one moment. Frozen values; unknown is None or a sentence, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from srm_spark.core.acls import Acl
+from srm_spark.core.cluster import TopicConfig
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.doctor.report import Finding
+from srm_spark.flow.topics.internal_topics import Fault, InternalTopic
+from srm_spark.plan.renames import Rename
+
+Configs = Mapping[str, TopicConfig]
+
+
+@dataclass(frozen=True)
+class InternalFound:
+    """One topic that holds the state of the flow."""
+
+    on: str
+    """Alias of its cluster."""
+    topic: InternalTopic
+    partitions: int | None
+    """None where it is not there."""
+    fault: Fault | None = None
+    """What is wrong with one that is there."""
+
+
+@dataclass(frozen=True)
+class TopicPair:
+    """A source topic that flows, and its remote topic."""
+
+    topic: str
+    partitions: int
+    remote: str
+    remote_partitions: int | None
+    """None where it is not there."""
+    source: Configs
+    target: Configs
+    """Nothing where it is not there."""
+    reason: str
+    """Why the topic flows."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a remote topic."""
+        return self.remote_partitions is not None
+
+
+@dataclass(frozen=True)
+class AclsFound:
+    """Entries of both sides, and those that are recorded as made on the target."""
+
+    here: Set[Acl]
+    there: Set[Acl]
+    made: Set[Acl]
+
+
+@dataclass(frozen=True)
+class GroupsFound:
+    """Which groups of the source the flow takes, and why it does not take the others."""
+
+    taken: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unknown: str | None = None
+    """Why the source does not tell, or why nobody asks it."""
+
+
+@dataclass(frozen=True)
+class PredictedLoss:
+    """Records that the source has deleted before they were copied."""
+
+    partition: TopicPartition
+    offsets: OffsetRange
+
+
+@dataclass(frozen=True)
+class World:
+    """Both sides of one flow."""
+
+    flow: Flow
+    source: str
+    """Bootstrap servers."""
+    target: str
+    internal: tuple[InternalFound, ...]
+    topics: tuple[TopicPair, ...]
+    skipped: Mapping[str, str]
+    """Source topic → why it does not flow, or waits."""
+    orphans: Mapping[str, str]
+    """Remote topic that is there → its source topic, which does not flow."""
+    ours: Mapping[str, Mapping[str, str]]
+    """Remote topic → configs that are recorded as from its source."""
+    acls: AclsFound | str
+    """Or why they are not compared."""
+    defaults: Configs
+    """What a topic of the target has without any config of its own, as far as its topics tell."""
+    groups: GroupsFound = GroupsFound()
+    losses: tuple[PredictedLoss, ...] = ()
+    renames: tuple[Rename, ...] = ()
+    owner: str | None = None
+    """The driver that runs the flow."""
+    rights: tuple[Finding, ...] = ()
+    """What is not allowed, or cannot be told."""
+    warnings: tuple[str, ...] = ()
