@@ -125,7 +125,7 @@ def test_a_plan_that_is_not_there_of_another_format_or_changed_by_hand_is_refuse
 
 
 def test_a_plan_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="cannot be written: .* --out"):
+    with pytest.raises(PlanError, match=r"cannot be written: .* --out"):
         write_plan(flow_of(), tmp_path / "none" / "plan.json")
 
 
