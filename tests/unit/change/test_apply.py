@@ -172,6 +172,9 @@ def test_what_is_refused_is_told_the_others_go_on_and_the_next_run_finishes(flow
         ("ALLOW READ on topic A.t to User:ann from *", "not allowed"),
     ]
     assert (len(report.of("A->B").done), report.refused) == (8, 3)
+    assert held(flow)["ours"] == {remote: {"retention.ms": DAY} for remote in ("A.t2", "A.t4")}, (
+        "what was refused is not"
+    )
     assert "A->B: refused: ALLOW READ on topic A.t to User:ann from *: not allowed" in said
     assert run_plan(flow, path).refused == 3
     flow.target.forbidden = {}

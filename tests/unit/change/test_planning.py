@@ -184,6 +184,9 @@ def test_records_that_the_source_has_deleted_already_are_lost() -> None:
     flow.log.delete_before(3)
     (loss,) = planned(flow).world.losses
     assert (loss.partition, loss.offsets) == (HERE, OffsetRange(1, 3))
+    flow.record(*flow.copy(2, start=3))
+    flow.log.delete_before(4)
+    assert planned(flow).world.losses == (), "everything that is gone was copied"
 
 
 def test_configs_by_which_a_remote_topic_is_worse_off() -> None:
@@ -201,6 +204,18 @@ def test_configs_by_which_a_remote_topic_is_worse_off() -> None:
     flow.target.held["A.t"].configs.pop("cleanup.policy")
     (losing,) = planned(flow).losing["A.t"]
     assert (losing.key, losing.there, losing.here) == ("retention.ms", "5", WEEK)
+
+
+def test_each_kind_of_difference_is_drift() -> None:
+    flow = flow_of(config_properties_exclude="retention.ms")
+    drive(flow)
+    assert planned(flow).is_alike
+    flow.target.held["A.t"].configs["retention.ms"] = "5"
+    plan = planned(flow)
+    assert (plan.steps, plan.drift, list(plan.losing), plan.is_alike) == ((), (), ["A.t"], False)
+    flow.target.held["A.t"].configs = {"segment.bytes": "7"}
+    plan = planned(flow)
+    assert (plan.steps, len(plan.drift), list(plan.losing), plan.is_alike) == ((), 1, [], False)
 
 
 def test_acls_that_were_made_here_go_only_by_choice() -> None:
