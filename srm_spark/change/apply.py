@@ -54,8 +54,8 @@ def check(plan: PlanFile, report: RunReport | None, fresh: Mapping[str, ChangePl
     found: list[str] = []
     for planned in plan.flows:
         state, this = begun.of(planned.flow), fresh[planned.flow]
-        has_begun = report is not None and planned.flow in report.flows
-        moved = [] if has_begun else differences(planned.made_from, this.made_from)
+        # Behind a first stage it is another world by our own doing: then the steps that are left say the same.
+        moved = [] if report is not None else differences(planned.made_from, this.made_from)
         steps = _moved_steps(planned, state, this, everywhere)
         found += [f"{planned.flow}: {one}" for one in (*moved, *steps)]
         may_be_done, left = state.may_be_done(planned.steps), set(this.steps)
@@ -155,8 +155,8 @@ def _await_shown(cluster: Cluster, partitions: Mapping[str, int]) -> None:
         if not missing:
             return
         if time.monotonic() > deadline:
-            what = f"show {count(partitions[missing[0]], 'partition')} of topic {missing[0]}"
-            raise cluster.refused(what, f"they were created {_SHOWN_SECONDS:g} s ago")
+            why = f"created {_SHOWN_SECONDS:g} s ago; check the controller, and DESCRIBE on the topic"
+            raise cluster.refused(f"see {count(partitions[missing[0]], 'partition')} of topic {missing[0]}", why)
         time.sleep(_LOOK_SECONDS)
 
 
