@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from srm_spark.change.document import PlanFile, PlannedFlow
+from srm_spark.change.document import PlanFile
 from srm_spark.change.facts import differences
 from srm_spark.change.planning import ChangePlan
-from srm_spark.change.report import FlowReport, RunReport, now, save_report
+from srm_spark.change.report import RunReport, now, save_report
 from srm_spark.change.steps import (
     AddAcl,
     AddPartitions,
@@ -50,17 +50,18 @@ class Ready:
 def check(plan: PlanFile, report: RunReport | None, fresh: Mapping[str, ChangePlan]) -> RunReport:
     """Whether a plan is still true; the report with which it goes on. Raises PlanError with every difference."""
     begun = report or RunReport(plan.id, now())
-    everywhere = {step for one in begun.flows.values() for step in one.done}
+    done = {step for one in begun.flows.values() for step in one.done}
+    may_be_done = {step for one in plan.flows for step in begun.of(one.flow).may_be_done(one.steps)}
     found: list[str] = []
     for planned in plan.flows:
         state, this = begun.of(planned.flow), fresh[planned.flow]
         # Behind a first stage it is another world by our own doing: then the steps that are left say the same.
         moved = [] if report is not None else differences(planned.made_from, this.made_from)
-        steps = _moved_steps(planned, state, this, everywhere)
+        steps = _moved_steps(planned.steps, this.steps, done, may_be_done)
         found += [f"{planned.flow}: {one}" for one in (*moved, *steps)]
-        may_be_done, left = state.may_be_done(planned.steps), set(this.steps)
-        if late := [step for step in planned.steps if step in may_be_done - left and step not in state.done]:
-            begun = begun.having(planned.flow, state.assuming(late))
+        late = (done | may_be_done) - set(state.done) - set(this.steps)
+        if found_done := [step for step in planned.steps if step in late]:
+            begun = begun.having(planned.flow, state.assuming(found_done))
     if found:
         shown = "; ".join(found[:_DIFFERENCES])
         more = f"; and {count(len(found) - _DIFFERENCES, 'more difference')}" if len(found) > _DIFFERENCES else ""
@@ -71,13 +72,19 @@ def check(plan: PlanFile, report: RunReport | None, fresh: Mapping[str, ChangePl
     return begun
 
 
-def _moved_steps(planned: PlannedFlow, state: FlowReport, fresh: ChangePlan, done: Set[Step]) -> Iterator[str]:
-    """What is to do now, and was not planned or is done already; what was planned, and is not to do any more."""
-    may_be_done, left, now_left = state.may_be_done(planned.steps), set(planned.steps) - done, set(fresh.steps)
-    for step in planned.steps:
-        if step in left - now_left - may_be_done:
+def _moved_steps(
+    planned: Sequence[Step], fresh: Sequence[Step], done: Set[Step], may_be_done: Set[Step]
+) -> Iterator[str]:
+    """What is to do now, and was not planned or is done already; what was planned, and is not to do any more.
+
+    `done`, and what may be, are those of all flows: two of them may need the same on one target.
+    """
+    left = set(planned) - done
+    gone = left - set(fresh) - may_be_done
+    for step in planned:
+        if step in gone:
             yield f"no longer to do: {_said(step)}"
-    for step in fresh.steps:
+    for step in fresh:
         if step not in left:
             yield f"{'done before, and to do again' if step in done else 'not in the plan'}: {_said(step)}"
 
