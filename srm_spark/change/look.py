@@ -11,7 +11,6 @@ from srm_spark.change.world import AclsFound, Configs, GroupsFound, InternalFoun
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Cluster
-from srm_spark.core.filter_plugins import GROUPS, load_filter
 from srm_spark.core.filters import select
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.doctor.permissions import check_kept_alike, check_source, check_target
@@ -24,6 +23,7 @@ from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.renames import Renames
 from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.internal_topics import InternalTopic, fault_of, internal_topics
+from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.progress import Position, copied_topics
 from srm_spark.flow.topics.remote_acls import AclComparison, no_authorizer, read_acls
 from srm_spark.flow.topics.remote_topics import RemoteTopics, lacking
@@ -49,13 +49,12 @@ def rights_of(settings: FlowSettings) -> list[Finding]:
 
 def make_plan(clusters: Clusters, *, prune: bool, rights: Rights) -> ChangePlan:
     """What is left to do for a flow. Raises SourceUnavailable and TargetUnavailable."""
+    take_lists(clusters)
     remote = RemoteTopics(clusters)
     world = look(clusters, remote, rights)
     settings = clusters.settings
-    chosen = settings.checkpoints
-    takes_group = load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude).matches
     flowing = {pair.topic: pair.remote for pair in world.topics}
-    acls = AclComparison(clusters, flowing, takes_group)
+    acls = AclComparison(clusters, flowing)
     return plan_of(world, Rules(settings, remote.spec, config_filter(settings), acls.compare, prune))
 
 

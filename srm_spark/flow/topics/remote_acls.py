@@ -49,7 +49,9 @@ class AclComparison:
     def compare(self, here: Set[Acl], there: Set[Acl], made: Set[Acl]) -> AclsCompared:
         """Entries of the source, of the target, and those that were made there before."""
         remotes, policy, alias = self._remotes, self._clusters.policy, self._clusters.settings.flow.source
-        judged = judge_acls(here, self._rules(remotes.__contains__, remotes.__getitem__, self._clusters.filters.groups.matches))
+        judged = judge_acls(
+            here, self._rules(remotes.__contains__, remotes.__getitem__, self._clusters.filters.groups.matches)
+        )
         wanted = {copy for copy in judged.values() if isinstance(copy, Acl)}
         of_all = self._rules(lambda _: True, lambda topic: policy.format_remote_topic(alias, topic), lambda _: True)
         missing = wanted - there

@@ -67,7 +67,7 @@ def drive(flow: MemoryFlow) -> None:
         if flow.settings.topics.configs_seconds is not None:
             TopicConfigs(flow.clusters, maps, lambda: remotes).look()
         if flow.settings.acls.seconds is not None:
-            RemoteAcls(flow.clusters, maps, lambda: remotes, lambda group: group == "g").look()
+            RemoteAcls(flow.clusters, maps, lambda: remotes).look()
 
 
 def held(flow: MemoryFlow) -> Mapping[str, Any]:

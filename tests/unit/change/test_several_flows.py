@@ -12,9 +12,8 @@ from srm_spark.change.look import make_plan
 from srm_spark.change.report import RunReport, load_report, report_path
 from srm_spark.config.load import load_settings
 from srm_spark.core.acls import GROUP, Acl
-from srm_spark.core.filter_plugins import TOPICS, load_filter
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.clusters import Clusters, filters_of
 from tests.memory_cluster import MemoryCluster
 from tests.unit.change.examples import add
 from tests.unit.memory_flow import MemoryLease
@@ -49,11 +48,10 @@ class Two:
             source = MemoryCluster(settings.flow.source, SourceUnavailable)
             source.entries = {READS}
             add(source, "t")
-            topics = settings.topics
-            chosen = load_filter(TOPICS, topics.filter_class, topics.include, topics.exclude)
             lease = MemoryLease()
+            filters = filters_of(settings)
             self.flows.append(
-                Clusters(settings, source, self.target, settings.policy(), chosen, lambda lease=lease: lease)  # type: ignore[misc]
+                Clusters(settings, source, self.target, settings.policy(), filters, lambda lease=lease: lease)  # type: ignore[misc]
             )
         plans = [make_plan(clusters, prune=False, rights=lambda _: ()) for clusters in self.flows]
         save_plan(self.path, plans_document(plans, prune=False))
