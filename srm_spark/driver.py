@@ -15,6 +15,7 @@ from srm_spark.config.settings import FlowSettings, Settings
 from srm_spark.core.model import Flow
 from srm_spark.errors import SessionEnded, SetupError
 from srm_spark.flow.periodic import Periodic, Task
+from srm_spark.flow.publishing import new_driver
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, FlowStatus, Statuses
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
@@ -91,6 +92,7 @@ class Driver:
             self._spark = Spark.given(session)
         self._waits = waits
         self._tasks = Periodic()
+        self._id = new_driver()
         self._runners = [self._runner(flow) for flow in settings.flows]
         self._beats: dict[str, tuple[BeatGroup, Task]] = {}
         self._stopping = threading.Event()
@@ -175,7 +177,7 @@ class Driver:
             return False
 
     def _runner(self, settings: FlowSettings, before: FlowStatus | None = None) -> FlowRunner:
-        return FlowRunner(settings, self._spark, self._tasks, waits=self._waits, before=before)
+        return FlowRunner(settings, self._spark, self._tasks, waits=self._waits, before=before, driver=self._id)
 
     def _end(self, runners: Sequence[FlowRunner]) -> set[Flow]:
         """Stop these flows with their batches; those that did not end in time."""

@@ -448,7 +448,8 @@ class MemoryReader:
             partition = TopicPartition(self._topic, number)
             for found in self._cluster.records(partition, OffsetRange(self._next[number], end), committed=True):
                 self._next[number] = found.offset + 1
-                yield ReadRecord(number, found.offset, found.key, found.value, dict(found.headers))
+                headers = dict(found.headers)
+                yield ReadRecord(number, found.offset, found.key, found.value, headers, found.timestamp)
             self._next[number] = max(self._next[number], end)
 
     def close(self) -> None:

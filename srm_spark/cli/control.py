@@ -34,6 +34,7 @@ from srm_spark.cli.prefixes import PrefixedGroup
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
 from srm_spark.cli.reload import read_pid, signal_driver
+from srm_spark.cli.status import status
 from srm_spark.cli.translate import translate
 from srm_spark.config.document import json_schema, template
 from srm_spark.config.explain import Explanation, explain, resolved
@@ -81,6 +82,7 @@ main.add_command(plan)
 main.add_command(reverse_checkpointed_topics)
 main.add_command(topics)
 main.add_command(quarantine)
+main.add_command(status)
 offsets.add_command(rebuild)
 offsets.add_command(translate)
 

@@ -53,6 +53,7 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     rights += _control(flow.target, settings.progress_topic, "the progress topic", reads=True)
     rights += _control(flow.target, settings.map_topic, "the offset map", reads=True)
     rights += _of_lists(flow.target, settings.control_topic)
+    rights += _of_status(flow.target, settings.status_topic)
     if settings.refused.parks:
         rights += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
     if settings.is_realtime:
@@ -100,6 +101,12 @@ def _control(alias: str, topic: str, what: str, *, reads: bool = False) -> Itera
 def _of_lists(alias: str, topic: str) -> Iterator[Right]:
     yield Right(alias, "CREATE", "TOPIC", topic, "makes the topic of the lists, unless it exists")
     yield Right(alias, "READ", "TOPIC", topic, "reads the lists")
+
+
+def _of_status(alias: str, topic: str) -> Iterator[Right]:
+    yield Right(alias, "CREATE", "TOPIC", topic, "makes the status topic, unless it exists")
+    yield Right(alias, "WRITE", "TOPIC", topic, "says how the flow is, for srm-control status")
+    yield Right(alias, "READ", "TOPIC", topic, "removes what drivers said that are gone; for srm-control status, too")
 
 
 def _of_topic(settings: FlowSettings, name: str, remote: str) -> Iterator[Right]:

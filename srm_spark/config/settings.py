@@ -208,6 +208,8 @@ class Timings:
     """Between two looks of a flow at itself."""
     lists_seconds: float = 1.0
     """Between two looks at the allow and deny lists."""
+    status_seconds: float = 5.0
+    """Between two words of a driver in the status topic."""
     lag_seconds: float = 5.0
     """How old the lag in the status may be, however seldom topics are looked for."""
     debounce_seconds: float = 1.0
@@ -315,6 +317,11 @@ class FlowSettings:
     def quarantine_topic(self) -> str:
         """The quarantine, on the target; a name of this form never flows (`ReplicationPolicy.isMM2InternalTopic`)."""
         return f"mm2-quarantine.{self.flow.source}.internal"
+
+    @property
+    def status_topic(self) -> str:
+        """What drivers say of themselves, on the target; `mm2-status` is Connect's own."""
+        return f"mm2-srm-status.{self.flow.source}.internal"
 
     @property
     def reads_committed(self) -> bool:

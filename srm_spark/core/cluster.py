@@ -82,6 +82,8 @@ class ReadRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Mapping[str, bytes | None]
+    timestamp: int | None = None
+    """Milliseconds since the epoch, by the clock that the topic goes by; None where there is none."""
 
 
 class Writer(Protocol):

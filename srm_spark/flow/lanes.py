@@ -38,6 +38,8 @@ class Lanes:
         self._news = News()
         self.obstacle: str | None = None
         """Why the flow runs in micro-batches though real time is wanted; None also where it only catches up."""
+        self.live: frozenset[TopicPartition] = frozenset()
+        """What is copied in real time now."""
 
     def choose(
         self, session: SparkSession, partitions: Set[TopicPartition], tasks: int, lag: int
@@ -47,7 +49,9 @@ class Lanes:
         All for which that is wanted, or none. `lag` is theirs, in source offsets.
         """
         wanted = self.wanted(partitions)
-        return wanted if self._choose(session, min(tasks, len(wanted)), lag) else frozenset()
+        is_live = self._choose(session, min(tasks, len(wanted)), lag)
+        self.live = wanted if is_live else frozenset()
+        return self.live
 
     def wanted(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of `partitions` that should be copied in real time."""
@@ -75,6 +79,7 @@ class Lanes:
 
     def leave(self) -> None:
         """Give the task slots back."""
+        self.live = frozenset()
         SLOTS.free(str(self._settings.flow))
 
     @property

@@ -386,6 +386,7 @@ class FlowRun:
             lag_records=None if self._assigner.paused.of_kind(FailureKind.NO_LEADER) else sum(lag.values()),
             batch_ms={} if self._generation is None else self._generation.phases(),
             limit=pace_of(self._settings).describe(),
+            realtime=len(self._lanes.live),
             held=self._assigner.paused.describe(),
             parked=self._recorded.quarantine().describe(),
             consumers=self._services.groups.report,

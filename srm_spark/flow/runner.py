@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.driver_status import DriverId
 from srm_spark.core.news import News
 from srm_spark.errors import LeaseHeld, SrmError
 from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.publishing import StatusPublisher, new_driver
 from srm_spark.flow.run import WITH_SPARK, FlowRun, Means
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.spark.opening import Spark
@@ -40,10 +42,12 @@ class FlowRunner:
         waits: bool = True,
         before: FlowStatus | None = None,
         means: Means = WITH_SPARK,
+        driver: DriverId | None = None,
     ) -> None:
         """With `waits` False, a flow that another driver owns fails at once instead of waiting for it.
 
         `tasks` are the driver's. `before` is what it did for the same flow by other settings: its totals go on.
+        As `driver` it tells others how the flow is.
         """
         self.settings = settings
         self._spark = spark.own()
@@ -54,6 +58,7 @@ class FlowRunner:
         self._status = FlowStatus(settings.flow) if before is None else begun_anew(before)
         self._held, self._states = News(), News()
         self._states.changes({settings.flow: (self._status.state, self._status.reason)})
+        self._publisher = StatusPublisher(settings, driver or new_driver(), lambda: self._status, means.reach)
         self._thread = threading.Thread(target=self._run, name=f"srm {settings.flow}", daemon=True)
 
     @property
@@ -63,6 +68,7 @@ class FlowRunner:
 
     def start(self) -> None:
         """Begin."""
+        self._publisher.start(self._tasks)
         self._thread.start()
 
     def stop(self) -> None:
@@ -81,6 +87,7 @@ class FlowRunner:
             self._retry()
         finally:
             self._spark.release()
+            self._publisher.end()
 
     def _retry(self) -> None:
         failures = 0
@@ -132,7 +139,8 @@ class FlowRunner:
             for partition, lost in changes.pop("losses", {}).items():
                 losses = changes.setdefault("losses", dict(old.losses))
                 losses[partition] = f"{losses[partition]}, {lost}" if partition in losses else lost
-            self._status = replace(old, state=state, reason=reason, **{**changes, **_unknown(old, state, changes)})
+            changes = {**changes, **_unknown(old, state, changes), **_noted(old, state, reason)}
+            self._status = replace(old, state=state, reason=reason, **changes)
             held = self._held.changes(self._status.held)
             has_changed = self._states.is_new(self.settings.flow, (state, reason))
         for what, why in held.items():
@@ -142,9 +150,16 @@ class FlowRunner:
             log.log(level, "flow=%s state=%s%s", self.settings.flow, state.value, f" reason={reason}" if reason else "")
 
 
+def _noted(old: FlowStatus, state: FlowState, reason: str | None) -> dict[str, Any]:
+    """When a state began, and what was wrong last: that stays known when it is over."""
+    began = {} if state is old.state and old.since is not None else {"since": time.time()}
+    is_news = state in _TROUBLE and reason is not None and (state, reason) != (old.state, old.reason)
+    return {**began, "last_error": reason, "last_error_at": time.time()} if is_news else began
+
+
 def begun_anew(before: FlowStatus) -> FlowStatus:
     """The status of a flow that starts by other settings: what was done stays done, what was known is not."""
-    kept = {name: getattr(before, name) for name in (*_TOTALS, "losses")}
+    kept = {name: getattr(before, name) for name in (*_TOTALS, "losses", "last_error", "last_error_at")}
     return FlowStatus(before.flow, **kept)
 
 

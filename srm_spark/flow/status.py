@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from enum import Enum
 
+from srm_spark.core.driver_status import FlowState
 from srm_spark.core.html import table
 from srm_spark.core.model import Flow
 from srm_spark.flow.groups.consumer_groups import ConsumersReport
 
-
-class FlowState(Enum):
-    """Where a flow's driver stands."""
-
-    STARTING = "starting"
-    WAITING = "waiting"
-    """Another driver owns the flow."""
-    RUNNING = "running"
-    STALLED = "stalled"
-    """A cluster does not answer, or nothing is copied though there is something to copy; it goes on by itself."""
-    RETRYING = "retrying"
-    """It failed and starts again after a delay."""
-    FAILED = "failed"
-    """It failed as often as it was allowed to."""
-    STOPPED = "stopped"
+__all__ = ["FlowState", "FlowStatus", "Statuses"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +22,12 @@ class FlowStatus:
     state: FlowState = FlowState.STARTING
     reason: str | None = None
     """Why it is not running; one sentence with the remedy."""
+    since: float | None = None
+    """When it came into this state, in seconds since the epoch."""
     topics: int | None = None
     partitions: int | None = None
+    realtime: int = 0
+    """Of the partitions, those that are copied in real time; all others go in micro-batches."""
     records: int = 0
     """Replicated since this driver started."""
     bytes: int = 0
@@ -69,6 +59,10 @@ class FlowStatus:
     """Source topic → how many of its records are in quarantine, and why; empty where nothing ever goes there."""
     held: Mapping[str, str] = field(default_factory=dict)
     """Topic or partition → why it stands still, with the offset."""
+    last_error: str | None = None
+    """Why it stalled, failed or was tried again the last time, though it may run since."""
+    last_error_at: float | None = None
+    """When that was, in seconds since the epoch."""
 
     @property
     def ways(self) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.config.settings import ClusterSettings
@@ -164,7 +164,11 @@ class ControlReader:
         assert partition is not None
         assert offset is not None
         self._next[partition] = offset + 1
-        return ReadRecord(partition, offset, _bytes(message.key()), _bytes(message.value()), dict(headers_of(message)))
+        key, value, headers = _bytes(message.key()), _bytes(message.value()), dict(headers_of(message))
+        kind, timestamp = message.timestamp()
+        return ReadRecord(
+            partition, offset, key, value, headers, None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
+        )
 
     def _skip_markers(self, ends: Mapping[int, int]) -> None:
         # Transaction markers and compacted ends hold no record: the consumer's position is the only sign of them. Asked

@@ -85,6 +85,14 @@ def lists_topic(name: str, replication_factor: int) -> InternalTopic:
     return InternalTopic(TopicSpec(name, 1, replication_factor, _COMPACTED), "the lists of srm-control", is_truth=True)
 
 
+def status_topic(settings: FlowSettings) -> InternalTopic:
+    """Where drivers say how their flow is. The broker stamps it, so that one clock counts; short segments are compacted
+    soon, for whoever asks reads all of it."""
+    configs = {**_COMPACTED, "message.timestamp.type": "LogAppendTime", "segment.ms": "600000"}
+    configs["min.cleanable.dirty.ratio"] = "0.1"
+    return InternalTopic(TopicSpec(settings.status_topic, 1, settings.progress_replication_factor, configs))
+
+
 def quarantine_topic(settings: FlowSettings) -> InternalTopic:
     """Where refused records are put aside; its own limit counts, whatever the broker's is."""
     configs = {**_COMPACTED, "max.message.bytes": "1048588"}
@@ -111,6 +119,7 @@ def internal_topics(clusters: Clusters) -> Iterator[tuple[Cluster, InternalTopic
     yield clusters.target, progress_topic(settings)
     yield clusters.target, map_topic(settings)
     yield clusters.target, control_topic(settings)
+    yield clusters.target, status_topic(settings)
     if settings.refused.parks:
         yield clusters.target, quarantine_topic(settings)
     if settings.syncs.enabled:

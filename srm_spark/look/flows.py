@@ -1,0 +1,231 @@
+"""How flows are, asked of their clusters alone: what drivers said in the status topic, and how far copies are behind.
+
+Needs no driver, and no source: what nobody can know now is unknown, with the moment since when.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.driver_status import FlowDrivers, drivers_of
+from srm_spark.core.filters import is_replicated
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import Clusters, Connect, connect
+from srm_spark.flow.topics.lists import take_lists
+from srm_spark.flow.topics.progress import ProgressTopic
+from srm_spark.flow.topics.status_topic import StatusTopic
+
+_CALL_SECONDS = 5.0
+"""Somebody is waiting: a cluster that does not answer in this time counts as down."""
+_AGE_SECONDS = 3.0
+"""How long the oldest records that are not copied are looked for."""
+_AT_ONCE = 8
+"""Flows that are looked at."""
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """One source partition of a flow."""
+
+    partition: TopicPartition
+    remote: TopicPartition
+    next_offset: int | None
+    """First source offset that is not copied yet; None where nothing is recorded."""
+    end: int | None
+    """Of the source; None where it cannot be asked."""
+    records: int | None
+    """Source offsets that are not copied; None where that is not known."""
+    held: str | None = None
+    """Why it stands still."""
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far copies are behind, all partitions together. None is unknown."""
+
+    records: int | None = None
+    bytes: int | None = None
+    """Estimated by the size of what was copied last."""
+    seconds: float | None = None
+    """Age of the oldest record that is not copied."""
+    told_by: str | None = None
+    """`clusters`, which were asked just now, or the `driver`, which said so last."""
+    unknown_since: int | None = None
+    """Since when the records are not known, in milliseconds since the epoch; None where they are, or never were."""
+    reason: str | None = None
+    """Why they are not known now."""
+
+
+@dataclass(frozen=True)
+class FlowReport:
+    """One flow at one moment."""
+
+    flow: Flow
+    at: int
+    """Milliseconds since the epoch, by the clock of this host."""
+    drivers: FlowDrivers = field(default_factory=FlowDrivers)
+    lag: Lag = field(default_factory=Lag)
+    partitions: tuple[PartitionLag, ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict)
+    """Topic or partition → why it stands still."""
+    source_down: str | None = None
+    """Why the source could not be asked; None where it answered."""
+    target_down: str | None = None
+    """Why nothing is known at all; None where the target answered."""
+    unknown_since: int | None = None
+    """Since when nothing is known of the flow's drivers; None where it is, or where nothing ever was."""
+
+
+class FlowLook:
+    """Looks at one flow, as often as it is asked to."""
+
+    def __init__(
+        self, settings: FlowSettings, reach: Connect = connect, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`clock` is this host's, in seconds since the epoch."""
+        self._clock = clock
+        self._clusters = reach(
+            replace(settings, admin_timeout_seconds=min(_CALL_SECONDS, settings.admin_timeout_seconds))
+        )
+        self._settings = self._clusters.settings
+        self._status = StatusTopic(self._settings, self._clusters.target, "look")
+        self._progress = ProgressTopic(self._settings, self._clusters.target)
+        self._copied = [0, 0]
+        """Records and bytes of all commits that were read."""
+        self._answered_at: int | None = None
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._status.close()
+        self._progress.close()
+
+    def look(self) -> FlowReport:
+        """How the flow is now."""
+        now, flow = int(self._clock() * 1000), self._settings.flow
+        try:
+            report = self._look(now)
+        except TargetUnavailable as error:
+            why = Lag(unknown_since=self._answered_at, reason=str(error))
+            return FlowReport(flow, now, lag=why, target_down=str(error), unknown_since=self._answered_at)
+        self._answered_at = now
+        return report
+
+    def _look(self, now: int) -> FlowReport:
+        self._status.refresh()
+        drivers = drivers_of(self._status.words.values(), now)
+        if self._settings.progress_topic in self._clusters.target.topics():
+            self._progress.refresh()
+        totals = self._progress.take_totals()
+        self._copied[0] += totals.records
+        self._copied[1] += totals.bytes
+        take_lists(self._clusters)
+        held = self._held(drivers)
+        try:
+            partitions = self._partitions(held)
+            lag, source_down = self._lag(partitions), None
+        except SourceUnavailable as error:
+            source_down = str(error)
+            partitions, lag = self._recorded(held), self._told(drivers, source_down)
+        return FlowReport(
+            self._settings.flow,
+            now,
+            drivers,
+            lag,
+            partitions,
+            held,
+            source_down=source_down,
+            unknown_since=drivers.unknown_since,
+        )
+
+    def _held(self, drivers: FlowDrivers) -> dict[str, str]:
+        """As whoever runs the flow says; where nobody does, as was recorded."""
+        if drivers.owner is not None:
+            return dict(drivers.owner.held)
+        holds = {p: position.hold for p, position in sorted(self._progress.positions.items())}
+        return {str(p): f"held at offset {hold.offset}: {hold.why}" for p, hold in holds.items() if hold is not None}
+
+    def _partitions(self, held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
+        """Every partition that flows, as both sides say now."""
+        source, positions = self._clusters.source, self._progress.positions
+        topics = {topic: count for topic, count in source.topics().items() if flows(self._clusters, topic)}
+        every = [TopicPartition(topic, number) for topic, count in sorted(topics.items()) for number in range(count)]
+        ends = source.end_offsets(every, waits=False)
+        first = source.first_offsets([p for p in every if p not in positions], waits=False)
+        rows = []
+        for p in every:
+            copied = positions[p].next_offset if p in positions else None
+            begins, end = first.get(p) if copied is None else copied, ends.get(p)
+            behind = None if begins is None or end is None else max(0, end - begins)
+            rows.append(self._row(p, copied, end, behind, held))
+        return tuple(rows)
+
+    def _recorded(self, held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
+        """The same without a source."""
+        positions = sorted(self._progress.positions.items())
+        return tuple(
+            self._row(p, position.next_offset, None, None, held)
+            for p, position in positions
+            if flows(self._clusters, p.topic)
+        )
+
+    def _row(
+        self, p: TopicPartition, copied: int | None, end: int | None, behind: int | None, held: Mapping[str, str]
+    ) -> PartitionLag:
+        remote = self._clusters.policy.format_remote_topic(self._settings.flow.source, p.topic)
+        why = held.get(str(p)) or held.get(p.topic)
+        return PartitionLag(p, TopicPartition(remote, p.partition), copied, end, behind, why)
+
+    def _lag(self, partitions: Sequence[PartitionLag]) -> Lag:
+        unknown = [row for row in partitions if row.records is None]
+        if unknown:
+            silent = f"{unknown[0].partition} has no leader on {self._settings.flow.source}"
+            return Lag(reason=silent)
+        records = sum(row.records or 0 for row in partitions)
+        return Lag(records, self._bytes(records), self._seconds(partitions), "clusters")
+
+    def _told(self, drivers: FlowDrivers, reason: str) -> Lag:
+        """What is known of the lag where the source cannot be asked from here."""
+        owner = drivers.owner
+        if owner is not None and owner.lag_records is not None:
+            return Lag(owner.lag_records, self._bytes(owner.lag_records), None, "driver")
+        since = drivers.unknown_since if owner is None else owner.unknown_since
+        last = next((one.at for one in drivers.ended), None)
+        return Lag(unknown_since=last if since is None and owner is None else since, reason=reason)
+
+    def _bytes(self, records: int) -> int | None:
+        copied, size = self._copied
+        if not records:
+            return 0
+        return records * size // copied if copied and size else None
+
+    def _seconds(self, partitions: Sequence[PartitionLag]) -> float | None:
+        """None also where one of the oldest records did not come in time, or has no timestamp."""
+        asked = {
+            row.partition: OffsetRange(row.end - row.records, row.end)
+            for row in partitions
+            if row.end is not None and row.records
+        }
+        if not asked:
+            return 0.0
+        first = self._clusters.source.first_records(asked, seconds=_AGE_SECONDS)
+        times = [record.timestamp for record in first.values() if record is not None]
+        if len(first) < len(asked) or any(timestamp < 0 for timestamp in times):
+            return None
+        return round(max(0.0, self._clock() - min(times) / 1000), 3) if times else 0.0
+
+
+def flows(clusters: Clusters, topic: str) -> bool:
+    """Whether a topic flows by the file and the lists that were taken."""
+    heartbeats = clusters.settings.topics.heartbeats_replicated
+    return is_replicated(topic, clusters.topics, clusters.policy, clusters.settings.flow.target, heartbeats)
+
+
+def look_at(looks: Sequence[FlowLook]) -> tuple[FlowReport, ...]:
+    """All of them at once: a cluster that is down holds up nobody else."""
+    with ThreadPoolExecutor(max(1, min(_AT_ONCE, len(looks)))) as pool:
+        return tuple(pool.map(FlowLook.look, looks))

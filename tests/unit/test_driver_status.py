@@ -1,0 +1,161 @@
+"""What drivers say of a flow: the bytes, what an old word means, and what several drivers come to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from srm_spark.core.driver_status import (
+    DriverId,
+    DriverStatus,
+    FlowState,
+    GroupsSummary,
+    Heard,
+    decode_status,
+    driver_key,
+    drivers_of,
+    encode_status,
+)
+
+ONE, OTHER = DriverId("host-1", 4711, 1_700_000_000_000), DriverId("host/2", 12, 1_700_000_000_001)
+NOW = 1_700_000_100_000
+WHOLE = DriverStatus(
+    ONE,
+    at=1_700_000_005_000,
+    every=5.0,
+    state=FlowState.RUNNING,
+    since=1_700_000_003_000,
+    topics=2,
+    partitions=5,
+    realtime=3,
+    records=10,
+    bytes=200,
+    records_per_second=1.5,
+    bytes_per_second=30.0,
+    latency_ms=40,
+    lag_records=0,
+    held={"orders-0": "held at offset 5: too large"},
+    groups=GroupsSummary(2, 1, {"g": "it is ahead"}),
+    last_error="B did not answer",
+    last_error_at=1_700_000_002_000,
+)
+GOLDEN = (
+    b'["status","host-1/4711/1700000000000"]',
+    b'{"v":1,"at":1700000005000,"every":5.0,"state":"running","since":1700000003000,"topics":2,"partitions":5,'
+    b'"realtime":3,"records":10,"bytes":200,"records_per_second":1.5,"bytes_per_second":30.0,"latency_ms":40,'
+    b'"lag_records":0,"held":{"orders-0":"held at offset 5: too large"},"held_more":0,"parked":0,"lost_records":0,'
+    b'"groups":{"taken":2,"in_sync":1,"left":{"g":"it is ahead"},"more":0},"last_error":"B did not answer",'
+    b'"last_error_at":1700000002000}',
+)
+
+
+def said(
+    state: FlowState = FlowState.RUNNING, seconds_ago: float = 0, driver: DriverId = ONE, *, is_last: bool = False
+) -> Heard:
+    return Heard(DriverStatus(driver, NOW - int(1000 * seconds_ago), 5.0, state, is_last=is_last))
+
+
+def test_bytes() -> None:
+    assert (driver_key(ONE), encode_status(WHOLE)) == GOLDEN
+    assert decode_status(*GOLDEN) == WHOLE
+
+
+def test_what_is_not_known_is_left_out_and_read_as_not_known() -> None:
+    quiet = DriverStatus(OTHER, 1, 5.0, FlowState.STALLED, unknown_since=7)
+    assert b"lag_records" not in encode_status(quiet)
+    assert decode_status(driver_key(OTHER), encode_status(quiet)) == quiet
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, None),
+        (b'["status","host-1/4711/1"]', None),
+        (b'["act","x"]', GOLDEN[1]),
+        (b'["status","nobody"]', GOLDEN[1]),
+        (b'["status",7]', GOLDEN[1]),
+        (GOLDEN[0], b"[]"),
+        (GOLDEN[0], GOLDEN[1].replace(b'"v":1', b'"v":2')),
+        (GOLDEN[0], GOLDEN[1].replace(b"running", b"dancing")),
+        (GOLDEN[0], GOLDEN[1].replace(b'"taken":2,', b"")),
+    ],
+)
+def test_anything_else_is_no_word_of_a_driver(key: bytes | None, value: bytes | None) -> None:
+    assert decode_status(key, value) is None
+
+
+def test_a_field_of_a_later_version_is_passed_over() -> None:
+    assert decode_status(GOLDEN[0], GOLDEN[1].replace(b'"topics":2', b'"topics":2,"weather":"fine"')) == WHOLE
+
+
+def test_many_names_and_long_sentences_fit_into_a_record() -> None:
+    held = {f"t-{number}": "x" * 50_000 for number in range(10_000)}
+    groups = GroupsSummary(10_000, 0, held)
+    value = encode_status(replace(WHOLE, held=held, groups=groups, reason="y" * 90_000, last_error="z" * 90_000))
+    assert len(value) < 500_000
+    read = decode_status(GOLDEN[0], value)
+    assert read is not None
+    assert len(read.held) + read.held_more == 10_000
+    assert json.loads(value)["groups"]["more"] == 9_800
+
+
+def test_a_driver_is_silent_when_it_missed_three_words() -> None:
+    assert not said(seconds_ago=15).is_silent(NOW)
+    assert said(seconds_ago=15.1).is_silent(NOW)
+    assert not said(FlowState.STOPPED, 900, is_last=True).is_silent(NOW), "it said that there will be no other one"
+
+
+def test_where_a_word_was_seen_to_come_no_clocks_are_compared() -> None:
+    assert not replace(said(seconds_ago=900), seconds_ago=1.0).is_silent(NOW)
+    assert replace(said(seconds_ago=-900), seconds_ago=16.0).is_silent(NOW)
+
+
+def test_a_reader_whose_clock_is_behind_takes_the_newest_word_for_now() -> None:
+    found = drivers_of([said(), said(seconds_ago=60, driver=OTHER)], NOW - 900_000)
+    assert found.owner is not None
+    assert [one.driver for one in found.silent] == [OTHER]
+
+
+def test_an_owner_and_who_would_take_over() -> None:
+    found = drivers_of([said(FlowState.WAITING, driver=OTHER), said(FlowState.STALLED)], NOW)
+    assert found.owner is not None
+    assert (found.owner.driver, found.state) == (ONE, FlowState.STALLED)
+    assert [one.driver for one in found.standby] == [OTHER]
+    assert found.unknown_since is None
+
+
+def test_an_owner_that_is_silent_leaves_the_flow_unknown_whoever_waits() -> None:
+    silent = said(seconds_ago=20)
+    found = drivers_of([silent, said(FlowState.WAITING, driver=OTHER)], NOW)
+    assert (found.owner, found.state, found.unknown_since) == (None, None, silent.status.at)
+    assert len(found.standby) == 1
+
+
+def test_who_takes_over_speaks_for_the_flow() -> None:
+    found = drivers_of([said(seconds_ago=20), said(FlowState.STARTING, driver=OTHER)], NOW)
+    assert (found.owner, found.state, found.unknown_since) == (None, FlowState.STARTING, None)
+    assert [one.driver for one in found.trying] == [OTHER]
+
+
+def test_the_last_word_of_a_driver_stays_true() -> None:
+    stopped = said(FlowState.STOPPED, 3600, is_last=True)
+    assert drivers_of([stopped], NOW).state is FlowState.STOPPED
+    later = drivers_of([stopped, said(seconds_ago=7200, driver=OTHER)], NOW)
+    assert later.state is FlowState.STOPPED, "who was silent before that does not count"
+    earlier = drivers_of([stopped, said(seconds_ago=1800, driver=OTHER)], NOW)
+    assert (earlier.state, earlier.unknown_since) == (None, NOW - 1_800_000)
+    assert drivers_of([said(FlowState.FAILED, 3600, is_last=True)], NOW).state is FlowState.FAILED
+
+
+def test_nobody_said_anything() -> None:
+    found = drivers_of([], NOW)
+    assert (found.state, found.unknown_since, found.live) == (None, None, ())
+
+
+def test_of_two_that_run_the_newest_counts() -> None:
+    found = drivers_of([said(seconds_ago=4), said(driver=OTHER, seconds_ago=1)], NOW)
+    assert found.owner is not None
+    assert found.owner.driver == OTHER
+    assert [one.driver for one in found.trying] == [ONE]

@@ -1,0 +1,195 @@
+"""What is found out about a flow from its clusters alone: what is not known is never a number."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from srm_spark.core.driver_status import DriverId, DriverStatus, FlowState, driver_key, encode_status
+from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.tail import TailRecord
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic, status_topic
+from srm_spark.look.flows import FlowLook, FlowReport, look_at
+from tests.unit.memory_flow import HERE
+from tests.unit.memory_run import World
+
+ME, OTHER = DriverId("here", 1, 1), DriverId("there", 2, 2)
+MILLISECONDS = 1000
+
+
+def now() -> int:
+    return int(time.time() * MILLISECONDS)
+
+
+def say(
+    world: World,
+    state: FlowState = FlowState.RUNNING,
+    *,
+    driver: DriverId = ME,
+    ago: float = 0.0,
+    is_last: bool = False,
+    lag: int | None = None,
+    unknown_since: int | None = None,
+    held: Mapping[str, str] | None = None,
+) -> int:
+    """A word of a driver; when it was said."""
+    ensure_topic(world.flow.target, status_topic(world.flow.settings))
+    at = now() - int(MILLISECONDS * ago)
+    word = DriverStatus(driver, at, 5.0, state, is_last=is_last, lag_records=lag, unknown_since=unknown_since)
+    word = replace(word, held=held or {})
+    log = world.flow.target.log(TopicPartition(world.flow.settings.status_topic, 0))
+    log.append(TailRecord(0, at, driver_key(driver), encode_status(word)))
+    return at
+
+
+def look(world: World) -> FlowReport:
+    return FlowLook(world.flow.settings, world.flow.reach).look()
+
+
+def test_before_the_first_driver_nothing_is_known_but_how_much_there_is_to_copy() -> None:
+    world = World()
+    world.flow.write(b"a", b"b", b"c")
+    found = look(world)
+    assert (found.drivers.state, found.unknown_since, found.lag.records) == (None, None, 3)
+    assert found.lag.bytes is None, "nothing was copied that would tell how large records are"
+    (row,) = found.partitions
+    assert (row.partition, row.remote, row.next_offset, row.end) == (HERE, TopicPartition("A.t", 0), None, 3)
+
+
+def test_lag_in_records_bytes_and_seconds() -> None:
+    world = World()
+    world.flow.write(b"a", b"b")
+    world.copied()
+    assert (look(world).lag.records, look(world).lag.seconds, look(world).lag.bytes) == (0, 0.0, 0)
+    world.flow.log.append(TailRecord(0, now() - 30_000, b"k", b"old"))
+    world.flow.log.append(TailRecord(0, now(), b"k", b"new"))
+    lag = look(world).lag
+    assert lag.records == 2
+    assert lag.seconds is not None
+    assert 30 <= lag.seconds < 40
+    assert lag.told_by == "clusters"
+
+
+def test_bytes_are_estimated_by_what_was_copied() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.flow.start()
+    source, intervals = world.flow.copy()
+    world.flow.record(source, intervals)
+    assert look(world).lag.bytes == 0
+    world.flow.write(b"b")
+    assert look(world).lag.bytes is None, "the commit did not say how large it was"
+
+
+def test_without_a_timestamp_the_age_is_unknown() -> None:
+    world = World()
+    world.flow.log.append(TailRecord(0, -1, b"k", b"v"))
+    assert look(world).lag.records == 1
+    assert look(world).lag.seconds is None
+
+
+def test_a_silent_driver_leaves_its_state_unknown_since_its_last_word() -> None:
+    world = World()
+    world.copied()
+    at = say(world, ago=60, lag=7)
+    found = look(world)
+    assert (found.drivers.state, found.unknown_since) == (None, at)
+    assert found.lag.records == 0, "both clusters say so now, whatever the driver said"
+
+
+def test_with_the_source_down_the_lag_is_unknown_since_the_driver_lost_it() -> None:
+    world = World()
+    world.copied()
+    since = now() - 9_000
+    say(world, FlowState.STALLED, unknown_since=since)
+    world.flow.source.down = "no route"
+    found = look(world)
+    assert (found.lag.records, found.lag.bytes, found.lag.seconds) == (None, None, None)
+    assert found.lag.unknown_since == since
+    assert "no route" in (found.source_down or "")
+    assert found.drivers.state is FlowState.STALLED
+    (row,) = found.partitions
+    assert (row.end, row.records) == (None, None)
+
+
+def test_with_the_source_and_the_driver_gone_the_lag_is_unknown_since_the_drivers_last_word() -> None:
+    world = World()
+    world.copied()
+    at = say(world, ago=60, lag=0)
+    world.flow.source.down = "no route"
+    found = look(world)
+    assert (found.lag.records, found.lag.unknown_since, found.unknown_since) == (None, at, at)
+
+
+def test_a_source_that_only_the_driver_reaches_is_told_by_the_driver() -> None:
+    world = World()
+    world.copied()
+    say(world, lag=5)
+    world.flow.source.down = "no route"
+    lag = look(world).lag
+    assert (lag.records, lag.seconds, lag.told_by) == (5, None, "driver")
+
+
+def test_with_the_target_down_all_is_unknown_since_the_last_look_that_worked() -> None:
+    world = World()
+    world.copied()
+    say(world, lag=0)
+    one = FlowLook(world.flow.settings, world.flow.reach)
+    known = one.look()
+    world.flow.target.down = "no route"
+    found = one.look()
+    assert (found.drivers.state, found.lag.records, found.unknown_since) == (None, None, known.at)
+    assert "no route" in (found.target_down or "")
+    assert look(world).unknown_since is None, "who never saw it does not know since when"
+
+
+def test_a_word_that_comes_while_somebody_looks_is_no_matter_of_clocks() -> None:
+    world = World()
+    world.copied()
+    say(world, ago=3_600)
+    one = FlowLook(world.flow.settings, world.flow.reach)
+    assert one.look().drivers.owner is None
+    say(world, ago=3_600)
+    assert one.look().drivers.owner is not None
+
+
+def test_what_is_held_is_told_by_the_owner_or_else_as_it_was_recorded() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.refuse = lambda *_: Failure(FailureKind.TOO_LARGE, "it is too large")
+    world.copied()
+    assert look(world).held == {"t-0": "held at offset 0: it is too large"}
+    assert look(world).partitions[0].held is not None
+    say(world, held={"t": "A.t cannot be created"})
+    assert look(world).held == {"t": "A.t cannot be created"}
+    assert look(world).partitions[0].held == "A.t cannot be created"
+
+
+def test_a_partition_without_a_leader_makes_the_lag_unknown() -> None:
+    world = World()
+    world.copied()
+    world.flow.source.without_leader.add(HERE)
+    lag = look(world).lag
+    assert (lag.records, lag.seconds) == (None, None)
+    assert "t-0 has no leader" in (lag.reason or "")
+
+
+def test_topics_on_the_deny_list_are_no_part_of_the_lag() -> None:
+    world = World()
+    world.topic("u", b"1", b"2")
+    assert look(world).lag.records == 2
+    ensure_topic(world.flow.target, control_topic(world.flow.settings))
+    act = Act(ListKind.TOPICS, Change(add_deny=("u",)), 1, "ann@host")
+    log = world.flow.target.log(TopicPartition(world.flow.settings.control_topic, 0))
+    log.append(TailRecord(0, 1, act_key("1"), encode_act(act)))
+    assert look(world).lag.records == 0
+
+
+def test_flows_are_looked_at_together() -> None:
+    one, other = World(), World()
+    other.flow.target.down = "away"
+    found = look_at([FlowLook(world.flow.settings, world.flow.reach) for world in (one, other)])
+    assert [report.target_down is None for report in found] == [True, False]
