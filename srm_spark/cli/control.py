@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from srm_spark.cli.explain import explain as explain_group
 from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.lists import CLIENTS, reverse_checkpointed_topics, topics
 from srm_spark.cli.losses import losses
@@ -73,6 +74,7 @@ def _defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, An
 
 main.add_command(apply_plan)
 main.add_command(drift)
+main.add_command(explain_group)
 main.add_command(failback)
 main.add_command(failover)
 main.add_command(groups)

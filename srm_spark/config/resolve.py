@@ -170,9 +170,31 @@ def _heartbeats_topic(flow: Flow, values: Values) -> str:
         return HEARTBEATS_TOPIC
 
 
+_EXPLAINED = frozenset(
+    {
+        "topics",
+        "topics.exclude",
+        TOPICS.key,
+        "groups",
+        "groups.exclude",
+        GROUPS.key,
+        "config.properties.exclude",
+        CONFIG_PROPERTIES.key,
+        "heartbeats.replication.enabled",
+        "emit.checkpoints.enabled",
+        "sync.group.offsets.enabled",
+        "sync.topic.configs.enabled",
+        "sync.topic.acls.enabled",
+        "use.defaults.from",
+        OVERRIDES_KEY,
+    }
+)
+"""Properties that `srm-control explain` names with their places."""
+
+
 def _places(props: Layered) -> dict[str, str]:
-    """Where the replication factors were written: whether they fit only the clusters know."""
-    names = [name for name in props.names() if name.endswith("replication.factor")]
+    """Where the replication factors were written, which may not fit the clusters, and what is to be explained."""
+    names = [name for name in props.names() if name.endswith("replication.factor") or name in _EXPLAINED]
     settings = {name: setting for name in names if (setting := props.get(name)) is not None}
     return {name: f"{setting.place}: {setting.key}" for name, setting in settings.items()}
 

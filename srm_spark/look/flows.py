@@ -89,15 +89,18 @@ class FlowLook:
     ) -> None:
         """`clock` is this host's, in seconds since the epoch."""
         self._clock = clock
-        self._clusters = reach(
-            replace(settings, admin_timeout_seconds=min(_CALL_SECONDS, settings.admin_timeout_seconds))
-        )
+        self._clusters = reach(hurried(settings))
         self._settings = self._clusters.settings
         self._status = StatusTopic(self._settings, self._clusters.target, "look")
         self._progress = ProgressTopic(self._settings, self._clusters.target)
         self._copied = [0, 0]
         """Records and bytes of all commits that were read."""
         self._answered_at: int | None = None
+
+    @property
+    def clusters(self) -> Clusters:
+        """Both ends; the lists count as they were at the last look."""
+        return self._clusters
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -217,6 +220,11 @@ class FlowLook:
         if len(first) < len(asked) or any(timestamp < 0 for timestamp in times):
             return None
         return round(max(0.0, self._clock() - min(times) / 1000), 3) if times else 0.0
+
+
+def hurried(settings: FlowSettings) -> FlowSettings:
+    """The same for somebody who waits for an answer."""
+    return replace(settings, admin_timeout_seconds=min(_CALL_SECONDS, settings.admin_timeout_seconds))
 
 
 def flows(clusters: Clusters, topic: str) -> bool:

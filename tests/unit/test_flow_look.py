@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from dataclasses import replace
-
-from srm_spark.core.driver_status import DriverId, DriverStatus, FlowState, driver_key, encode_status
+from srm_spark.core.driver_status import FlowState
 from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic, status_topic
+from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic
 from srm_spark.look.flows import FlowLook, FlowReport, look_at
 from tests.unit.memory_flow import HERE
 from tests.unit.memory_run import World
-
-ME, OTHER = DriverId("here", 1, 1), DriverId("there", 2, 2)
-MILLISECONDS = 1000
-
-
-def now() -> int:
-    return int(time.time() * MILLISECONDS)
-
-
-def say(
-    world: World,
-    state: FlowState = FlowState.RUNNING,
-    *,
-    driver: DriverId = ME,
-    ago: float = 0.0,
-    is_last: bool = False,
-    lag: int | None = None,
-    unknown_since: int | None = None,
-    held: Mapping[str, str] | None = None,
-) -> int:
-    """A word of a driver; when it was said."""
-    ensure_topic(world.flow.target, status_topic(world.flow.settings))
-    at = now() - int(MILLISECONDS * ago)
-    word = DriverStatus(driver, at, 5.0, state, is_last=is_last, lag_records=lag, unknown_since=unknown_since)
-    word = replace(word, held=held or {})
-    log = world.flow.target.log(TopicPartition(world.flow.settings.status_topic, 0))
-    log.append(TailRecord(0, at, driver_key(driver), encode_status(word)))
-    return at
+from tests.unit.memory_words import now, say
 
 
 def look(world: World) -> FlowReport:

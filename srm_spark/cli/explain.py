@@ -1,0 +1,112 @@
+"""`srm-control explain`: why something flows or does not, by which rule, since when, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FLOW, OUTPUT, flows_of, print_json, several, told
+from srm_spark.cli.status_view import moment
+from srm_spark.look.acls import explain_acls
+from srm_spark.look.answer import Answer, Rule
+from srm_spark.look.groups import explain_group
+from srm_spark.look.properties import explain_property
+from srm_spark.look.topics import explain_topic
+
+_COMMON = several(CONFIG, DEFINES, FLOW, OUTPUT)
+
+
+@click.group()
+def explain() -> None:
+    """Says why a topic, a group, a property or an ACL flows or does not, and what to do about it.
+
+    Properties of the configuration are explained by config show --explain.
+    """
+
+
+@explain.command("topic")
+@click.argument("topic")
+@_COMMON
+def of_topic(*, topic: str, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
+    """Says which rule of which file or list decides about a topic of the source, and what it waits for."""
+    with told():
+        answers = [explain_topic(flow, topic) for flow in flows_of(files, defines, name, exit_code=ERROR)]
+    _print(answers, output)
+
+
+@explain.command("group")
+@click.argument("group")
+@_COMMON
+def of_group(*, group: str, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
+    """Says whether a consumer group is in sync on the target, or why not."""
+    with told():
+        answers = [explain_group(flow, group) for flow in flows_of(files, defines, name, exit_code=ERROR)]
+    _print(answers, output)
+
+
+@explain.command("property")
+@click.argument("key", metavar="PROPERTY")
+@_COMMON
+@click.option("--topic", metavar="TOPIC", help="Compare what this topic of the source and its remote topic have.")
+def of_property(
+    *, key: str, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str, topic: str | None
+) -> None:
+    """Says whether remote topics get a property of topics (retention.ms, …) from their source topics, or why not."""
+    with told():
+        answers = [explain_property(flow, key, topic) for flow in flows_of(files, defines, name, exit_code=ERROR)]
+    _print(answers, output)
+
+
+@explain.command("acl")
+@click.argument("topic")
+@_COMMON
+def of_acls(*, topic: str, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
+    """Says which ACLs of a topic of the source its remote topic gets, and why it does not get the others."""
+    with told():
+        flows = flows_of(files, defines, name, exit_code=ERROR)
+        answers = [answer for flow in flows for answer in explain_acls(flow, topic)]
+    _print(answers, output)
+
+
+def _print(answers: Iterable[Answer], output: str) -> None:
+    if output == "json":
+        print_json([document(answer) for answer in answers])
+    else:
+        for answer in answers:
+            click.echo("\n".join(lines(answer)))
+
+
+def lines(answer: Answer) -> Iterator[str]:
+    """For people."""
+    yield f"{answer.flow} {answer.subject}: {answer.verdict.value}"
+    rows = [("why", answer.why)]
+    if answer.rule is not None:
+        rows.append(("rule", _rule(answer.rule)))
+    if answer.since is not None:
+        rows.append(("since", moment(answer.since)))
+    rows += [
+        (name, text) for name, text in (("waits for", answer.waits_for), ("to do", answer.remedy)) if text is not None
+    ]
+    rows += answer.facts.items()
+    width = max(len(name) for name, _ in rows)
+    yield from (f"  {name:<{width}}  {text}" for name, text in rows)
+
+
+def _rule(rule: Rule) -> str:
+    added = "" if rule.who is None else f", added by {rule.who}"
+    when = "" if rule.at is None else f" at {moment(rule.at)}"
+    return f"{rule.text} [{rule.place}{added}{when}{'' if rule.why is None else f': {rule.why}'}]"
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """For programs; times are ISO 8601."""
+    whole = asdict(answer)
+    whole |= {"flow": str(answer.flow), "verdict": answer.verdict.value, "because": answer.because.value}
+    whole["since"] = None if answer.since is None else moment(answer.since)
+    if answer.rule is not None:
+        whole["rule"]["at"] = None if answer.rule.at is None else moment(answer.rule.at)
+    return whole
