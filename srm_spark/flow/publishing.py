@@ -52,7 +52,7 @@ class StatusPublisher:
         self._settings, self._driver, self._status, self._reach = settings, driver, status, reach
         self._target: Cluster | None = None
         self._writer: Writer | None = None
-        self._is_made = False
+        self._is_made = self._is_refused = False
         self._rate = Rate()
         self._news = News()
         self._clean_due = Every(_CLEAN_SECONDS)
@@ -74,11 +74,11 @@ class StatusPublisher:
                 self._try("clean", "keeps what drivers said that are gone", self._clean)
 
     def end(self) -> None:
-        """Say that this was the last word; nothing where the others could not be written either."""
+        """Say that this was the last word; nothing where the one before could not be written either."""
         if self._task is not None:
             self._task.stop()
         with self._lock:
-            if not self._is_over and self._is_made:
+            if not self._is_over and not self._is_refused:
                 self._try("write", "is not written", lambda: self._write(is_last=True))
             self._is_over = True
 
@@ -86,9 +86,10 @@ class StatusPublisher:
         try:
             work()
             self._news.is_new(subject, None)
+            self._is_refused = False
             return True
         except SrmError as error:
-            self._is_made = False  # somebody may have deleted it
+            self._is_made, self._is_refused = False, True  # somebody may have deleted it
             if self._news.is_new(subject, "failed"):  # once, however the words change
                 text = "flow=%s status topic %s %s, the flow runs on: %s"
                 log.warning(text, self._settings.flow, self._settings.status_topic, what, error)

@@ -138,6 +138,12 @@ def test_the_last_word_is_not_waited_for_where_no_other_came_through() -> None:
     assert not asked
 
 
+def test_one_that_ends_before_its_first_word_says_so() -> None:
+    world = World()
+    said_once(world, lambda: FlowStatus(Flow("A", "B"), FlowState.FAILED, "no")).end()
+    assert [(word.state, word.is_last) for word in words(world)] == [(FlowState.FAILED, True)]
+
+
 def test_nothing_is_said_behind_the_last_word() -> None:
     world = World()
     publisher = said_once(world, lambda: FlowStatus(Flow("A", "B"), FlowState.STOPPED))
