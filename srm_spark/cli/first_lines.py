@@ -18,4 +18,4 @@ def first_lines(settings: Settings, progress_seconds: float) -> Iterator[str]:
     here = (
         f"a line per flow every {progress_seconds:g} s" if progress_seconds > 0 else "changes only (--log-progress 0)"
     )
-    yield f"status: {here} in this log; of consumer groups by srm-control groups status"
+    yield f"status: {here} in this log; from any machine by srm-control status, of consumer groups by groups status"

@@ -260,6 +260,7 @@ def _partition(row: PartitionLag) -> dict[str, Any]:
     document = asdict(row)
     document["topic"], document["partition"] = row.partition
     document["remote"] = row.remote.topic
+    document["kind"] = None if row.kind is None else row.kind.value
     return document
 
 

@@ -89,7 +89,7 @@ class StatusPublisher:
             self._is_refused = False
             return True
         except SrmError as error:
-            self._is_made, self._is_refused = False, True  # somebody may have deleted it
+            self._is_made, self._is_refused = False, subject == "write"  # somebody may have deleted it
             if self._news.is_new(subject, "failed"):  # once, however the words change
                 text = "flow=%s status topic %s %s, the flow runs on: %s"
                 log.warning(text, self._settings.flow, self._settings.status_topic, what, error)
@@ -148,6 +148,7 @@ def said(
 ) -> DriverStatus:
     """What a snapshot comes to in the status topic."""
     records_per_second, bytes_per_second = rate.of(status)
+    consumers = status.consumers if status.state is FlowState.RUNNING else None  # else it is that of before
     return DriverStatus(
         driver=driver,
         at=int(time.time() * 1000),
@@ -170,7 +171,7 @@ def said(
         held=status.held,
         parked=len(status.parked),
         lost_records=status.lost_records,
-        groups=None if status.consumers is None else summary_of(status.consumers, settings.checkpoints.sync_enabled),
+        groups=None if consumers is None else summary_of(consumers, settings.checkpoints.sync_enabled),
         last_error=status.last_error,
         last_error_at=_milliseconds(status.last_error_at),
     )

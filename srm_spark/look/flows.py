@@ -15,6 +15,7 @@ from srm_spark.core.driver_status import FlowDrivers, drivers_of
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.progress import ProgressTopic
@@ -42,6 +43,8 @@ class PartitionLag:
     """Source offsets that are not copied; None where that is not known."""
     held: str | None = None
     """Why it stands still."""
+    kind: FailureKind | None = None
+    """What kind of failure that is, where it was recorded."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Lag:
 
     records: int | None = None
     bytes: int | None = None
-    """Estimated by the size of what was copied last."""
+    """Estimated by the size of what was copied last; not where a partition that is behind stands still."""
     seconds: float | None = None
     """Age of the oldest record that is not copied."""
     told_by: str | None = None
@@ -150,7 +153,11 @@ class FlowLook:
         if drivers.owner is not None:
             return dict(drivers.owner.held)
         holds = {p: position.hold for p, position in sorted(self._progress.positions.items())}
-        return {str(p): f"held at offset {hold.offset}: {hold.why}" for p, hold in holds.items() if hold is not None}
+        return {
+            str(p): f"held at offset {hold.offset}: {hold.why}"
+            for p, hold in holds.items()
+            if hold is not None and flows(self._clusters, p.topic)
+        }
 
     def _partitions(self, held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
         """Every partition that flows, as both sides say now."""
@@ -181,7 +188,9 @@ class FlowLook:
     ) -> PartitionLag:
         remote = self._clusters.policy.format_remote_topic(self._settings.flow.source, p.topic)
         why = held.get(str(p)) or held.get(p.topic)
-        return PartitionLag(p, TopicPartition(remote, p.partition), copied, end, behind, why)
+        hold = self._progress.positions[p].hold if why is not None and p in self._progress.positions else None
+        kind = None if hold is None else hold.why.kind
+        return PartitionLag(p, TopicPartition(remote, p.partition), copied, end, behind, why, kind)
 
     def _lag(self, partitions: Sequence[PartitionLag]) -> Lag:
         unknown = [row for row in partitions if row.records is None]
@@ -189,16 +198,22 @@ class FlowLook:
             silent = f"{unknown[0].partition} has no leader on {self._settings.flow.source}"
             return Lag(reason=silent)
         records = sum(row.records or 0 for row in partitions)
-        return Lag(records, self._bytes(records), self._seconds(partitions), "clusters")
+        # A record that is refused is seldom one like the others.
+        is_odd = any(row.records and row.held is not None for row in partitions)
+        size = None if is_odd else self._bytes(records)
+        return Lag(records, size, self._seconds(partitions), "clusters")
 
     def _told(self, drivers: FlowDrivers, reason: str) -> Lag:
         """What is known of the lag where the source cannot be asked from here."""
         owner = drivers.owner
         if owner is not None and owner.lag_records is not None:
             return Lag(owner.lag_records, self._bytes(owner.lag_records), None, "driver")
-        since = drivers.unknown_since if owner is None else owner.unknown_since
-        last = next((one.at for one in drivers.ended), None)
-        return Lag(unknown_since=last if since is None and owner is None else since, reason=reason)
+        # Who spoke last may have lost it before.
+        last = owner or next(iter(sorted((*drivers.silent, *drivers.ended), key=lambda one: -one.at)), None)
+        since = None if last is None else last.unknown_since
+        if since is None and last is not None and last is not owner:
+            since = last.at
+        return Lag(unknown_since=since, reason=reason)
 
     def _bytes(self, records: int) -> int | None:
         copied, size = self._copied

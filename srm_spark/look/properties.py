@@ -156,5 +156,9 @@ def _shown(config: TopicConfig | None) -> str:
     if config is None:
         return "not there"
     value = "a secret" if config.is_sensitive else str(config.value)
-    set_on = "set on the topic" if config.is_own else "set for brokers"
-    return f"{value} ({'its default' if config.is_default else set_on})"
+    if config.is_own:
+        return f"{value} (set on the topic)"
+    where = (
+        "its default" if config.is_default else "in the brokers' own file" if config.is_static else "set for brokers"
+    )
+    return f"{value} ({where})"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.driver_status import DriverStatus, FlowState
+from srm_spark.core.driver_status import FlowState
 from srm_spark.core.filters import SelectionReason, select
 from srm_spark.core.lists import ListKind
 from srm_spark.core.wording import count
@@ -152,16 +152,18 @@ class _Explained:
             why = f"{remote} on {self._flow.target} has {has}, and {needs} are needed"
             remedy = f"allow ALTER on topic {remote}, or kafka-topics.sh --alter --topic {remote} --partitions {needs}"
             return self._waits(ruled, Because.TOO_FEW_PARTITIONS, why, "more partitions", remedy)
-        stuck = {str(row.partition): row.held for row in rows if row.held is not None}
-        if stuck:
-            name, first = next(iter(stuck.items()))
-            more = f", and {len(stuck) - 1} more" if len(stuck) > 1 else ""
-            why = f"{len(stuck)} of {count(len(rows), 'partition')} stand still{told}: {name} {first}{more}"
-            facts = {**ruled.facts, **{name: why or "" for name, why in stuck.items()}}
-            remedy = "docs/failures.md says for each kind what helps; refused.record.policy decides about records"
-            found = self._waits(ruled, Because.PARTITIONS_HELD, why, "what the sentence names", remedy)
-            return replace(found, facts=facts)
-        return ruled
+        stuck = [row for row in rows if row.held is not None]
+        return self._stuck(ruled, stuck, len(rows), told) if stuck else ruled
+
+    def _stuck(self, ruled: Answer, stuck: list[PartitionLag], of: int, told: str) -> Answer:
+        """Where some partitions of the topic stand still."""
+        first = stuck[0]
+        stand = "stands" if len(stuck) == 1 else "stand"
+        why = f"{len(stuck)} of {count(of, 'partition')} {stand} still{told}: {first.partition} {first.held}"
+        remedy = "docs/failures.md says what helps" if first.kind is None else first.kind.remedy
+        found = self._waits(ruled, Because.PARTITIONS_HELD, why, "what the sentence names", remedy)
+        others = {str(row.partition): row.held or "" for row in stuck[1:]}
+        return replace(found, facts={**ruled.facts, **others})
 
     def _waiting_flow(self, ruled: Answer) -> Answer | None:
         """Where the whole flow does not run."""
@@ -182,7 +184,7 @@ class _Explained:
         why = f"{ruled.why}, but the flow is {spokesman.state.value}{reason}"
         remedy = f"start a driver: {start}" if ended else "it goes on by itself; srm-control status shows how it is"
         because = Because.NO_DRIVER if ended else Because.FLOW_NOT_RUNNING
-        return replace(self._waits(ruled, because, why, "the flow", remedy), since=_since(spokesman))
+        return replace(self._waits(ruled, because, why, "the flow", remedy), since=spokesman.since)
 
     def _lag(self, rows: list[PartitionLag]) -> dict[str, str]:
         if not rows:
@@ -201,7 +203,3 @@ class _Explained:
     def _waits(self, ruled: Answer, because: Because, why: str, waits_for: str, remedy: str | None) -> Answer:
         changes: dict[str, Any] = {"waits_for": waits_for, "remedy": remedy, "since": None}
         return replace(ruled, verdict=Verdict.WAITS, because=because, why=why, **changes)
-
-
-def _since(driver: DriverStatus) -> int | None:
-    return driver.since

@@ -61,7 +61,7 @@ def test_who_runs_who_waits_who_is_gone(
             ended = _await_status(path, lambda flow: bool(flow["ended"]))
             assert (_pids(ended["ended"]), ended["owner"]["pid"]) == ([standby.pid], owner.pid)
 
-        own.stop()
+        own.kill()
         away = _await_status(path, lambda flow: flow["lag"]["unknown_since"] is not None)
         assert away["state"] == "stalled"
         assert (away["lag"]["records"], away["lag"]["bytes"], away["lag"]["seconds"]) == (None, None, None)

@@ -115,7 +115,8 @@ def test_the_first_lines_name_the_program_the_flows_their_clusters_and_where_to_
         f"srm-spark {srm_spark.__version__}: 2 flows: A->B, B->A",
         "cluster A: a:1,a:2",
         "cluster B: b:1",
-        "status: a line per flow every 60 s in this log; of consumer groups by srm-control groups status",
+        "status: a line per flow every 60 s in this log; from any machine by srm-control status, of consumer groups by "
+        "groups status",
     ]
     picked = list(first_lines(load_settings(path, flows=["A->B"]), 0))
     assert picked[0].endswith(": 1 flow: A->B")

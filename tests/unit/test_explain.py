@@ -382,6 +382,12 @@ def test_a_group_in_sync_says_where_it_stands() -> None:
     assert "sync.group.offsets.enabled = true" in (unsynced.remedy or "")
 
 
+def test_a_partition_that_stands_still_is_told_with_what_helps() -> None:
+    answer = partition_held()
+    assert answer.why == "1 of 1 partition stands still: t-0 held at offset 0: it is too large"
+    assert answer.remedy == FailureKind.TOO_LARGE.remedy
+
+
 def test_of_a_group_that_reads_what_does_not_flow_each_topic_is_explained() -> None:
     assert in_group({}, group_elsewhere).facts == {"topic __own": "is an internal topic"}
 

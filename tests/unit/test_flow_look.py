@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import ProgressDetail, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic
 from srm_spark.look.flows import FlowLook, FlowReport, look_at
 from tests.unit.memory_flow import HERE
@@ -44,13 +45,15 @@ def test_lag_in_records_bytes_and_seconds() -> None:
 
 def test_bytes_are_estimated_by_what_was_copied() -> None:
     world = World()
-    world.flow.write(b"a")
-    world.flow.start()
+    world.flow.write(b"a", b"b")
+    assigned = world.flow.start().assignment
     source, intervals = world.flow.copy()
-    world.flow.record(source, intervals)
+    logs = assigned.logs[HERE]
+    detail = ProgressDetail(source, world.flow.remote.end, tuple(intervals), logs=logs, bytes=200)
+    committer_of(world.flow.clusters, {}, None).commit({HERE: detail})
     assert look(world).lag.bytes == 0
-    world.flow.write(b"b")
-    assert look(world).lag.bytes is None, "the commit did not say how large it was"
+    world.flow.write(b"c", b"d", b"e")
+    assert look(world).lag.bytes == 300
 
 
 def test_without_a_timestamp_the_age_is_unknown() -> None:
@@ -93,6 +96,16 @@ def test_with_the_source_and_the_driver_gone_the_lag_is_unknown_since_the_driver
     assert (found.lag.records, found.lag.unknown_since, found.unknown_since) == (None, at, at)
 
 
+def test_a_driver_that_had_lost_the_lag_before_it_was_killed_leaves_it_unknown_since_then() -> None:
+    world = World()
+    world.copied()
+    since = now() - 90_000
+    at = say(world, FlowState.STALLED, ago=60, unknown_since=since)
+    world.flow.source.down = "no route"
+    found = look(world)
+    assert (found.lag.unknown_since, found.unknown_since) == (since, at)
+
+
 def test_a_source_that_only_the_driver_reaches_is_told_by_the_driver() -> None:
     world = World()
     world.copied()
@@ -131,7 +144,9 @@ def test_what_is_held_is_told_by_the_owner_or_else_as_it_was_recorded() -> None:
     world.refuse = lambda *_: Failure(FailureKind.TOO_LARGE, "it is too large")
     world.copied()
     assert look(world).held == {"t-0": "held at offset 0: it is too large"}
-    assert look(world).partitions[0].held is not None
+    assert look(world).partitions[0].kind is FailureKind.TOO_LARGE
+    world.topic("u", b"1")
+    assert (look(world).lag.records, look(world).lag.bytes) == (2, None), "a record that is refused is no usual one"
     say(world, held={"t": "A.t cannot be created"})
     assert look(world).held == {"t": "A.t cannot be created"}
     assert look(world).partitions[0].held == "A.t cannot be created"

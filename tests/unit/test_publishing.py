@@ -183,7 +183,8 @@ def test_who_may_not_read_the_topic_is_told_once_and_goes_on(caplog: pytest.LogC
     world.flow.target.happens = happens
     publisher.write()
     publisher.write()
-    assert len(words(world)) == 2
+    publisher.end()
+    assert [word.is_last for word in words(world)] == [False, False, True]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "keeps what drivers said that are gone" in caplog.text
 

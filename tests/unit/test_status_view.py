@@ -192,6 +192,7 @@ def test_json_and_yaml_say_the_same(ask: Callable[..., Result]) -> None:
         "end": 12_000,
         "records": 12_000,
         "held": "held at offset 0: no",
+        "kind": None,
         "topic": "t",
     }
 
