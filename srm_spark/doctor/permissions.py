@@ -51,7 +51,7 @@ def check_source(flow: FlowSettings, source: Access, target: Access) -> Iterator
 
 @_guarded
 def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
-    """CREATE, WRITE on the remote topics, READ and WRITE on progress and map, READ on lists and lease."""
+    """CREATE, WRITE on the remote topics, READ and WRITE on progress, map and status, READ on lists and lease."""
     alias = flow.flow.target
     on_cluster = target.on_cluster()
     check = f"{flow.flow}: create topics on {alias}"
@@ -68,6 +68,9 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     yield _own_topic(f"{flow.flow}: keep the offset map on {alias}", flow.map_topic, needed, target, flow.target)
     check = f"{flow.flow}: read the lists of srm-control on {alias}"
     yield _own_topic(check, flow.control_topic, frozenset({"READ"}), target, flow.target)
+    told = _own_topic(f"{flow.flow}: say how it is on {alias}", flow.status_topic, needed, target, flow.target)
+    # The flow runs without.
+    yield replace(told, health=Health.WARNED) if told.health is Health.FAILED else told
     if flow.is_realtime:
         yield _own_topic(
             f"{flow.flow}: report in real time on {alias}", flow.reports_topic, needed, target, flow.target

@@ -16,8 +16,10 @@ from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import PluginError
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.groups.consumer_groups import ConsumersReport
+from srm_spark.flow.groups.positions import Positions
 from srm_spark.flow.periodic import Periodic
-from srm_spark.flow.publishing import Rate, StatusPublisher
+from srm_spark.flow.publishing import Rate, StatusPublisher, said
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowStatus
 from srm_spark.spark.opening import Spark
@@ -203,6 +205,18 @@ def test_a_rate_is_that_since_the_last_word_and_unknown_where_the_flow_did_not_r
     assert at(4, 300) == (0.0, 0.0)
     assert at(5, 300, FlowState.STALLED) == (None, None)
     assert at(6, 400) == (None, None)
+
+
+def test_of_groups_nothing_is_said_while_the_flow_does_not_run() -> None:
+    found = ConsumersReport(Positions((), {"g": "it is not told"}))
+    world = World()
+    status = FlowStatus(Flow("A", "B"), FlowState.RUNNING, consumers=found)
+    running_, stalled = (
+        said(one, ME, world.flow.settings, Rate()).groups for one in (status, replace(status, state=FlowState.STALLED))
+    )
+    assert running_ is not None
+    assert running_.left == {"g": "it is not told"}
+    assert stalled is None, "what was true before need not be now"
 
 
 def test_groups_are_counted_with_why_one_is_not_in_sync() -> None:
