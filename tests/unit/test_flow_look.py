@@ -140,6 +140,22 @@ def test_a_word_that_comes_while_somebody_looks_is_no_matter_of_clocks() -> None
     assert one.look().drivers.owner is not None
 
 
+def test_a_status_topic_that_was_deleted_is_begun_anew() -> None:
+    world = World()
+    world.copied()
+    say(world)
+    one = FlowLook(world.flow.settings, world.flow.reach)
+    assert one.look().drivers.owner is not None
+    world.flow.target.delete(world.flow.settings.status_topic)
+    assert (one.look().target_down, one.look().drivers.owner) == (None, None)
+    say(world)
+    assert one.look().drivers.owner is not None
+    world.flow.target.delete(world.flow.settings.status_topic)
+    for _ in range(2):
+        say(world, FlowState.STALLED)
+    assert one.look().drivers.state is FlowState.STALLED
+
+
 def test_what_is_held_is_told_by_the_owner_or_else_as_it_was_recorded() -> None:
     world = World()
     world.flow.write(b"a")

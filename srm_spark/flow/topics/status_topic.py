@@ -28,7 +28,19 @@ class StatusTopic:
         self._is_first = True
 
     def refresh(self) -> None:
-        """Take in what was said since the last call; where nobody ever said anything there is no topic."""
+        """Take in what was said since the last call; where nobody ever said anything there is no topic.
+
+        One that was deleted or made anew meanwhile is begun anew: nothing in it counts for long.
+        """
+        was_first = self._is_first
+        try:
+            self._take()
+        except TargetUnavailable:
+            if was_first or not self._is_first:
+                raise
+            self._take()
+
+    def _take(self) -> None:
         if self._is_first and self._name not in self._target.topics():
             return
         for record in self._topic.new_records():
