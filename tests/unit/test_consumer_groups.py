@@ -94,12 +94,15 @@ def test_a_group_with_members_on_the_target_is_left_alone() -> None:
     assert rounds.there.committed["g"][THERE].offset == 2
 
 
-def test_a_group_that_may_not_be_read_does_not_hide_the_others() -> None:
+def test_a_group_that_may_not_be_read_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
     rounds = Rounds()
     rounds.here.committed["secret"] = {HERE: Committed(1)}
     rounds.here.refused["secret"] = Failure(FailureKind.GROUP_DENIED, "not authorized")
     assert rounds.round()["g"] == (SyncState.SYNCED, "")
     assert "secret" not in rounds.there.committed
+    rounds.round()
+    told = [one for one in caplog.messages if "group=secret" in one]
+    assert told == ["flow=A->B group=secret is not translated: not authorized"], "once, and not with each round"
 
 
 def test_a_group_that_is_further_on_the_target_is_left_alone() -> None:

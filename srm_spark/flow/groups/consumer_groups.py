@@ -51,7 +51,7 @@ class ConsumerGroups:
         self._sync = GroupSync(clusters)
         self._synced: tuple[Synced, ...] = ()
         self._is_made = False
-        self._news, self._states = News(), News()
+        self._news, self._states, self._refusals = News(), News(), News()
         chosen = self._chosen
         self._groups = GroupList(clusters.settings.flow, chosen, self._translator.choice)
         self._rounds = Rounds(
@@ -90,6 +90,8 @@ class ConsumerGroups:
         groups = self._groups.refresh(now)
         self._rounds.begin()
         positions = self._translator.positions(groups)
+        for group, why in self._refusals.changes(positions.refusals).items():
+            log.warning("flow=%s group=%s is not translated: %s", self._clusters.settings.flow, group, why)
         self._tell_once("no way back", positions.no_way_back)
         self._tell_once("no syncs", positions.no_syncs)
         if self._chosen.emit_enabled:
