@@ -17,12 +17,15 @@ from tests.broker.mirror import SOON, await_count, write_config
 from tests.broker.quick_driver import quick_driver
 from tests.kafka_io import Kafka, numbered
 
+HURRY = ("-D", "admin.timeout.ms=2000")
+"""A source that is away is waited for no longer."""
+
 
 def _await_status(path: Path, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def looked() -> bool:
-        answer = CliRunner().invoke(main, ["status", "--config", str(path), "-o", "json"])
+        answer = CliRunner().invoke(main, ["status", "--config", str(path), *HURRY, "-o", "json"])
         assert answer.exit_code == 0, answer.output
         (flow,) = json.loads(answer.stdout)["flows"]
         found.clear()
@@ -72,7 +75,7 @@ def test_who_runs_who_waits_who_is_gone(
         assert silent["unknown_since"] is not None
         assert silent["lag"]["records"] is None
 
-    table = CliRunner().invoke(main, ["status", "--config", str(path)])
+    table = CliRunner().invoke(main, ["status", "--config", str(path), *HURRY])
     assert table.exit_code == 0, table.output
     assert "unknown since" in table.stdout
     assert f"pid {owner.pid} is silent" in table.stdout
