@@ -66,7 +66,7 @@ class StatusPublisher:
         self._task = tasks.every(seconds, f"status {self._settings.flow}", self.write, slow=_SLOW_SECONDS)
 
     def write(self) -> None:
-        """Say how the flow is now; never raises what a cluster does."""
+        """Say how the flow is now; what goes wrong is told once and raised never."""
         with self._lock:
             if self._is_over:
                 return
@@ -88,11 +88,12 @@ class StatusPublisher:
             self._news.is_new(subject, None)
             self._is_refused = False
             return True
-        except SrmError as error:
+        except Exception as error:  # whatever it is, the flow has nothing to do with it
             self._is_made, self._is_refused = False, subject == "write"  # somebody may have deleted it
             if self._news.is_new(subject, "failed"):  # once, however the words change
                 text = "flow=%s status topic %s %s, the flow runs on: %s"
-                log.warning(text, self._settings.flow, self._settings.status_topic, what, error)
+                is_strange = not isinstance(error, SrmError)
+                log.warning(text, self._settings.flow, self._settings.status_topic, what, error, exc_info=is_strange)
             return False
 
     def _write(self, *, is_last: bool = False) -> None:

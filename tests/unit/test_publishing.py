@@ -120,12 +120,17 @@ def test_a_target_that_refuses_is_told_once_and_tried_again(caplog: pytest.LogCa
     assert len(caplog.records) == 2
 
 
-def test_a_cluster_that_cannot_even_be_reached_by_name_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "error", [PluginError("replication.policy.class", "x:Y", "is gone", "put it back"), ZeroDivisionError("?")]
+)
+def test_whatever_goes_wrong_never_reaches_the_flow(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     def reach(_: FlowSettings) -> Clusters:
-        raise PluginError("replication.policy.class", "x:Y", "is gone", "put it back")
+        raise error
 
     world = World()
-    StatusPublisher(world.flow.settings, ME, lambda: FlowStatus(Flow("A", "B")), reach).write()
+    publisher = StatusPublisher(world.flow.settings, ME, lambda: FlowStatus(Flow("A", "B")), reach)
+    publisher.write()
+    publisher.end()
     assert "is not written" in caplog.text
 
 
