@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.acls import Acl, remote_acls
+from srm_spark.core.acls import TOPIC, Acl, NotCopied
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters, Connect, connect
+from srm_spark.flow.topics.remote_acls import AclComparison, no_authorizer, read_acls
 from srm_spark.look.answer import Answer, Because, Rule, Verdict
 from srm_spark.look.flows import flows, hurried
 from srm_spark.look.rules import Rules, rules_of
@@ -29,41 +32,34 @@ def explain_acls(settings: FlowSettings, topic: str, reach: Connect = connect) -
 
 def _answers(clusters: Clusters, rules: Rules, topic: str, subject: str) -> tuple[Answer, ...]:
     settings, flow = clusters.settings, clusters.settings.flow
-    if settings.topics.acls_seconds is None:
+    if settings.acls.seconds is None:
         why, rule = "ACLs of topics are not copied", rules.switch(_SWITCH, "false")
         return (Answer(flow, subject, Verdict.LEFT_OUT, Because.SWITCHED_OFF, why, rule, remedy=f"{_SWITCH} = true"),)
     if not flows(clusters, topic):
         why, remedy = "the topic does not flow, so there is no remote topic", f"srm-control explain topic {topic}"
         return (Answer(flow, subject, Verdict.LEFT_OUT, Because.NO_TOPIC_FLOWS, why, remedy=remedy),)
-    here, there = clusters.source.topic_acls(), clusters.target.topic_acls()
-    for alias, acls in ((flow.source, here), (flow.target, there)):
-        if acls is None:
-            why = f"{alias} has no authorizer, so there are no ACLs"
-            return (Answer(flow, subject, Verdict.LEFT_OUT, Because.NO_AUTHORIZER, why, remedy="nothing"),)
-    about = sorted(acl for acl in here or () if _is_about(acl, topic))
+    here, there = read_acls(clusters)
+    if here is None or there is None:
+        why = f"{no_authorizer(clusters, here)}, so there are no ACLs"
+        return (Answer(flow, subject, Verdict.LEFT_OUT, Because.NO_AUTHORIZER, why, remedy="nothing"),)
+    about = sorted(acl for acl in here if acl.kind == TOPIC and _is_about(acl, topic))
     if not about:
         why = f"{flow.source} has none that is about it"
         return (Answer(flow, subject, Verdict.LEFT_OUT, Because.NOT_SHOWN, why, remedy="nothing"),)
-    return tuple(_one(clusters, acl, there or set()) for acl in about)
+    remotes = {topic: clusters.policy.format_remote_topic(flow.source, topic)}
+    judged = AclComparison(clusters, remotes).compare(set(about), there, set()).judged
+    return tuple(_one(clusters, acl, judged[acl], there) for acl in about)
 
 
-def _one(clusters: Clusters, acl: Acl, there: set[Acl]) -> Answer:
-    flow, seconds = clusters.settings.flow, clusters.settings.topics.acls_seconds or 0.0
+def _one(clusters: Clusters, acl: Acl, copy: Acl | NotCopied, there: Set[Acl]) -> Answer:
+    flow, seconds = clusters.settings.flow, clusters.settings.acls.seconds or 0.0
     subject = f"ACL {acl}"
-
-    def remote(topic: str) -> str:
-        return clusters.policy.format_remote_topic(flow.source, topic)
-
-    copies = remote_acls([acl], lambda _: True, remote)
-    if not copies and (acl.pattern != "LITERAL" or acl.topic == "*"):
-        why = "it is about other topics, too, which may not flow"
-        remedy = f"make one for the single topic, or for {remote('')}* on {flow.target} by hand"
-        return Answer(flow, subject, Verdict.LEFT_OUT, Because.PATTERN, why, remedy=remedy)
-    if not copies:
-        why = "only the flow writes copies"
-        remedy = f"allow it on {flow.target} by hand; the flow stops where it finds records of others"
-        return Answer(flow, subject, Verdict.LEFT_OUT, Because.WRITE, why, remedy=remedy)
-    (copy,) = copies
+    if isinstance(copy, NotCopied):
+        because = Because.WRITE if copy is NotCopied.WRITE else Because.PATTERN
+        remedy = f"allow it on {flow.target} by hand"
+        if copy is NotCopied.WRITE:
+            remedy = f"{remedy}; the flow stops where it finds records of others"
+        return Answer(flow, subject, Verdict.LEFT_OUT, because, copy.value, remedy=remedy)
     rule = Rule("as MirrorMaker 2", "docs/topics.md")
     if copy in there:
         return Answer(flow, subject, Verdict.FLOWS, Because.INCLUDED, f"{flow.target} has: {copy}", rule)
@@ -75,4 +71,4 @@ def _one(clusters: Clusters, acl: Acl, there: set[Acl]) -> Answer:
 
 
 def _is_about(acl: Acl, topic: str) -> bool:
-    return acl.topic == "*" or (topic.startswith(acl.topic) if acl.pattern == "PREFIXED" else acl.topic == topic)
+    return acl.name == "*" or (topic.startswith(acl.name) if acl.pattern == "PREFIXED" else acl.name == topic)

@@ -414,7 +414,7 @@ ANN = Acl("t", "LITERAL", "User:ann", "*", "READ", "ALLOW")
 
 def acls(here: set[Acl] | None, there: set[Acl] | None = frozenset(), **keys: str) -> list[tuple[Verdict, Because]]:  # type: ignore[assignment]
     world = World({name.replace("_", "."): value for name, value in keys.items()})
-    world.flow.source.acls, world.flow.target.acls = here, None if there is None else set(there)
+    world.flow.source.entries, world.flow.target.entries = here, None if there is None else set(there)
     found = explain_acls(world.flow.settings, "t", world.flow.reach)
     assert all((one.why and one.remedy) or one.verdict is FLOWS for one in found)
     return [(one.verdict, one.because) for one in found]
@@ -426,16 +426,16 @@ def acls(here: set[Acl] | None, there: set[Acl] | None = frozenset(), **keys: st
         (ANN, WAITS, Because.DIFFERENT),
         (ANN._replace(operation="WRITE"), LEFT_OUT, Because.WRITE),
         (ANN._replace(operation="WRITE", permission="DENY"), WAITS, Because.DIFFERENT),
-        (ANN._replace(pattern="PREFIXED", topic=""), LEFT_OUT, Because.PATTERN),
-        (ANN._replace(topic="*"), LEFT_OUT, Because.PATTERN),
+        (ANN._replace(pattern="PREFIXED", name=""), LEFT_OUT, Because.PATTERN),
+        (ANN._replace(name="*"), LEFT_OUT, Because.PATTERN),
     ],
 )
 def test_each_acl_has_an_answer(acl: Acl, verdict: Verdict, because: Because) -> None:
-    assert acls({acl, ANN._replace(topic="other")}) == [(verdict, because)]
+    assert acls({acl, ANN._replace(name="other")}) == [(verdict, because)]
 
 
 def test_acls_that_are_there_or_can_be_nowhere() -> None:
-    assert acls({ANN}, {ANN._replace(topic="A.t")}) == [(FLOWS, Because.INCLUDED)]
+    assert acls({ANN}, {ANN._replace(name="A.t")}) == [(FLOWS, Because.INCLUDED)]
     assert acls(None) == acls({ANN}, None) == [(LEFT_OUT, Because.NO_AUTHORIZER)]
     assert acls(set()) == [(LEFT_OUT, Because.NOT_SHOWN)]
     assert acls({ANN}, sync_topic_acls_enabled="false") == [(LEFT_OUT, Because.SWITCHED_OFF)]
