@@ -28,6 +28,8 @@ def differences(then: object, now: object, path: str = "") -> Iterator[str]:
     elif isinstance(then, list) and isinstance(now, list):
         yield from (f"{path}: {_text(one)} is gone" for one in then if one not in now)
         yield from (f"{path}: {_text(one)} is new" for one in now if one not in then)
+    elif isinstance(then, Mapping) or isinstance(now, Mapping):
+        yield f"{path} is {'new' if then is None else 'gone'}"
     else:
         yield f"{path}: {_text(then)} in the plan, {_text(now)} now"
 

@@ -30,6 +30,7 @@ from srm_spark.cli.options import (
 )
 from srm_spark.cli.plan_view import drift_lines, plan_lines, report_lines, steps_lines
 from srm_spark.config.settings import FlowSettings
+from srm_spark.errors import SrmError
 from srm_spark.flow.clusters import Clusters, connect
 
 _NEVER = "no topic and no partition is ever deleted"
@@ -121,8 +122,10 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
             raise click.ClickException("nothing was changed")
         try:
             report = apply_plan(ready, report, path, lambda text: click.echo(f"  {text}", err=True))
-        except KeyboardInterrupt:
-            click.echo(f"interrupted; {path} says how far it came, and the same command goes on", err=True)
+        except (KeyboardInterrupt, SrmError) as stop:
+            click.echo(f"stopped; {path} says how far it came, and the same command goes on", err=True)
+            if isinstance(stop, SrmError):
+                raise
             raise SystemExit(INTERRUPTED) from None
     _print(report, output, f"the report is in {path}")
     raise SystemExit(DIFFERENT if report.refused else OK)

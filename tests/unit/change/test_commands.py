@@ -184,6 +184,22 @@ def test_an_interrupt_says_how_to_go_on(flow: MemoryFlow, ask: Ask, tmp_path: Pa
     assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 5 changes done, 0 refused"
 
 
+def test_a_cluster_that_goes_away_says_how_to_go_on(flow: MemoryFlow, ask: Ask, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    ask("plan", "--out", path)
+
+    def happens(what: str) -> None:
+        if what == "add ACLs":
+            flow.target.down = "no broker answers"
+
+    flow.target.happens = happens
+    result = ask("apply", path, "--yes")
+    assert (result.exit_code, "the same command goes on" in result.output) == (1, True)
+    assert result.output.splitlines()[-1] == "Error: cluster B (memory:B): cannot add ACLs: no broker answers"
+    flow.target.happens, flow.target.down = lambda _: None, None
+    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 5 changes done, 0 refused"
+
+
 def test_a_run_that_stopped_behind_its_last_step_is_finished(flow: MemoryFlow, ask: Ask, tmp_path: Path) -> None:
     """What came from the source is recorded, though no step is left."""
     flow.source.entries = set()

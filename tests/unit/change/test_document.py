@@ -149,10 +149,11 @@ def test_a_report_is_read_back_and_belongs_to_one_plan(tmp_path: Path) -> None:
 
 def test_differences_name_what_they_are_about() -> None:
     then = {"topics": {"t": {"partitions": 1}, "gone": {"partitions": 2}}, "ACLs": ["a", "b"], "prune": False}
-    now = {"topics": {"t": {"partitions": 3}}, "ACLs": ["b", "c"], "prune": False}
+    now = {"topics": {"t": {"partitions": 3}, "new": {"partitions": 1}}, "ACLs": ["b", "c"], "prune": False}
     assert list(differences(then, now)) == [
         "ACLs: a is gone",
         "ACLs: c is new",
-        'topics gone: {"partitions":2} in the plan, nothing now',
+        "topics gone is gone",
+        "topics new is new",
         "topics t partitions: 1 in the plan, 3 now",
     ]
