@@ -18,6 +18,9 @@ from tests.unit.memory_flow import HERE, MemoryFlow
 INTERNAL = [
     "create-internal-topic on B: mm2-offsets.A.internal: 25 partitions, factor 1, cleanup.policy=compact",
     "create-internal-topic on B: mm2-offset-map.A.internal: 1 partition, factor 1, cleanup.policy=compact",
+    "create-internal-topic on B: mm2-control.A.internal: 1 partition, factor 1, cleanup.policy=compact",
+    "create-internal-topic on B: mm2-srm-status.A.internal: 1 partition, factor 1, cleanup.policy=compact, "
+    "message.timestamp.type=LogAppendTime, min.cleanable.dirty.ratio=0.1, segment.ms=600000",
     "create-internal-topic on A: mm2-offset-syncs.B.internal: 1 partition, factor 1, cleanup.policy=compact",
 ]
 
@@ -36,6 +39,8 @@ def test_a_new_flow_needs_everything() -> None:
     assert [step.reason for step in plan.steps] == [
         "for how far each partition was replicated",
         "for the offset map",
+        "for the lists of srm-control",
+        "the flow writes there",
         "for offset syncs",
         "t matches the topic filter (t.*)",
         "A has ALLOW READ on topic t to User:ann from *",
@@ -292,4 +297,4 @@ def test_a_thousand_topics_take_seconds() -> None:
     began = time.monotonic()
     plan = planned(flow)
     assert time.monotonic() - began < 10
-    assert [len(of_stage(plan.steps, stage)) for stage in Stage] == [3, 501, 500, 500, 1000]
+    assert [len(of_stage(plan.steps, stage)) for stage in Stage] == [5, 501, 500, 500, 1000]
