@@ -133,6 +133,13 @@ class FailureKind(Enum):
         "set target.changed.policy=resume to go on behind them",
     )
 
+    PAUSED = (
+        "paused",
+        Effect.WAITS,
+        "somebody has paused it",
+        "srm-control resume",
+    )
+
     # What a task met while it wrote.
     TARGET_DENIED = (
         "target-denied",

@@ -171,17 +171,14 @@ def decode_act(key: bytes | None, value: bytes | None) -> Act:
     Raises ActNotUnderstood for one that only another version can read: without it nobody knows the lists. Raises
     CodecError for what is no act at all.
     """
-    document = _document(key, value)
-    version = document.get("v")
-    if isinstance(version, int) and version > VERSION:
-        raise ActNotUnderstood(f"it was written by a newer srm-spark (version {version} of its form): upgrade this one")
+    document = act_document(key, value)
     try:
         change = Change(*(_entries(document.get(name, [])) for name in ("add", "remove", "add_deny", "remove_deny")))
         kind, at = ListKind(document["kind"]), document["at"]
         who, why = document["who"], document.get("why", "")
     except (KeyError, ValueError) as error:
         raise CodecError(f"no act: {error}") from error
-    if version != VERSION or type(at) is not int or not isinstance(who, str) or not isinstance(why, str):
+    if type(at) is not int or not isinstance(who, str) or not isinstance(why, str):
         raise CodecError("no act: a field has a value of another type")
     for entry in (*change.add, *change.add_deny):
         try:
@@ -191,7 +188,11 @@ def decode_act(key: bytes | None, value: bytes | None) -> Act:
     return Act(kind, change, at, who, why)
 
 
-def _document(key: bytes | None, value: bytes | None) -> Mapping[str, Any]:
+def act_document(key: bytes | None, value: bytes | None) -> Mapping[str, Any]:
+    """The fields of an act, of whatever kind.
+
+    Raises ActNotUnderstood for one of a newer version, CodecError for what is no act.
+    """
     try:
         kind, _ = json.loads(key or b"")
         document = json.loads(value or b"")
@@ -199,6 +200,11 @@ def _document(key: bytes | None, value: bytes | None) -> Mapping[str, Any]:
         raise CodecError(f"no act: {error}") from error
     if kind != _KIND or not isinstance(document, dict):
         raise CodecError("no act: other fields")
+    version = document.get("v")
+    if type(version) is int and version > VERSION:
+        raise ActNotUnderstood(f"it was written by a newer srm-spark (version {version} of its form): upgrade this one")
+    if version != VERSION:
+        raise CodecError(f"no act: version {version!r}")
     return document
 
 

@@ -32,6 +32,7 @@ from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.services import Services
 from srm_spark.flow.status import FlowState
+from srm_spark.flow.topics.commands import FlowCommands, Restarts
 from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.internal_topics import (
     control_topic,
@@ -93,8 +94,9 @@ class FlowRun:
         waits: bool,
         after_failure: bool,
         means: Means = WITH_SPARK,
+        restarts: Restarts | None = None,
     ) -> None:
-        """`tasks` are the driver's."""
+        """`tasks` are the driver's; `restarts` are those that it knows of."""
         self._settings = settings
         self._means = means
         self._spark = spark
@@ -107,9 +109,12 @@ class FlowRun:
         self._clusters = replace(clusters, require_lease=self._lease.require)
         self._before = means.follow(self._clusters, partial(show, FlowState.STARTING))
         self._recorded = Recorded(self._clusters)
-        self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before)
+        self._commands = FlowCommands(self._clusters, restarts)
+        self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before, self._commands)
         self._mending = Mending(self._clusters, self._recorded.progress, self._assigner.paused)
-        self._services = Services(self._clusters, self._recorded, tasks, self._stalled, self._remotes)
+        self._services = Services(
+            self._clusters, self._recorded, tasks, self._stalled, self._remotes, commands=self._commands
+        )
         self._retention = MapRetention(self._clusters, self._recorded.maps)
         self._generation: Running | None = None
         self._is_early = False
@@ -142,11 +147,15 @@ class FlowRun:
         """The lists that it follows by the driver's clock."""
         return self._services.lists
 
-    def until_stopped(self) -> None:
-        """Run until the flow is told to stop."""
+    def until_stopped(self) -> bool:
+        """Run until the flow is told to stop; whether it is to start anew instead."""
         if self.begin():
             while not self._stop.wait(self._settings.timings.tick_seconds):
+                if self._commands.wants_restart():
+                    self._commands.answer(self._commands.newest)
+                    return True
                 self.tick()
+        return False
 
     def begin(self) -> bool:
         """Take the flow's lease and start its first generation; False where it was told to stop before."""
@@ -170,8 +179,10 @@ class FlowRun:
         self._recorded.progress.refresh()
         self._recorded.progress.take_totals()  # what earlier runs did
         self._before.follow(self._recorded.progress.last_run, after_failure=self._after_failure)
+        newest = self._commands.newest
         self._start_generation()
         self._services.begin()
+        self._commands.answer(newest)
         return True
 
     def _own(self) -> bool:
@@ -188,6 +199,11 @@ class FlowRun:
 
     def tick(self) -> None:
         """Look what has changed, and go on with it. Raises where that fails the run."""
+        newest = self._commands.newest
+        self._look_around()
+        self._commands.answer(newest)  # whatever was read before the look counts behind it
+
+    def _look_around(self) -> None:
         self._check_lease()
         if self._generation is not None and (failure := self._generation.failure()) is not None:
             self._recover(self._generation, failure)
@@ -203,6 +219,8 @@ class FlowRun:
             self._before.keep_alive()
         if self._assigner.paused.discover(self._recorded.progress.positions):
             self._assigner.paused.postpone(now)
+            self._start_generation()
+        elif self._commands.have_changed():
             self._start_generation()
         elif self.lists.topics_changed():
             self._look(now, is_wanted=True)

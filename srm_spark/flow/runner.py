@@ -6,6 +6,7 @@ Runs in a thread of its own, so that a flow that fails or waits holds up no othe
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -20,12 +21,17 @@ from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.publishing import StatusPublisher, new_driver
 from srm_spark.flow.run import WITH_SPARK, FlowRun, Means
 from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.flow.topics.commands import Restarts
+from srm_spark.flow.topics.restart_watch import RestartWatch
 from srm_spark.spark.opening import Spark
 
 log = logging.getLogger(__name__)
 
 _TOTALS = ("records", "bytes", "zero_timestamps", "whole", "merged", "lost_records")
 _TROUBLE = (FlowState.STALLED, FlowState.RETRYING, FlowState.FAILED)
+_LOOK_SECONDS = 0.1
+_SLOW_SECONDS = 60.0
+"""A look for restarts that takes longer is told."""
 _GOOD_RUN_SECONDS = 60.0
 """A run that lasted so long was a success: only starts that fail in a row count against `flow.retry.count`."""
 
@@ -54,6 +60,9 @@ class FlowRunner:
         self._waits = waits
         self._tasks, self._means = tasks, means
         self._stop = threading.Event()
+        self._again = threading.Event()
+        """Somebody wants it to start before its time."""
+        self._restarts = Restarts()
         self._lock = threading.Lock()
         self._status = FlowStatus(settings.flow) if before is None else begun_anew(before)
         self._held, self._states = News(), News()
@@ -90,23 +99,43 @@ class FlowRunner:
             self._publisher.end()
 
     def _retry(self) -> None:
-        failures = 0
+        failures, has_failed = 0, False
         while not self._stop.is_set():
             started = time.monotonic()
-            reason = self._attempt(failures > 0)
-            if reason is None or self._status.state is FlowState.FAILED:
-                break
+            reason = self._attempt(has_failed)
+            has_failed = reason is not None
+            if reason is None:  # it was told to stop, or to start anew
+                failures = 0
+                continue
             failures = 1 if time.monotonic() - started > _GOOD_RUN_SECONDS else failures + 1
-            if 0 <= self.settings.retry_count < failures:
+            if self._status.state is not FlowState.FAILED and 0 <= self.settings.retry_count < failures:
                 self.show(FlowState.FAILED, f"given up after {failures} failed starts: {reason}")
-                break
-            self.show(FlowState.RETRYING, reason)
-            self._stop.wait(self.settings.retry_delay_seconds)
+            if self._status.state is FlowState.FAILED:
+                is_wanted = self._rest(math.inf)
+            else:
+                self.show(FlowState.RETRYING, reason)
+                is_wanted = self._rest(self.settings.retry_delay_seconds)
+            if is_wanted:
+                failures = 0
+                self.show(FlowState.STARTING, None)
         if self._status.state is not FlowState.FAILED:
             self.show(FlowState.STOPPED, None)
 
+    def _rest(self, seconds: float) -> bool:
+        """Wait for so long, until it is told to stop, or until somebody wants it to start; whether somebody does."""
+        self._again.clear()
+        watch = RestartWatch(self.settings, self._means.reach, self._restarts, self._again.set)
+        name, every = f"restarts {self.settings.flow}", self.settings.timings.lists_seconds
+        task = self._tasks.every(every, name, watch.look, slow=_SLOW_SECONDS, last=watch.close)
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._again.is_set():
+            if self._stop.wait(min(_LOOK_SECONDS, left)):
+                break
+        task.stop()
+        return self._again.is_set()
+
     def _attempt(self, after_failure: bool) -> str | None:
-        """Run once; why it failed, or None if it was stopped."""
+        """Run once; why it failed, or None if it was told to stop, or to start anew."""
         try:
             with FlowRun(
                 self.settings,
@@ -117,8 +146,10 @@ class FlowRunner:
                 waits=self._waits,
                 after_failure=after_failure,
                 means=self._means,
+                restarts=self._restarts,
             ) as run:
-                run.until_stopped()
+                if run.until_stopped():
+                    log.info("flow=%s starts anew, as somebody wants it to", self.settings.flow)
         except LeaseHeld as error:
             self.show(FlowState.FAILED, str(error))
             return str(error)

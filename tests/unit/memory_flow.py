@@ -23,6 +23,7 @@ from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.recovery.settling import Remotes, TargetEnds
 from srm_spark.flow.refused.paused import PausedPartitions
 from srm_spark.flow.refused.quarantine import QuarantineWriter
+from srm_spark.flow.topics.commands import FlowCommands
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
 from srm_spark.flow.topics.progress import Position
@@ -147,7 +148,7 @@ class MemoryFlow:
         before = Before(self.clusters, lambda _: None, self._ends)
         self.recorded.progress.refresh()
         before.follow(UNKNOWN_RUN, after_failure=False)
-        assigner = Assigner(self.clusters, self.recorded, self.lease, before)
+        assigner = Assigner(self.clusters, self.recorded, self.lease, before, FlowCommands(self.clusters))
         self.assigned = assigner.assign(1)
         self.paused = assigner.paused
         return self.assigned

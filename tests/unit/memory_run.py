@@ -43,6 +43,8 @@ class MemoryGeneration:
     ends_cleanly: bool = True
     is_early: bool = False
     """It began before Spark was there."""
+    copied_to: dict[TopicPartition, int] = field(default_factory=dict)
+    """Behind what earlier batches have copied."""
 
     def failure(self) -> Failure | None:
         return self.failed
@@ -68,9 +70,10 @@ class MemoryGeneration:
             if (detail := self._copied(partition)) is not None:
                 details[partition] = detail
         committer_of(self.clusters, self.assignment.maps, None).commit(details)
+        self.copied_to |= {partition: detail.source.end for partition, detail in details.items()}
 
     def _copied(self, partition: TopicPartition) -> ProgressDetail | None:
-        start = self.assignment.starts[partition].next_offset
+        start = self.copied_to.get(partition, self.assignment.starts[partition].next_offset)
         source: Any = self.clusters.source
         target: Any = self.clusters.target
         log: MemoryLog = source.log(partition)

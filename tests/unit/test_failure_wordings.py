@@ -93,8 +93,8 @@ def test_codes_are_for_ever() -> None:
     assert sorted(kind.value for kind in FailureKind) == [
         "broken-batch", "broken-headers", "copies-gone", "foreign-writer", "group-denied", "group-has-members",
         "group-unanswered", "header-name", "lease-held", "lease-lost", "no-key", "no-leader", "not-acknowledged",
-        "not-committed", "not-recorded", "open-transaction", "other", "overtaken", "producer-failed", "rolled-back",
-        "source-away", "source-changed", "source-denied", "source-diverged", "source-recreated", "source-truncated",
-        "target-away", "target-changed", "target-denied", "timestamp-out-of-range", "timestamp-overflow", "too-large",
-        "write-refused",
+        "not-committed", "not-recorded", "open-transaction", "other", "overtaken", "paused", "producer-failed",
+        "rolled-back", "source-away", "source-changed", "source-denied", "source-diverged", "source-recreated",
+        "source-truncated", "target-away", "target-changed", "target-denied", "timestamp-out-of-range",
+        "timestamp-overflow", "too-large", "write-refused",
     ]  # fmt: skip

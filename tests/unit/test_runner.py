@@ -73,8 +73,10 @@ def _running(world: World, *, waits: bool = True) -> FlowRunner:
 
 
 def _ended(world: World, runner: FlowRunner) -> FlowStatus:
-    """What is shown of it when it has ended by itself."""
+    """What is shown of it when it was given up; it waits for somebody who starts it."""
     runner.start()
+    await_until(lambda: runner.status.state is FlowState.FAILED, 20, "it is given up")
+    runner.stop()
     assert runner.join(20)
     return runner.status
 

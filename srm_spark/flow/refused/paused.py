@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from srm_spark.core.acts import Command, Scope, pause_of, scope_of
 from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.news import Every
-from srm_spark.failure import Effect, FailureKind
+from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.leaderless import without_leader
 from srm_spark.flow.topics.progress import Position
@@ -29,6 +30,8 @@ class PausedPartitions:
         self.suspects: dict[TopicPartition, int] = {}
         """Partitions with records that Spark cannot read, and the offset of the newest one that was found; looked at
         again before each generation."""
+        self.pauses: Mapping[Scope, Command] = {}
+        """What somebody has paused."""
         self._before: dict[TopicPartition, Position] = {}
         self._retry = Every(clusters.settings.timings.retry_paused_seconds)
 
@@ -40,6 +43,17 @@ class PausedPartitions:
         """Only these flow now: nothing else waits for anything."""
         self.partitions = {partition: hold for partition, hold in self.partitions.items() if partition.topic in topics}
         self.suspects = {partition: at for partition, at in self.suspects.items() if partition.topic in topics}
+
+    def obey(self, pauses: Mapping[Scope, Command], positions: Mapping[TopicPartition, int]) -> None:
+        """Let what somebody has paused wait where it stands, and nothing else for that reason."""
+        self.pauses = pauses
+        others = {p: hold for p, hold in self.partitions.items() if hold.why.kind is not FailureKind.PAUSED}
+        paused = {
+            partition: PausedPartition(offset, Failure(FailureKind.PAUSED, pause.held))
+            for partition, offset in positions.items()
+            if (pause := pause_of(pauses, scope_of(partition))) is not None
+        }
+        self.partitions = {**paused, **others}
 
     def discover(self, positions: Mapping[TopicPartition, Position]) -> bool:
         """Take in the holds that batches have recorded since `begin`; whether there are new ones."""
@@ -73,16 +87,25 @@ class PausedPartitions:
         return {partition for partition, hold in self.partitions.items() if hold.why.kind is kind}
 
     def describe(self) -> dict[str, str]:
-        """Topic or partition → reason, for people."""
-        partitions = {str(p): f"held at offset {hold.offset}: {hold.why}" for p, hold in self.partitions.items()}
-        return {**self.topics, **partitions}
+        """Topic or partition, or the whole flow → reason, for people."""
+        pauses = {self._name(scope): pause.held for scope, pause in self.pauses.items()}
+        partitions = {
+            str(p): f"held at offset {hold.offset}: {hold.why}"
+            for p, hold in self.partitions.items()
+            if hold.why.kind is not FailureKind.PAUSED
+        }
+        return {**pauses, **self.topics, **partitions}
+
+    def _name(self, scope: Scope) -> str:
+        return str(self._clusters.settings.flow if scope == Scope() else scope)
 
     def _freed(self) -> set[TopicPartition]:
         """Partitions whose obstacle is gone for certain."""
         leaderless = self.of_kind(FailureKind.NO_LEADER)
         remotes = {p: TopicPartition(self._remote.remote_name(p.topic), p.partition) for p in leaderless}
         freed = leaderless - without_leader(self._clusters, remotes).keys()
-        held = {partition: hold for partition, hold in self.partitions.items() if partition not in leaderless}
+        waiting = leaderless | self.of_kind(FailureKind.PAUSED)
+        held = {partition: hold for partition, hold in self.partitions.items() if partition not in waiting}
         if not held:
             return freed
         first = self._clusters.source.first_offsets(held, waits=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from srm_spark.config.settings import control_topic
 from srm_spark.core.cluster import Cluster, ControlRecord
@@ -33,35 +33,42 @@ class ListWriter:
         """`reads` is the target as it is read, where that takes other properties; `producer` are some to write with."""
         self.topic = control_topic(source)
         self._target, self._producer, self._factor = target, producer, replication_factor
-        self._acts = ActLog(target if reads is None else reads, self.topic, "srm-control lists")
+        self.acts = ActLog(target if reads is None else reads, self.topic, "srm-control lists")
+        """What was read of it."""
 
     def state(self) -> ListState:
         """What all acts add up to now; nothing where there is no topic. Raises TargetUnavailable."""
-        if self._acts.is_there:
-            self._acts.refresh()
-        return self._acts.state
+        if self.acts.is_there:
+            self.acts.refresh()
+        return self.acts.state
 
     def write(self, act: Act) -> ListState:
-        """Write an act and read it back: what all acts add up to then.
+        """Write an act and read it back: what all acts add up to then. Raises as `append`."""
+        self.append([encode_act(part) for part in in_parts(act)])
+        return self.acts.state
 
-        Raises TargetUnavailable; where it does not come back in time it may count all the same.
+    def append(self, acts: Sequence[bytes]) -> list[str]:
+        """Write acts and read them back; their ids.
+
+        Raises TargetUnavailable; where they do not come back in time they may count all the same.
         """
         factor = self._factor or min(_COPIES, self._target.broker_count())
         ensure_topic(self._target, lists_topic(self.topic, factor))
-        written = {act_key(uuid.uuid4().hex): part for part in in_parts(act)}
-        records = [ControlRecord(self.topic, key, encode_act(part), partition=0) for key, part in written.items()]
+        ids = [uuid.uuid4().hex for _ in acts]
+        written = list(map(act_key, ids))
+        records = [ControlRecord(self.topic, key, act, partition=0) for key, act in zip(written, acts, strict=True)]
         self._target.writer("srm-control lists", TargetUnavailable, properties=self._producer).write(records)
         deadline = time.monotonic() + self._target.timeout
-        self._acts.require()
-        self._acts.refresh()
-        while not self._acts.keys.issuperset(written):
+        self.acts.require()
+        self.acts.refresh()
+        while not self.acts.keys.issuperset(written):
             if time.monotonic() > deadline:
                 what = f"{self._target.timeout:g} s after it was written the change is not in topic {self.topic}"
                 raise self._target.refused("read the lists back", f"{what}; see --list whether it counts")
             time.sleep(_LOOK_SECONDS)
-            self._acts.refresh()
-        return self._acts.state
+            self.acts.refresh()
+        return ids
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._acts.close()
+        self.acts.close()

@@ -12,25 +12,30 @@ from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime, timezone
 
+from srm_spark.core.acts import AnyAct, CommandState, act_id, decode
 from srm_spark.core.cluster import Cluster
-from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, Lists, ListState, change_between, decode_act
+from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, Lists, ListState, change_between
 from srm_spark.core.news import News
 from srm_spark.core.wording import count
 from srm_spark.errors import ActNotUnderstood, CodecError, FlowError, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.commands import FlowCommands
 from srm_spark.flow.topics.followed import FollowedTopic
 
 log = logging.getLogger(__name__)
 
 
 class ActLog:
-    """The control topic; `state` is what the acts read so far add up to."""
+    """The control topic; `state` and `commands` are what the acts read so far add up to."""
 
     def __init__(self, cluster: Cluster, topic: str, role: str) -> None:
         """`cluster` is where it lies: the target."""
         self.state = ListState()
         self.held = ListState()
         """The same without what only a topic held that is gone."""
+        self.commands = CommandState()
+        self.acts: list[tuple[str, AnyAct]] = []
+        """Ids and acts of all kinds, in the order of the log."""
         self.keys: set[bytes] = set()
         """Of the acts that it holds."""
         self.strange = 0
@@ -38,6 +43,11 @@ class ActLog:
         self._cluster = cluster
         self._topic = FollowedTopic(cluster, topic, role, TargetUnavailable, cluster.timeout, forget=self._forget)
         self._unknown: str | None = None
+
+    @property
+    def newest(self) -> str | None:
+        """Id of the newest act."""
+        return self.acts[-1][0] if self.acts else None
 
     @property
     def is_there(self) -> bool:
@@ -51,17 +61,17 @@ class ActLog:
             right = f"it does not show; allow READ on topic {name} to the principal of these credentials"
             raise self._cluster.refused(f"read the lists in topic {name}", right)
 
-    def refresh(self) -> list[Act]:
+    def refresh(self) -> list[AnyAct]:
         """Acts since the last call.
 
         Raises where they cannot be read, and from then on where one is not understood. What was read of a topic that
         was deleted or made anew stays; acts of the new one come on top of it.
         """
-        new: list[Act] = []
+        new: list[AnyAct] = []
         if self._unknown is None:
             for record in self._topic.new_records():
                 try:
-                    act = decode_act(record.key, record.value)
+                    act = decode(record.key, record.value)
                 except ActNotUnderstood as error:
                     self._unknown = f"the record at offset {record.offset} is not understood: {error}"
                     break
@@ -70,8 +80,7 @@ class ActLog:
                     continue
                 if record.key in self.keys:  # written twice: the second one would undo what came between
                     continue
-                self.state.take(act)
-                self.held.take(act)
+                self._take(act_id(record.key), act)
                 self.keys.add(record.key or b"")
                 new.append(act)
         if self._unknown is not None:
@@ -87,19 +96,28 @@ class ActLog:
         """Stop reading."""
         self._topic.close()
 
+    def _take(self, act: str, what: AnyAct) -> None:
+        self.acts.append((act, what))
+        if isinstance(what, Act):
+            self.state.take(what)
+            self.held.take(what)
+        else:
+            self.commands.take(act, what)
+
     def _forget(self) -> None:
         self.held = ListState()
         self.keys.clear()
 
 
 class FlowLists:
-    """Keeps the filters of a flow as its lists say."""
+    """Keeps the filters of a flow as its lists say, and hands on what else is done to it."""
 
-    def __init__(self, clusters: Clusters) -> None:
+    def __init__(self, clusters: Clusters, commands: FlowCommands | None = None) -> None:
         settings = clusters.settings
         self._flow, self._filters = settings.flow, clusters.filters
         self._topic = settings.control_topic
         self._acts = ActLog(clusters.target, settings.control_topic, f"{settings.flow}|lists")
+        self._commands = commands or FlowCommands(clusters)
         self._news = News()
         self._since: str | None = None
         self._changed = threading.Event()
@@ -109,18 +127,19 @@ class FlowLists:
         self._acts.require()
         self._acts.refresh()
         self._filters.take(self._acts.state.lists)
+        self._commands.begin(self._acts.commands, self._acts.newest)
         self._tell_strange()
         if said := _summary(self._acts.state.lists):
             log.info("flow=%s lists: %s", self._flow, said)
 
     def look(self) -> None:
         """Take in what was changed since; where that fails what is known goes on to count."""
-        known, failure = len(self._acts.state.acts), None
+        known, failure = len(self._acts.acts), None
         try:
             self._acts.refresh()
         except FlowError as error:
             failure = error
-        self._take(self._acts.state.acts[known:])  # those before a failure, too
+        self._take([act for _, act in self._acts.acts[known:]])  # those before a failure, too
         if failure is None:
             self._tell_well()
         else:
@@ -136,9 +155,11 @@ class FlowLists:
         """Stop reading."""
         self._acts.close()
 
-    def _take(self, acts: list[Act]) -> None:
+    def _take(self, acts: list[AnyAct]) -> None:
         for act in acts:
-            log.info("flow=%s lists: %s", self._flow, act)
+            log.info("flow=%s %s%s", self._flow, "lists: " if isinstance(act, Act) else "", act)
+        if acts:
+            self._commands.take(self._acts.commands, self._acts.newest)
         if ListKind.TOPICS in self._filters.take(self._acts.state.lists):
             self._changed.set()
         self._tell_strange()

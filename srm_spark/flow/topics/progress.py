@@ -11,6 +11,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.answers import Answers
 from srm_spark.core.cluster import Cluster, ControlRecord, ReadRecord, Writer
 from srm_spark.core.codec import (
     INTERVALS_PER_RECORD,
@@ -88,6 +89,8 @@ class ProgressTopic:
         """What the newest commit of each partition says; in the exactly-once mode the map may not have it yet."""
         self._totals = Totals()
         self.last_run = UNKNOWN_RUN
+        self.answers = Answers(settings.flow)
+        """What drivers said of acts of `srm-control`."""
 
     def ensure(self) -> None:
         """Create the topic if it is not there. Raises where one is that would forget."""
@@ -112,10 +115,13 @@ class ProgressTopic:
         self.positions.clear()
         self.reset.clear()
         self.newest.clear()
+        self.answers.forget()
 
     def _take(self, record: ReadRecord) -> None:
         if record.key == last_run_key(self._settings.flow):
             self.last_run = decode_last_run(record.value)
+            return
+        if self.answers.take(record.key, record.value):
             return
         key = decode_progress_key(record.key)
         if key is None or (key.connector, key.source_alias) != (

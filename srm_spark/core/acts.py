@@ -1,0 +1,182 @@
+"""What is done to a flow besides its lists: paused, resumed, restarted, moved to other offsets. No I/O.
+
+A record here is one act of the same log as the lists' (`core/lists.py`), of another kind:
+
+```
+key   ["act","6f0c…"]
+value {"v":1,"kind":"pause","topic":"orders","partition":3,"at":1700000000000,"who":"ann@host","why":"maintenance"}
+value {"v":1,"kind":"offsets","topic":"orders","shifts":[[3,100,50]],"at":1700000000000,"who":"ann@host"}
+```
+
+What drivers answer lies in the progress topic (`core/answers.py`): a flow has no right to write here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from srm_spark.core.lists import VERSION, Act, act_document, decode_act, encode_act
+from srm_spark.core.model import TopicPartition
+from srm_spark.errors import CodecError
+
+
+class CommandKind(Enum):
+    """What is done; the value is the command's word."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    RESTART = "restart"
+    OFFSETS = "offsets"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an act is about: a partition, a whole topic of the source, or all of the flow."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+    def __str__(self) -> str:
+        if self.topic is None:
+            return "the flow"
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+
+    def around(self) -> Iterator[Scope]:
+        """It and what it lies in, the widest first."""
+        yield Scope()
+        if self.topic is not None:
+            yield Scope(self.topic)
+        if self.partition is not None:
+            yield self
+
+
+class Shift(NamedTuple):
+    """Another position of one partition; the act counts only where it stands at `start` indeed."""
+
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """One act that is no change of a list."""
+
+    kind: CommandKind
+    scope: Scope
+    at: int
+    """Milliseconds since the epoch."""
+    who: str
+    """user@host."""
+    why: str = ""
+    shifts: tuple[Shift, ...] = ()
+    """Of an act on offsets."""
+
+    @property
+    def said(self) -> str:
+        """What was done, without who and why."""
+        if self.kind is CommandKind.OFFSETS:
+            moved = (f"{self.scope.topic}-{shift.partition} {shift.start} to {shift.end}" for shift in self.shifts)
+            return f"{self.kind.value} {', '.join(moved)}"
+        return f"{self.kind.value} {self.scope}"
+
+    @property
+    def held(self) -> str:
+        """Why something stands still, where this is a pause."""
+        return f"paused by {self.who}" + (f": {self.why}" if self.why else "")
+
+    def __str__(self) -> str:
+        return f"{self.said} by {self.who}" + (f" ({self.why})" if self.why else "")
+
+
+AnyAct = Act | Command
+_KINDS = {kind.value: kind for kind in CommandKind}
+
+
+@dataclass
+class CommandState:
+    """What all of these acts add up to."""
+
+    pauses: dict[Scope, Command] = field(default_factory=dict)
+    """In force."""
+    restarts: dict[str, Command] = field(default_factory=dict)
+    """Id → act, all of that kind."""
+    shifts: dict[str, Command] = field(default_factory=dict)
+    """Id → act on offsets, in the order of the log; which of them were carried out is not known here."""
+
+    def take(self, act_id: str, command: Command) -> None:
+        """One more."""
+        if command.kind is CommandKind.PAUSE:
+            self.pauses[command.scope] = command
+        elif command.kind is CommandKind.RESUME:
+            self.pauses.pop(command.scope, None)
+        elif command.kind is CommandKind.RESTART:
+            self.restarts[act_id] = command
+        else:
+            self.shifts[act_id] = command
+
+
+def pause_of(pauses: Mapping[Scope, Command], scope: Scope) -> Command | None:
+    """What holds all of `scope`: the widest pause; None where nothing does."""
+    return next((pauses[each] for each in scope.around() if each in pauses), None)
+
+
+def scope_of(partition: TopicPartition) -> Scope:
+    """A partition as what an act is about."""
+    return Scope(partition.topic, partition.partition)
+
+
+def encode(act: AnyAct) -> bytes:
+    """Value of an act, compact JSON; what is empty is left out."""
+    if isinstance(act, Act):
+        return encode_act(act)
+    scope = {name: value for name, value in vars(act.scope).items() if value is not None}
+    shifts = {"shifts": act.shifts} if act.kind is CommandKind.OFFSETS else {}
+    why = {"why": act.why} if act.why else {}
+    document = {"v": VERSION, "kind": act.kind.value, **scope, **shifts, "at": act.at, "who": act.who, **why}
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode(key: bytes | None, value: bytes | None) -> AnyAct:
+    """Read an act of any kind. Raises ActNotUnderstood and CodecError as `decode_act` does."""
+    document = act_document(key, value)
+    kind = document.get("kind")
+    if isinstance(kind, str) and kind in _KINDS:
+        return _command(_KINDS[kind], document)
+    return decode_act(key, value)
+
+
+def act_id(key: bytes | None) -> str:
+    """The unique part of an act's key."""
+    return str(json.loads(key or b"")[1])
+
+
+def _command(kind: CommandKind, document: Mapping[str, Any]) -> Command:
+    try:
+        scope = Scope(document.get("topic"), document.get("partition"))
+        shifts = tuple(Shift(*map(_number, shift)) for shift in document.get("shifts", ()))
+        at, who, why = _number(document["at"]), document["who"], document.get("why", "")
+        if not isinstance(who, str) or not isinstance(why, str) or not _is_sound(scope):
+            raise ValueError("a field has a value of another type")
+    except (KeyError, TypeError, ValueError) as error:
+        raise CodecError(f"no act: {error}") from error
+    is_of_topic = scope.topic is not None and scope.partition is None
+    if (kind is CommandKind.OFFSETS) != bool(shifts) or (shifts and not is_of_topic):
+        raise CodecError("no act: an act on offsets says of which topic, and from where to where")
+    return Command(kind, scope, at, who, why, shifts)
+
+
+def _is_sound(scope: Scope) -> bool:
+    if scope.topic is None:
+        return scope.partition is None
+    return isinstance(scope.topic, str) and (scope.partition is None or _number(scope.partition) >= 0)
+
+
+def _number(found: object) -> int:
+    if type(found) is not int or found < 0:
+        raise ValueError(f"{found!r} is no number")
+    return found

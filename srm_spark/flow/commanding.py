@@ -1,0 +1,160 @@
+"""Pauses, resumes, restarts and moves a flow by acts on its target, for a command: the source may be down.
+
+Whatever is done is an act in the log; the driver that owns the flow obeys and answers. Nothing is done past it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, encode
+from srm_spark.core.answers import Answer
+from srm_spark.core.pauses import Decision, decide
+from srm_spark.flow.clusters import Clusters, Connect, connect
+from srm_spark.flow.topics.list_writer import ListWriter
+from srm_spark.flow.topics.progress import ProgressTopic
+
+ANSWER_SECONDS = 10.0
+"""A driver that runs answers in two, unless a batch is long."""
+_CALL_SECONDS = 30.0
+"""Somebody is waiting."""
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Commanded:
+    """What became of a command."""
+
+    decision: Decision
+    answer: Answer | None = None
+    """Of the driver that took it; None where none has said so in time, or nothing was written."""
+
+
+@dataclass(frozen=True)
+class Acted:
+    """One act of the past."""
+
+    act: AnyAct
+    answer: Answer | None
+    """What a driver has said of an act on offsets; None where none has yet, and of all others."""
+
+
+class Commanding:
+    """The log of acts of one flow, and what its driver says of them."""
+
+    def __init__(self, settings: FlowSettings, reach: Connect = connect, patience: float = ANSWER_SECONDS) -> None:
+        """`patience` is how long an answer is waited for."""
+        settings = replace(settings, admin_timeout_seconds=min(_CALL_SECONDS, settings.admin_timeout_seconds))
+        self.settings = settings
+        self.clusters: Clusters = reach(settings)
+        self.progress = ProgressTopic(settings, self.clusters.target)
+        self._patience = patience
+        factor = settings.control_replication_factor
+        self._log = ListWriter(self.clusters.target, settings.flow.source, replication_factor=factor)
+
+    def __enter__(self) -> Commanding:
+        self.refresh()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.progress.close()
+        self._log.close()
+
+    def refresh(self) -> None:
+        """Read what there is; nothing where the flow has not run yet. Raises TargetUnavailable."""
+        self._log.state()
+        if self.clusters.target.topic_ids([self.settings.progress_topic]):
+            self.progress.refresh()
+
+    @property
+    def pauses(self) -> Mapping[Scope, Command]:
+        """In force."""
+        return self._log.acts.commands.pauses
+
+    @property
+    def waiting(self) -> Mapping[str, Command]:
+        """Acts on offsets that are not carried out yet."""
+        over = self.progress.answers.carried_out
+        return {act: command for act, command in self._log.acts.commands.shifts.items() if act not in over}
+
+    def history(self) -> list[Acted]:
+        """All acts, the oldest first."""
+        over = self.progress.answers.carried_out
+        return [Acted(what, over.get(act)) for act, what in self._log.acts.acts]
+
+    def command(self, command: Command) -> Commanded:
+        """Do it, unless there is nothing to do, and wait for an answer.
+
+        Raises TargetUnavailable; where the act does not come back in time it may count all the same.
+        """
+        decision = decide(command, self.pauses)
+        if not decision.is_due:
+            return Commanded(decision)
+        if command.scope.topic is not None and not self._knows(command.scope.topic):
+            remark = f"no position of {command.scope.topic} is recorded: nothing of it was copied so far"
+            decision = replace(decision, remarks=(*decision.remarks, remark))
+        act = self.write(command)
+        return Commanded(decision, self._awaited(lambda: self.taken(act)))
+
+    def write(self, command: Command) -> str:
+        """Write an act; its id. Raises as `command`."""
+        (act,) = self._log.append([encode(command)])
+        return act
+
+    def taken(self, act: str) -> Answer | None:
+        """The answer of a driver in which this act counts."""
+        answer = self.progress.answers.taken
+        order = [each for each, _ in self._log.acts.acts]
+        if answer is None or answer.act not in order or act not in order:
+            return None
+        return answer if order.index(answer.act) >= order.index(act) else None
+
+    def has_taken_pause(self, scope: Scope) -> bool:
+        """Whether a driver has said that it copies nothing more of what is paused here."""
+        of_scope = {each for each in scope.around() if each in self.pauses}
+        return any(
+            self.taken(act) is not None
+            for act, what in self._log.acts.acts
+            if isinstance(what, Command) and what.scope in of_scope and what is self.pauses[what.scope]
+        )
+
+    def carried_out(self, act: str) -> Answer | None:
+        """Wait for what comes of an act on offsets; None where that is not known in time."""
+        return self._awaited(lambda: self.progress.answers.carried_out.get(act))
+
+    def owner(self) -> str | None:
+        """Who runs the flow now."""
+        lease = self.clusters.make_lease()
+        try:
+            return lease.other_owner()
+        finally:
+            lease.release()
+
+    def _knows(self, topic: str) -> bool:
+        return any(partition.topic == topic for partition in self.progress.positions)
+
+    def _awaited(self, ask: Callable[[], Answer | None]) -> Answer | None:
+        deadline = time.monotonic() + self._patience
+        while (answer := ask()) is None and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+            self.refresh()
+        return answer
+
+
+def command(
+    settings: FlowSettings, command: Command, reach: Connect = connect, patience: float = ANSWER_SECONDS
+) -> Commanded:
+    """Pause, resume or restart. Raises TargetUnavailable."""
+    assert command.kind is not CommandKind.OFFSETS
+    with Commanding(settings, reach, patience) as commanding:
+        return commanding.command(command)
+
+
+def history(settings: FlowSettings, reach: Connect = connect) -> list[Acted]:
+    """All that was done to a flow, the oldest first. Raises TargetUnavailable."""
+    with Commanding(settings, reach) as commanding:
+        return commanding.history()

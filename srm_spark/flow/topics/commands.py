@@ -1,0 +1,120 @@
+"""What is done to a flow by `srm-control` besides its lists, as the flow itself sees it: pauses, restarts, offsets.
+
+The acts come with those of the lists (`flow/topics/lists.py`), read by the driver's clock; the flow looks here in its
+own thread, and answers in the progress topic once they count.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from srm_spark.core.acts import Command, CommandState, Scope
+from srm_spark.core.answers import Answer, carried_out_record, taken_record
+from srm_spark.core.cluster import ControlRecord, Writer
+from srm_spark.errors import FlowError, ProgressFailed
+from srm_spark.flow.clusters import Clusters
+
+log = logging.getLogger(__name__)
+
+_ANSWER_SECONDS = 5.0
+"""The flow waits for it."""
+
+
+def driver_name() -> str:
+    """This process, for people."""
+    return f"{socket.gethostname()} pid {os.getpid()}"
+
+
+class Restarts:
+    """Which restarts of a flow its driver knows of: only a new one does anything, however often the flow starts."""
+
+    def __init__(self) -> None:
+        self._known: set[str] | None = None
+
+    def are_new(self, ids: Iterable[str]) -> bool:
+        """Take in all that there are; whether one came since the last call."""
+        found, known = set(ids), self._known
+        self._known = found if known is None else known | found
+        return known is not None and not found <= known
+
+
+class FlowCommands:
+    """Of one run of a flow."""
+
+    def __init__(self, clusters: Clusters, restarts: Restarts | None = None) -> None:
+        """`restarts` are those that the driver knows of before it."""
+        self._flow = clusters.settings.flow
+        self._topic, self._target = clusters.settings.progress_topic, clusters.target
+        self._restarts = restarts or Restarts()
+        self._writer: Writer | None = None
+        self._answered: str | None = None
+        self._changed, self._restart = threading.Event(), threading.Event()
+        self.pauses: Mapping[Scope, Command] = {}
+        """In force; another object where they were changed."""
+        self.shifts: Mapping[str, Command] = {}
+        """All acts on offsets."""
+        self.newest: str | None = None
+        """Id of the newest act of any kind that was read."""
+        self.over: set[str] = set()
+        """Ids of acts on offsets that this run has carried out."""
+
+    def begin(self, state: CommandState, newest: str | None) -> None:
+        """The flow starts: these count."""
+        self._restarts.are_new(state.restarts)
+        self._publish(state, newest)
+
+    def take(self, state: CommandState, newest: str | None) -> None:
+        """Acts that came while it runs; called by the driver's clock."""
+        is_other = dict(self.pauses) != state.pauses or len(self.shifts) != len(state.shifts)
+        self._publish(state, newest)
+        if self._restarts.are_new(state.restarts):
+            self._restart.set()
+        if is_other:
+            self._changed.set()
+
+    def have_changed(self) -> bool:
+        """Whether the flow has to assign its partitions anew for them."""
+        return self._changed.is_set()
+
+    def seen(self) -> None:
+        """It assigns them now."""
+        self._changed.clear()
+
+    def wants_restart(self) -> bool:
+        """Whether somebody wants the run to start anew."""
+        return self._restart.is_set()
+
+    def answer(self, act: str | None) -> None:
+        """Say that this act counts here, and everything before; nothing where that was said."""
+        if act is None or act == self._answered:
+            return
+        self._answered = act  # once, also where it fails: it says nothing that the flow needs
+        try:
+            self._write(taken_record(self._flow, Answer(act, driver_name(), _now())))
+        except FlowError as error:
+            log.warning("flow=%s cannot say that it took an act of srm-control: %s", self._flow, error)
+
+    def carried_out(self, act: str, declined: Mapping[int, str]) -> None:
+        """Record that an act on offsets is over. Raises ProgressFailed."""
+        self._write(carried_out_record(self._flow, Answer(act, driver_name(), _now(), declined)))
+        self.over.add(act)
+
+    def _publish(self, state: CommandState, newest: str | None) -> None:
+        self.pauses = MappingProxyType(dict(state.pauses))
+        self.shifts = MappingProxyType(dict(state.shifts))
+        self.newest = newest
+
+    def _write(self, record: tuple[bytes, bytes]) -> None:
+        if self._writer is None:
+            self._writer = self._target.writer(f"{self._flow}|answers", ProgressFailed, seconds=_ANSWER_SECONDS)
+        self._writer.write([ControlRecord(self._topic, *record)])
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

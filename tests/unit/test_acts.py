@@ -1,0 +1,182 @@
+"""Acts that are no change of a list, and what drivers answer: their bytes, and what they add up to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srm_spark.core.acts import (
+    Command,
+    CommandKind,
+    CommandState,
+    Scope,
+    Shift,
+    act_id,
+    decode,
+    encode,
+    pause_of,
+)
+from srm_spark.core.answers import Answer, Answers, carried_out_record, taken_record
+from srm_spark.core.codec import decode_progress_key
+from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
+from srm_spark.core.model import Flow
+from srm_spark.errors import ActNotUnderstood, CodecError
+
+KEY = act_key("6f0c")
+FLOW = Flow("A", "B")
+SCOPES = st.builds(Scope, st.sampled_from(["t", "t-ü"]), st.none() | st.integers(0, 5)) | st.just(Scope())
+SHIFTS = st.builds(Shift, st.integers(0, 9), st.integers(0, 2**40), st.integers(0, 2**40))
+COMMANDS = st.builds(
+    Command,
+    st.sampled_from([CommandKind.PAUSE, CommandKind.RESUME, CommandKind.RESTART]),
+    SCOPES,
+    st.integers(0, 2**42),
+    st.text(),
+    st.text(),
+) | st.builds(
+    Command,
+    st.just(CommandKind.OFFSETS),
+    st.just(Scope("t")),
+    st.integers(0, 2**42),
+    st.text(),
+    st.text(),
+    st.lists(SHIFTS, min_size=1, max_size=3).map(tuple),
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "value", "said"),
+    [
+        (
+            Command(CommandKind.PAUSE, Scope("t-ü", 3), 1700, "ann@host", "maintenance"),
+            '{"v":1,"kind":"pause","topic":"t-ü","partition":3,"at":1700,"who":"ann@host","why":"maintenance"}',
+            "pause t-ü-3 by ann@host (maintenance)",
+        ),
+        (
+            Command(CommandKind.RESUME, Scope("t"), 1700, "ann@host"),
+            '{"v":1,"kind":"resume","topic":"t","at":1700,"who":"ann@host"}',
+            "resume t by ann@host",
+        ),
+        (
+            Command(CommandKind.RESTART, Scope(), 1700, "ann@host"),
+            '{"v":1,"kind":"restart","at":1700,"who":"ann@host"}',
+            "restart the flow by ann@host",
+        ),
+        (
+            Command(CommandKind.OFFSETS, Scope("t"), 1700, "ann@host", "", (Shift(0, 100, 50), Shift(1, 7, 9))),
+            '{"v":1,"kind":"offsets","topic":"t","shifts":[[0,100,50],[1,7,9]],"at":1700,"who":"ann@host"}',
+            "offsets t-0 100 to 50, t-1 7 to 9 by ann@host",
+        ),
+    ],
+)
+def test_a_command_has_these_bytes_and_these_words(command: Command, value: str, said: str) -> None:
+    assert encode(command).decode() == value
+    assert decode(KEY, value.encode()) == command
+    assert str(command) == said
+    assert act_id(KEY) == "6f0c"
+
+
+def test_acts_on_lists_stay_as_they_were() -> None:
+    act = Act(ListKind.TOPICS, Change(("t",)), 1700, "ann@host")
+    assert encode(act) == encode_act(act) == b'{"v":1,"kind":"topics","add":["t"],"at":1700,"who":"ann@host"}'
+    assert decode(KEY, encode(act)) == act
+
+
+@given(COMMANDS)
+def test_a_command_is_read_back(command: Command) -> None:
+    assert decode(KEY, encode(command)) == command
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"x",
+        b'{"v":1,"kind":"pause"}',
+        b'{"v":1,"kind":["pause"],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"stop","at":1,"who":"a"}',
+        b'{"v":1,"kind":"pause","partition":1,"at":1,"who":"a"}',
+        b'{"v":1,"kind":"pause","topic":7,"at":1,"who":"a"}',
+        b'{"v":1,"kind":"pause","topic":"t","partition":-1,"at":1,"who":"a"}',
+        b'{"v":1,"kind":"pause","topic":"t","partition":true,"at":1,"who":"a"}',
+        b'{"v":1,"kind":"pause","at":1.5,"who":"a"}',
+        b'{"v":1,"kind":"pause","at":1,"who":7}',
+        b'{"v":1,"kind":"pause","topic":"t","shifts":[[0,1,2]],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","shifts":[[0,1,2]],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","partition":0,"shifts":[[0,1,2]],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","shifts":[[0,1]],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","shifts":[[0,1,-2]],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","shifts":7,"at":1,"who":"a"}',
+    ],
+)
+def test_garbage_is_no_command(value: bytes) -> None:
+    with pytest.raises(CodecError) as caught:
+        decode(KEY, value)
+    assert type(caught.value) is CodecError
+
+
+def test_what_only_a_newer_version_can_read_is_not_passed_over() -> None:
+    with pytest.raises(ActNotUnderstood, match="upgrade this one"):
+        decode(KEY, b'{"v":2,"kind":"pause","until":"noon"}')
+
+
+@given(st.lists(COMMANDS, max_size=10), SCOPES)
+def test_what_is_paused_is_what_was_not_resumed_since(commands: list[Command], scope: Scope) -> None:
+    state = CommandState()
+    for number, command in enumerate(commands):
+        state.take(str(number), command)
+    newest = {one.scope: one for one in commands if one.kind in (CommandKind.PAUSE, CommandKind.RESUME)}
+    assert state.pauses == {s: one for s, one in newest.items() if one.kind is CommandKind.PAUSE}
+    around = [Scope(), *([Scope(scope.topic)] if scope.topic else []), scope]
+    assert pause_of(state.pauses, scope) == next((state.pauses[one] for one in around if one in state.pauses), None)
+    assert list(state.shifts.values()) == [one for one in commands if one.kind is CommandKind.OFFSETS]
+    assert len(state.restarts) == sum(one.kind is CommandKind.RESTART for one in commands)
+
+
+# Answers
+
+
+def test_answers_have_these_bytes_and_are_passed_over_by_others() -> None:
+    taken = taken_record(FLOW, Answer("6f0c", "host pid 7", 1700))
+    assert taken == (
+        b'["srm-spark",{"flow":"A->B","acts":"taken"}]',
+        b'{"v":1,"act":"6f0c","driver":"host pid 7","at":1700}',
+    )
+    over = carried_out_record(FLOW, Answer("6f0d", "host pid 7", 1701, {3: "it stands at 9"}))
+    assert over == (
+        b'["srm-spark",{"flow":"A->B","carried_out":"6f0d"}]',
+        b'{"v":1,"driver":"host pid 7","at":1701,"declined":{"3":"it stands at 9"}}',
+    )
+    answers = Answers(FLOW)
+    assert answers.take(*taken)
+    assert answers.take(*over)
+    assert answers.taken == Answer("6f0c", "host pid 7", 1700)
+    assert answers.carried_out == {"6f0d": Answer("6f0d", "host pid 7", 1701, {3: "it stands at 9"})}
+    for key, _ in (taken, over):
+        assert decode_progress_key(key) is None, "a driver that does not know it passes it over"
+    answers.forget()
+    assert answers.taken is None
+    assert not answers.carried_out
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, None),
+        (b"x", b"{}"),
+        (b"[]", b"{}"),
+        (b'["srm-spark",7]', b"{}"),
+        (b'["srm-spark",{"flow":"A->B"}]', b'{"v":1,"run":"clean"}'),
+        (b'["srm-spark",{"flow":"A->C","acts":"taken"}]', b'{"v":1,"act":"x","driver":"d","at":1}'),
+        (b'["other",{"flow":"A->B","acts":"taken"}]', b'{"v":1,"act":"x","driver":"d","at":1}'),
+        (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', None),
+        (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', b'{"v":2,"act":"x","driver":"d","at":1}'),
+        (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', b'{"v":1,"driver":"d","at":1}'),
+        (b'["srm-spark",{"flow":"A->B","carried_out":"x"}]', b'{"v":1,"driver":"d","at":1,"declined":7}'),
+    ],
+)
+def test_what_is_no_answer_says_nothing(key: bytes | None, value: bytes | None) -> None:
+    answers = Answers(FLOW)
+    assert not answers.take(key, value)
+    assert (answers.taken, answers.carried_out) == (None, {})

@@ -1,0 +1,316 @@
+"""A flow that is paused, resumed and restarted while it runs, and across starts, between clusters in memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from unittest.mock import MagicMock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srm_spark.config.settings import Timings
+from srm_spark.core.acts import CommandKind
+from srm_spark.core.lists import Act, Change, ListKind
+from srm_spark.core.model import TopicPartition
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.runner import FlowRunner
+from srm_spark.flow.status import FlowState
+from srm_spark.spark.opening import Spark
+from tests.awaiting import await_until
+from tests.unit.commanded import Commanded, P
+
+U = TopicPartition("u", 0)
+WHY = "paused by ann@host: maintenance"
+
+
+def values(*names: str) -> list[bytes]:
+    return [name.encode() for name in names]
+
+
+@pytest.mark.parametrize(("scope", "name"), [((), "A->B"), (("t",), "t"), (("t", 0), "t-0")])
+def test_what_is_paused_stands_still_and_goes_on_where_it_stood(scope: tuple[object, ...], name: str) -> None:
+    world = Commanded(count=2)
+    with world.run() as run:
+        run.begin()
+        world.copy(run)
+        world.pause(*scope)
+        world.look(run)
+        assert (world.flowing, world.last("held")) == (set(), {name: WHY})
+        world.write(b"t2", b"t3")
+        world.copy(run)
+        assert world.values() == values("t0", "t1")
+        assert world.last("lag_records") == 2, "it is counted all the same"
+        assert world.shown[-1][:2] == (FlowState.RUNNING, None)
+        world.resume(*scope)
+        world.look(run)
+        world.copy(run)
+        assert (world.values(), world.last("held")) == (values("t0", "t1", "t2", "t3"), {})
+        assert world.losses == {}
+
+
+def test_the_batch_in_progress_is_recorded_and_nothing_else_is_stopped() -> None:
+    world = Commanded(count=2)
+    world.write(b"u0", partition=U)
+    with world.run() as run:
+        run.begin()
+        world.generation.copy()  # nobody has looked at it yet
+        world.pause("t")
+        world.look(run)
+        assert world.flowing == {U}
+        world.write(b"t2")
+        world.write(b"u1", partition=U)
+        world.copy(run)
+        world.resume("t")
+        world.look(run)
+        world.copy(run)
+    assert (world.values(), world.values("A.u")) == (values("t0", "t1", "t2"), values("u0", "u1"))
+
+
+def test_one_partition_is_paused_and_its_topic_goes_on() -> None:
+    world = Commanded()
+    world.partitions("t", 2)
+    with world.run() as run:
+        run.begin()
+        world.pause("t", 1)
+        world.look(run)
+        assert world.flowing == {P}
+        assert world.last("held") == {"t-1": WHY}
+
+
+def test_the_widest_pause_counts_until_each_is_lifted() -> None:
+    world = Commanded()
+    with world.run() as run:
+        run.begin()
+        world.pause("t", 0)
+        world.pause(why="")
+        world.look(run)
+        assert world.last("held") == {"t-0": WHY, "A->B": "paused by ann@host"}
+        world.resume()
+        world.look(run)
+        assert (world.flowing, world.last("held")) == (set(), {"t-0": WHY})
+        world.resume("t", 0)
+        world.look(run)
+        assert world.flowing == {P}
+
+
+def test_a_pause_holds_across_starts_and_a_topic_that_was_never_copied_begins_at_its_beginning() -> None:
+    world = Commanded({"A->B.auto.offset.reset": "earliest"}, count=2)
+    world.pause("t")
+    for _ in range(2):
+        with world.run() as run:
+            run.begin()
+            assert (world.flowing, world.last("held")) == (set(), {"t": WHY})
+    assert world.values() == []
+    world.resume("t")
+    world.copied()
+    assert world.values() == values("t0", "t1")
+
+
+def test_what_the_source_deletes_meanwhile_is_told_and_starts_nothing() -> None:
+    world = Commanded(count=2)
+    with world.run() as run:
+        run.begin()
+        world.copy(run)
+        world.pause("t")
+        world.look(run)
+        world.write(b"t2", b"t3")
+        world.flow.log.delete_before(3)
+        count = len(world.generations)
+        for _ in range(3):
+            run.tick()
+        assert len(world.generations) == count
+        world.resume("t")
+        world.look(run)
+        world.copy(run)
+    assert (world.values(), world.losses) == (values("t0", "t1", "t3"), {"t-0": "2 to 2"})
+
+
+def test_a_pause_is_nothing_that_is_tried_again_and_hides_no_other_reason() -> None:
+    world = Commanded(count=1)
+    world.timings = replace(world.timings, retry_paused_seconds=0.0)
+    world.change({})
+    world.refuse = lambda *_: Failure(FailureKind.TOO_LARGE, "words")
+    with world.run() as run:
+        run.begin()
+        world.generation.copy()
+        run.tick()
+        assert world.last("held") == {"t-0": "held at offset 0: words"}
+        world.pause("t")
+        world.look(run)
+        for _ in range(3):
+            run.tick()
+        assert world.flowing == set()
+        assert world.last("held")["t"] == WHY
+
+
+def test_acts_are_answered_once_they_count() -> None:
+    world = Commanded(count=1)
+    with world.run() as run:
+        run.begin()
+        assert world.taken is None, "nobody said anything"
+        paused = world.pause("t")
+        run.lists.look()
+        assert world.taken is None, "it was read, and does not count yet"
+        run.tick()
+        assert world.taken == paused
+        assert world.flowing == set()
+        listed = world.act(Act(ListKind.GROUPS, Change(("g",)), 1, "ann@host"))
+        world.look(run)
+        assert world.taken == listed
+        before = world.flow.target.log(TopicPartition(world.flow.settings.progress_topic, 0)).end
+        for _ in range(3):
+            world.look(run)
+        assert world.flow.target.log(TopicPartition(world.flow.settings.progress_topic, 0)).end == before
+    late = world.resume("t")
+    assert world.taken == listed
+    with world.run() as run:
+        run.begin()
+        assert world.taken == late
+
+
+def test_a_flow_that_may_not_answer_obeys_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    world = Commanded(count=1)
+    with world.run() as run:
+        run.begin()
+        world.flow.target.forbidden[world.flow.settings.progress_topic] = "not authorized"
+        world.pause("t")
+        for _ in range(3):
+            world.look(run)
+        assert world.flowing == set()
+        world.flow.target.forbidden.clear()
+    assert len([one for one in caplog.messages if "cannot say that it took" in one]) == 1
+
+
+@pytest.mark.parametrize("keys", [{}, {"refresh.topics.enabled": "false"}])
+def test_what_was_paused_and_resumed_between_two_looks_disturbs_nothing(keys: dict[str, str]) -> None:
+    world = Commanded(keys, count=1)
+    with world.run() as run:
+        run.begin()
+        count = len(world.generations)
+        world.pause("t")
+        world.resume("t")
+        world.look(run)
+        assert len(world.generations) == count
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["pause", "resume", "pause u", "resume u", "pause t", "resume t", "write", "copy", "start"]),
+        max_size=12,
+    )
+)
+def test_whatever_is_paused_and_when_each_record_arrives_once_and_in_order(steps: list[str]) -> None:
+    world = Commanded(count=1)
+    world.write(b"u0", partition=U)
+    written = 1
+    rest = iter([*steps, "start", "resume", "resume t", "resume u", "copy", "end"])
+    step = ""
+    while step != "end":
+        with world.run() as run:
+            run.begin()
+            for step in rest:
+                word, *scope = step.split()
+                if word in ("start", "end"):
+                    break
+                if word == "write":
+                    world.write(f"t{written}".encode())
+                    world.write(f"u{written}".encode(), partition=U)
+                    written += 1
+                elif word == "copy":
+                    world.copy(run)
+                else:
+                    world.command(CommandKind(word), *scope)
+                    world.look(run)
+    for name in ("t", "u"):
+        assert world.values(f"A.{name}") == [f"{name}{number}".encode() for number in range(written)]
+
+
+# Restarts
+
+
+class Driven:
+    """A flow as a driver runs it, its clock included."""
+
+    def __init__(self, world: Commanded) -> None:
+        timings = Timings(tick_seconds=0.01, lists_seconds=0.02, lag_seconds=0.0, debounce_seconds=0.0)
+        world.timings = timings
+        world.change({})
+        self.world, self.tasks = world, Periodic()
+        self.runner = FlowRunner(world.flow.settings, Spark.given(MagicMock()), self.tasks, means=world.means)
+
+    def __enter__(self) -> Driven:
+        self.tasks.start()
+        self.runner.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.runner.stop()
+        assert self.runner.join(20)
+        self.tasks.stop(5.0)
+
+    def await_state(self, state: FlowState) -> None:
+        await_until(lambda: self.runner.status.state is state, 20, f"it is {state.value}")
+
+    def restart_until(self, state: FlowState) -> None:
+        """One that comes before the driver's first look is one of a time before."""
+
+        def has_come() -> bool:
+            self.world.command(CommandKind.RESTART)
+            return self.runner.status.state is state
+
+        self.await_that(has_come, f"it is {state.value}")
+
+    def await_that(self, is_so: Callable[[], bool], what: str) -> None:
+        await_until(is_so, 20, what)
+
+
+def test_a_restart_ends_a_run_in_peace_and_begins_another_one(caplog: pytest.LogCaptureFixture) -> None:
+    world = Commanded(count=1)
+    world.command(CommandKind.RESTART)  # of a time before
+    with caplog.at_level(logging.INFO), Driven(world) as driven:
+        driven.await_state(FlowState.RUNNING)
+        act = world.command(CommandKind.RESTART)
+        driven.await_that(lambda: len(world.generations) == 2, "another generation")
+        driven.await_that(lambda: world.taken == act, "an answer")
+        assert world.generations[0].is_ended
+    assert [one for one in caplog.messages if "starts anew" in one] == [
+        "flow=A->B starts anew, as somebody wants it to"
+    ]
+    assert world.progress().last_run.is_clean
+    assert len(world.generations) == 2
+    assert world.waited == [], "nothing of the run before was under way"
+
+
+def test_a_restart_ends_a_delay() -> None:
+    world = Commanded({"flow.retry.delay.ms": "3600000"}, count=1)
+    world.flow.source.down = "no route"
+    with Driven(world) as driven:
+        driven.await_state(FlowState.RETRYING)
+        world.flow.source.down = None
+        driven.restart_until(FlowState.RUNNING)
+        driven.await_that(lambda: world.taken is not None, "an answer")
+
+
+def test_a_flow_that_was_given_up_is_started() -> None:
+    world = Commanded({"flow.retry.count": "0"}, count=1)
+    world.flow.source.down = "no route"
+    with Driven(world) as driven:
+        driven.await_state(FlowState.FAILED)
+        world.flow.source.down = None
+        driven.restart_until(FlowState.RUNNING)
+    assert driven.runner.status.state is FlowState.STOPPED
+
+
+def test_a_target_that_is_away_ends_no_wait() -> None:
+    world = Commanded({"flow.retry.delay.ms": "3600000"})
+    world.flow.target.down = "no route"
+    with Driven(world) as driven:
+        driven.await_state(FlowState.RETRYING)
+        world.flow.target.down = None
+        assert driven.runner.status.state is FlowState.RETRYING
+        driven.restart_until(FlowState.RUNNING)
