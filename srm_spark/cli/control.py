@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from srm_spark.cli.commands import history, pause, restart, resume
 from srm_spark.cli.explain import explain as explain_group
 from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.lists import CLIENTS, reverse_checkpointed_topics, topics
@@ -78,9 +79,13 @@ main.add_command(explain_group)
 main.add_command(failback)
 main.add_command(failover)
 main.add_command(groups)
+main.add_command(history)
 main.add_command(losses)
 main.add_command(offsets)
+main.add_command(pause)
 main.add_command(plan)
+main.add_command(restart)
+main.add_command(resume)
 main.add_command(reverse_checkpointed_topics)
 main.add_command(topics)
 main.add_command(quarantine)

@@ -176,7 +176,7 @@ def steer(kind: ListKind, asked: Asked) -> None:
                 decision = decide(kind, wanted, before, place.file)
                 after, effect = decision.after, None
                 if decision.change and not asked.dry_run:
-                    act = Act(kind, decision.change, int(time.time() * 1000), _who(), asked.reason)
+                    act = Act(kind, decision.change, int(time.time() * 1000), who(), asked.reason)
                     after = lists.write(act).of(kind)
                 elif asked.dry_run and place.file is not None:
                     effect = effect_of(place.settings, kind, after)
@@ -284,7 +284,8 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def _who() -> str:
+def who() -> str:
+    """Who runs this command, as the machine says: user@host."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container whose user has no name

@@ -17,6 +17,15 @@ from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_run import World
 
 P = TopicPartition("t", 0)
+FILE = """clusters = A, B
+A.bootstrap.servers = nowhere:1
+B.bootstrap.servers = nowhere:2
+A->B.enabled = true
+A->B.topics = .*
+dialect = mm2
+replication.factor = 1
+offset.storage.replication.factor = 1
+"""
 
 
 class Commanded(World):
@@ -58,6 +67,9 @@ class Commanded(World):
 
     def resume(self, *scope: object) -> str:
         return self.command(CommandKind.RESUME, *scope)
+
+    def command_restart(self) -> str:
+        return self.command(CommandKind.RESTART)
 
     def shift(self, *shifts: tuple[int, int, int], topic: str = "t") -> str:
         """Partition, from where, to where."""
