@@ -160,6 +160,7 @@ class Assigner:
             declined = carry_out(self._clusters, command, starts, maps, fencing=fencing, losses=losses)
             if declined is not None:
                 self._commands.carried_out(act, declined)
+                self.paused.forget(command.scope.topic, {shift.partition for shift in command.shifts})
                 recorded.refresh()
                 return True
         return False

@@ -7,12 +7,14 @@ counts only where the partition stands where it stood for whoever wrote it.
 ```
 skip    source  … 40 41 42 43 44 …      40 to 43: progress 43, a gap of the map, a loss (skipped) of 40 to 42
                   │           │         who stands at 41 goes on at the copy of 43
-        target  … 7           8  …
+        target  … 6           7  …
 
-rewind  source  … 40 41 42 43           43 to 41: progress 41, the map ends in front of 41
-                  │  │  │  │            copied again, 41 lies at 8 and at 11: the newest copy counts,
-        target  … 7  8  9  10 11 12 …   who stands at 42 goes on at 12, and whoever reads on from 8 reads both
+rewind  source  … 40 41 42 43           43 to 41: progress 41; the map is as it was until 41 is copied again,
+                  │  │  │               to 10: from then on the newest copy counts, and of two copies the first
+        target  … 7  8  9  10 11 …      is passed over by whoever is translated; who reads on from 8 reads both
 ```
+
+Skipped back over what the map knows, a rewind is undone: those copies are there, and count again.
 """
 
 from __future__ import annotations
@@ -25,16 +27,19 @@ from srm_spark.core.acts import Command, Shift
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.losses import loss_key, loss_value
 from srm_spark.core.model import KeptLoss, Loss, LossCause, OffsetRange, ProgressDetail, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.guard import report_loss
 from srm_spark.flow.recovery.starts import Origin, Start, Starts
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
-from srm_spark.flow.topics.progress import state_writer_of
+from srm_spark.flow.topics.progress import progress_of, state_writer_of
 from srm_spark.kafka.fencing import FencingToken
 
 log = logging.getLogger(__name__)
+
+_NO_MAP = PartitionMap()
 
 
 def carry_out(
@@ -56,21 +61,18 @@ def carry_out(
     if not shifts.keys() <= starts.keys():
         return None
     declined: dict[int, str] = {}
-    details: dict[TopicPartition, ProgressDetail] = {}
-    ends: dict[TopicPartition, int] = {}
+    course = _Course(clusters, maps, losses)
     for partition, shift in shifts.items():
         start = starts[partition]
         end, why = max(shift.end, start.source_log.start), _obstacle(shift, start)
         if start.position.next_offset == end:  # since before a crash
-            ends[partition] = end
+            course.ends[partition] = end, start.logs.topic_id
         elif why is not None:
             declined[shift.partition] = why
         else:
-            details[partition] = _detail(clusters, partition, start, end)
-            ends[partition] = end
+            course.go(partition, start, end)
     log.info("flow=%s %s%s", clusters.settings.flow, command, f"; not done: {declined}" if declined else "")
-    committer_of(clusters, maps, fencing).commit(details)
-    _take_back(clusters, fencing, losses, {p: (end, starts[p].logs.topic_id) for p, end in ends.items()})
+    course.record(fencing)
     return declined
 
 
@@ -80,45 +82,85 @@ def _obstacle(shift: Shift, start: Start) -> str | None:
         return f"it stands at {start.position.next_offset} by now, and not at {shift.start}"
     if shift.end > start.source_log.end:
         return f"the source ends at {start.source_log.end}"
-    is_held = start.paused is not None and start.paused.why.kind is not FailureKind.SOURCE_TRUNCATED
-    if is_held or start.origin is Origin.RECREATED:
-        return f"it is held: {start.paused.why if start.paused is not None else 'the source topic was created anew'}"
+    if start.origin is Origin.RECREATED:
+        return "the source topic was created anew"
+    if start.paused is not None and start.paused.why.kind is not FailureKind.SOURCE_TRUNCATED:
+        return f"it is held: {start.paused.why}"
     return None
 
 
-def _detail(clusters: Clusters, partition: TopicPartition, start: Start, end: int) -> ProgressDetail:
-    position, first = start.position, start.source_log.start
-    # Of a partition that is held nobody has asked the target: what is recorded of it stays.
-    logs = start.logs if start.paused is None else position.logs
-    passed = OffsetRange(min(position.next_offset, end), end)
-    detail = ProgressDetail(passed, position.target_end, (), logs=logs)
-    ranges = (
-        (OffsetRange(passed.start, min(first, end)), LossCause.DELETED),
-        (OffsetRange(max(passed.start, first), end), LossCause.SKIPPED),
-    )
-    lost = tuple(Loss(offsets, cause) for offsets, cause in ranges if offsets.start < offsets.end)
-    for loss in lost:
-        report_loss(clusters.settings.flow, partition, loss)
-    return replace(detail, lost=lost)
+class _Course:
+    """What one act comes to."""
+
+    def __init__(self, clusters: Clusters, maps: Maps, losses: Mapping[bytes, KeptLoss]) -> None:
+        self._clusters, self._maps = clusters, maps
+        self._skipped = {key: kept for key, kept in losses.items() if kept.loss.cause is LossCause.SKIPPED}
+        self._mapped: dict[TopicPartition, ProgressDetail] = {}
+        self._progress: dict[TopicPartition, ProgressDetail] = {}
+        self.ends: dict[TopicPartition, tuple[int, str | None]] = {}
+        """Where partitions go on, and the ids of their topics."""
+
+    def go(self, partition: TopicPartition, start: Start, end: int) -> None:
+        """Let a partition go on there."""
+        position = start.position
+        # Of a partition that is held nobody has asked the target: what is recorded of it stays.
+        logs = start.logs if start.paused is None else position.logs
+        self.ends[partition] = end, start.logs.topic_id
+        known = self._known(partition, start)
+        if end > position.next_offset:
+            copies = known.copies_before(end, 1)
+            behind = max(position.next_offset, copies[-1].upstream_end if copies else 0)
+            passed = OffsetRange(behind, end)
+            lost = tuple(_lost(passed, start.source_log.start))
+            for loss in lost:
+                report_loss(self._clusters.settings.flow, partition, loss)
+            detail = ProgressDetail(passed, position.target_end, (), logs=logs, lost=lost)
+            self._progress[partition] = replace(detail, source=OffsetRange(position.next_offset, end))
+            if passed.start < end:
+                self._mapped[partition] = detail
+            return
+        at = ProgressDetail(OffsetRange(end, end), position.target_end, (), logs=logs)
+        self._progress[partition] = at
+        again = [max(end, kept.loss.offsets.start) for kept in self._skipped.values() if _reaches(kept, partition, end)]
+        if (
+            again and known.source is not None and min(again) < known.source.end
+        ):  # nobody may take the gap for what is not on the source
+            self._mapped[partition] = replace(at, source=OffsetRange(min(again), min(again)))
+
+    def record(self, fencing: FencingToken | None) -> None:
+        """Map, losses, progress; then what was skipped and is copied after all is no loss any more."""
+        settings = self._clusters.settings
+        if self._mapped:
+            committer_of(self._clusters, self._maps, fencing).map(self._mapped)
+        taken_back = [
+            record
+            for key, kept in self._skipped.items()
+            if kept.partition in self.ends
+            for record in _shortened(settings.map_topic, key, kept, *self.ends[kept.partition])
+        ]
+        if self._progress or taken_back:
+            self._clusters.require_lease()
+            writer = state_writer_of(self._clusters, fencing)
+            records = [*progress_of(settings, self._progress), *taken_back]
+            writer.write(records)
+
+    def _known(self, partition: TopicPartition, start: Start) -> PartitionMap:
+        """What the map says of this topic."""
+        known = self._maps.get(partition, _NO_MAP)
+        return _NO_MAP if known.is_of_another(start.logs.topic_id) else known
 
 
-def _take_back(
-    clusters: Clusters,
-    fencing: FencingToken | None,
-    losses: Mapping[bytes, KeptLoss],
-    ends: Mapping[TopicPartition, tuple[int, str | None]],
-) -> None:
-    """What was skipped and is copied after all is no loss any more."""
-    topic = clusters.settings.map_topic
-    records = [
-        record
-        for key, kept in losses.items()
-        if kept.loss.cause is LossCause.SKIPPED and kept.partition in ends
-        for record in _shortened(topic, key, kept, *ends[kept.partition])
-    ]
-    if records:
-        clusters.require_lease()
-        state_writer_of(clusters, fencing).write(records)
+def _lost(passed: OffsetRange, first: int) -> Iterator[Loss]:
+    """What is not copied of `passed`; the source has records from `first` on."""
+    middle = min(max(passed.start, first), passed.end)
+    if passed.start < middle:
+        yield Loss(OffsetRange(passed.start, middle), LossCause.DELETED)
+    if middle < passed.end:
+        yield Loss(OffsetRange(middle, passed.end), LossCause.SKIPPED)
+
+
+def _reaches(kept: KeptLoss, partition: TopicPartition, end: int) -> bool:
+    return kept.partition == partition and kept.loss.offsets.end > end
 
 
 def _shortened(topic: str, key: bytes, kept: KeptLoss, end: int, topic_id: str | None) -> Iterator[ControlRecord]:
