@@ -81,9 +81,14 @@ def fence_id(flow: Flow) -> str:
 
 
 def rights_to_steer(settings: FlowSettings) -> tuple[Right, ...]:
-    """What changing the lists of a flow takes; the flow itself only reads them."""
+    """What changing the lists of a flow takes, pausing it and the like; the flow itself only reads what was done."""
     alias, topic = settings.flow.target, settings.control_topic
-    return (*_of_lists(alias, topic), Right(alias, "WRITE", "TOPIC", topic, "changes the lists: not for the flow"))
+    return (
+        *_of_lists(alias, topic),
+        Right(alias, "WRITE", "TOPIC", topic, "changes the lists: not for the flow"),
+        Right(alias, "READ", "TOPIC", settings.progress_topic, "sees where partitions stand, and what drivers answer"),
+        Right(alias, "DESCRIBE", "GROUP", f"srm-{settings.flow}", "sees whether a driver runs the flow"),
+    )
 
 
 def rights_of_heartbeats(settings: HeartbeatSettings) -> tuple[Right, ...]:

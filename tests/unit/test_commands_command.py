@@ -102,6 +102,15 @@ def test_the_driver_that_took_it_is_named(tool: Tool, monkeypatch: pytest.Monkey
         }
 
 
+def test_an_answer_to_something_older_is_none(tool: Tool) -> None:
+    with tool.world.run() as run:
+        run.begin()
+        with tool.driven(run):
+            tool("pause", "--topic", "t")
+    assert tool.world.taken is not None
+    assert tool("resume", "--topic", "t").stdout.splitlines()[1] == NOT_TAKEN
+
+
 def test_what_is_paused_is_not_paused_again_and_what_is_not_is_not_resumed(tool: Tool) -> None:
     assert tool("resume").exit_code == 3
     assert tool("resume").stderr == "not done: the flow is not paused\n"

@@ -155,7 +155,11 @@ def test_acts_are_answered_once_they_count() -> None:
         paused = world.pause("t")
         run.lists.look()
         assert world.taken is None, "it was read, and does not count yet"
+        running, stop = world.generation, world.generation.stop
+        before: list[str | None] = []
+        running.stop = lambda timeout: before.append(world.taken) or stop(timeout)  # type: ignore[method-assign, func-returns-value]
         run.tick()
+        assert before == [None], "a batch may be in progress"
         assert world.taken == paused
         assert world.flowing == set()
         listed = world.act(Act(ListKind.GROUPS, Change(("g",)), 1, "ann@host"))

@@ -121,11 +121,11 @@ class _Course:
             return
         at = ProgressDetail(OffsetRange(end, end), position.target_end, (), logs=logs)
         self._progress[partition] = at
-        again = [max(end, kept.loss.offsets.start) for kept in self._skipped.values() if _reaches(kept, partition, end)]
-        if (
-            again and known.source is not None and min(again) < known.source.end
-        ):  # nobody may take the gap for what is not on the source
-            self._mapped[partition] = replace(at, source=OffsetRange(min(again), min(again)))
+        reached = [kept.loss.offsets.start for kept in self._skipped.values() if _reaches(kept, partition, end)]
+        cut = max(end, min(reached, default=end))
+        if reached and known.source is not None and cut < known.source.end:
+            # Skipped over again, the gap would be taken for what is not on the source.
+            self._mapped[partition] = replace(at, source=OffsetRange(cut, cut))
 
     def record(self, fencing: FencingToken | None) -> None:
         """Map, losses, progress; then what was skipped and is copied after all is no loss any more."""
