@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from srm_spark.config.keys_connector import MODE_KEY, PROVENANCE_KEY, REALTIME_TOPICS_KEY
 from srm_spark.config.sasl import FUNCTION_KEY, needs_java_login
 from srm_spark.config.schema import Dialect
-from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.config.settings import ClusterSettings, FlowSettings, StartAt
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
 from srm_spark.core.model import Flow
@@ -28,6 +28,7 @@ def check_across(
         _servers(sources, report, settings, clusters)
         _one_cluster(sources, report, settings)
         _priorities(sources, report, settings)
+        _starts(sources, report, settings)
         if needs_java_login({**settings.source.properties, **settings.consumer}):
             _java_login(sources, report, settings)
         if settings.is_realtime:
@@ -132,6 +133,17 @@ def _one_cluster(sources: Sources, report: Report, settings: FlowSettings) -> No
         place = sources.place_of(f"{target.alias}.bootstrap.servers", "clusters")
         message = f"{source.alias} has the same servers: {settings.flow} would copy a cluster into itself"
         report.warn(place, f"{target.alias}.bootstrap.servers", message)
+
+
+def _starts(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    starts = settings.starts
+    if starts.topics.get(StartAt.LATEST):
+        place, key = _written(sources, settings.flow, "topics.start.latest")
+        what = "what is written to them before the flow has found them is not copied: not at least once, but never"
+        report.warn(place, key, f"{what}; a partition that is added later begins at its end, too")
+    if starts.timestamp is not None and not starts.topics.get(StartAt.TIMESTAMP):
+        place, key = _written(sources, settings.flow, "topics.start.time")
+        report.warn(place, key, f"no topic of {settings.flow} begins there: write topics.start.timestamp")
 
 
 def _priorities(sources: Sources, report: Report, settings: FlowSettings) -> None:

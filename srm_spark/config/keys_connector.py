@@ -364,6 +364,15 @@ OWN = (
         )
         for policy, wins in (("hold", ", whatever else matches"), ("park", ""), ("fix", ""))
     ),
+    *(
+        _text(f"topics.start.{at}", "", f"Source topics that begin {where}{wins}.", _H, ValueKind.LIST)
+        for at, where, wins in (
+            ("earliest", "at their first record when they are copied for the first time", ", whatever else matches"),
+            ("timestamp", "at `topics.start.time` then", ""),
+            ("latest", "at their end then: what was written before the flow found them is never copied", ""),
+        )
+    ),
+    _text("topics.start.time", None, "Where the topics of `topics.start.timestamp` begin: 2026-01-31T12:00:00Z.", _H),
     _text("policy.stop.topics", "", "Source topics for which all of these policies are `stop`.", _H, ValueKind.LIST),
     _text("policy.resume.topics", "", "Source topics for which they are all `resume`.", _H, ValueKind.LIST),
     _text(

@@ -35,6 +35,8 @@ from srm_spark.config.settings import (
     LimitSettings,
     LossPolicies,
     RefusedPolicies,
+    StartAt,
+    StartSettings,
     StateSettings,
     SyncSettings,
     TopicSettings,
@@ -42,6 +44,7 @@ from srm_spark.config.settings import (
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, is_kafkas_own
+from srm_spark.core.goals import moment_of
 from srm_spark.core.model import Flow, RefusedPolicy
 from srm_spark.core.policy import HEARTBEATS_TOPIC, load_policy
 from srm_spark.errors import PluginError
@@ -116,6 +119,7 @@ class Resolver:
             batch=_batch(values),
             policies=_policies(values),
             refused=_refused(values),
+            starts=_starts(values),
             limits=_limits(values, of_target),
             state=_state(values, source, target),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
@@ -296,6 +300,19 @@ def _refused(values: Values) -> RefusedPolicies:
         default=RefusedPolicy.PARK if tolerated else RefusedPolicy(values.text("refused.record.policy")),
         topics={policy: values.patterns(f"policy.{policy.value}.topics") for policy in RefusedPolicy},
     )
+
+
+def _starts(values: Values) -> StartSettings:
+    topics = {at: values.patterns(f"topics.start.{at.value}") for at in StartAt}
+    name, timestamp = "topics.start.time", None
+    if topics[StartAt.TIMESTAMP] and not values.is_set(name):
+        values.refuse("topics.start.timestamp", f"{name} does not say when", f"write {name} = 2026-01-31T12:00:00Z")
+    if values.is_set(name):
+        try:
+            timestamp = moment_of(values.text(name))
+        except ValueError as error:
+            values.refuse(name, f"got {values.text(name)!r}; allowed {error}")
+    return StartSettings(topics, timestamp)
 
 
 def _limits(values: Values, of_target: Values) -> LimitSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow, RefusedPolicy
@@ -142,6 +143,28 @@ class LossPolicies:
         return self.defaults.get(key) == "stop" and not NameFilter(self.resume_topics).matches(topic)
 
 
+class StartAt(Enum):
+    """Where a partition begins of which nothing is recorded; of a topic that several match, the first one here wins."""
+
+    EARLIEST = "earliest"
+    TIMESTAMP = "timestamp"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True)
+class StartSettings:
+    """Where topics begin that were never copied."""
+
+    topics: Mapping[StartAt, tuple[str, ...]] = field(default_factory=dict)
+    """Source topics (patterns) with a place of their own; all others begin where `auto.offset.reset` says."""
+    timestamp: int | None = None
+    """Milliseconds since the epoch."""
+
+    def of(self, topic: str, default: StartAt) -> StartAt:
+        """The place of one source topic."""
+        return next((at for at in StartAt if NameFilter(self.topics.get(at, ())).matches(topic)), default)
+
+
 @dataclass(frozen=True)
 class RefusedPolicies:
     """What to do with records that the target would refuse, or that Spark's source cannot read."""
@@ -269,6 +292,7 @@ class FlowSettings:
     acls: AclSettings = field(default_factory=AclSettings)
     policies: LossPolicies = field(default_factory=LossPolicies)
     refused: RefusedPolicies = field(default_factory=RefusedPolicies)
+    starts: StartSettings = field(default_factory=StartSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     state: StateSettings = field(default_factory=StateSettings)
     provenance_enabled: bool = False

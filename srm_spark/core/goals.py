@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from enum import Enum
 
 from srm_spark.core.model import OffsetRange
@@ -44,14 +44,20 @@ def goal_of(way: Way, to: str | None, by: int | None) -> Goal:
     if written.isdecimal():
         return Goal(offset=int(written))
     try:
-        moment = datetime.fromisoformat(written.replace("Z", "+00:00"))
+        return Goal(timestamp=moment_of(written))
     except ValueError as error:
-        raise ValueError(
-            f"--to {written}: write an offset, earliest, latest, or a time as 2026-01-31T12:00:00Z"
-        ) from error
+        raise ValueError(f"--to {written}: write an offset, earliest, latest, or {error}") from error
+
+
+def moment_of(text: str) -> int:
+    """A moment in ISO 8601 as ms since the epoch. Raises ValueError with what to write, where it is none."""
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError as error:
+        raise ValueError("a time as 2026-01-31T12:00:00Z") from error
     if moment.tzinfo is None:
-        raise ValueError(f"--to {written}: say of which zone that is: {written}Z, or {written}+01:00")
-    return Goal(timestamp=int(moment.astimezone(timezone.utc).timestamp() * 1000))
+        raise ValueError(f"a time with its zone: {text.strip()}Z, or {text.strip()}+01:00")
+    return int(moment.timestamp() * 1000)
 
 
 @dataclass(frozen=True)

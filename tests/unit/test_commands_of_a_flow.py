@@ -98,7 +98,7 @@ def test_the_widest_pause_counts_until_each_is_lifted() -> None:
 
 
 def test_a_pause_holds_across_starts_and_a_topic_that_was_never_copied_begins_at_its_beginning() -> None:
-    world = Commanded({"A->B.auto.offset.reset": "earliest"}, count=2)
+    world = Commanded(count=2)
     world.pause("t")
     for _ in range(2):
         with world.run() as run:

@@ -59,7 +59,7 @@ def names(*numbers: int) -> list[bytes]:
 
 @pytest.fixture
 def world() -> Shifted:
-    return Shifted({"A->B.auto.offset.reset": "earliest"})
+    return Shifted()
 
 
 def test_what_is_skipped_is_lost_and_groups_pass_over_it(world: Shifted) -> None:

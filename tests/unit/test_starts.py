@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
-from srm_spark.config.settings import LossPolicies
+from srm_spark.config.settings import LossPolicies, StartSettings
 from srm_spark.core.cluster import LogEnd
 from srm_spark.core.model import Flow, Interval, LogIdentity, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
@@ -38,7 +38,9 @@ def start_of(
         log_ends=lambda partitions: dict.fromkeys(partitions, LogEnd(40, 1)),
     )
     policies = LossPolicies({"source.truncated.policy": policy})
-    settings: Any = SimpleNamespace(flow=Flow("A", "B"), consumer=keys, policies=policies, progress_topic="progress")
+    settings: Any = SimpleNamespace(
+        flow=Flow("A", "B"), consumer=keys, policies=policies, progress_topic="progress", starts=StartSettings()
+    )
     ends = cast("Clusters", SimpleNamespace(settings=settings, source=source))
     progress = cast("ProgressTopic", SimpleNamespace(positions=positions, reset=set(reset)))
     return find_starts(ends, progress, [HERE], {"t": "id"}, maps)[HERE]

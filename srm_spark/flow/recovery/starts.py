@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
+from srm_spark.config.settings import StartAt
 from srm_spark.core.limits import Route
 from srm_spark.core.model import (
     LogIdentity,
@@ -131,13 +132,24 @@ def find_starts(
         elif partition not in progress.reset and (mapped := _mapped(clusters, partition, logs, maps)) is not None:
             starts[partition] = _recorded(clusters, partition, Start(mapped, kept, logs, Origin.MAP, is_recorded=False))
         else:
-            starts[partition] = Start(_first(clusters, kept), kept, logs, Origin.NOTHING, is_recorded=False)
-    return starts
+            starts[partition] = Start(Position(kept.start), kept, logs, Origin.NOTHING, is_recorded=False)
+    return {**starts, **_begun(clusters, {p: s for p, s in starts.items() if s.origin is Origin.NOTHING})}
 
 
-def _first(clusters: Clusters, kept: OffsetRange) -> Position:
-    is_latest = clusters.settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
-    return Position(kept.end if is_latest else kept.start)
+def _begun(clusters: Clusters, starts: Starts) -> Starts:
+    """Those of which nothing is recorded, where the settings let their topics begin."""
+    settings = clusters.settings
+    is_latest = settings.consumer.get("auto.offset.reset", "earliest").strip().lower() == "latest"
+    usual = StartAt.LATEST if is_latest else StartAt.EARLIEST
+    places = {partition: settings.starts.of(partition.topic, usual) for partition in starts}
+    dated = [partition for partition, at in places.items() if at is StartAt.TIMESTAMP]
+    moment = settings.starts.timestamp
+    since = clusters.source.offsets_since(dated, moment) if dated and moment is not None else {}
+    ends = {p: start.source_log.end for p, start in starts.items() if places[p] is not StartAt.EARLIEST}
+    return {
+        partition: replace(start, position=Position(since.get(partition, ends.get(partition, start.source_log.start))))
+        for partition, start in starts.items()
+    }
 
 
 def _mapped(clusters: Clusters, partition: TopicPartition, logs: LogIdentity, maps: Maps) -> Position | None:
