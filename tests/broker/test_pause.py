@@ -107,7 +107,9 @@ def test_what_is_paused_stays_so_across_drivers_and_goes_on_where_it_stood(steer
     assert history == [f"pause {topic} (maintenance)", f"resume {topic}", "restart the flow (to see it)"]
 
 
-@pytest.mark.parametrize("keys", [{}, EXACTLY_ONCE], ids=["default", "exactly-once"])
+@pytest.mark.parametrize(
+    "keys", [{}, pytest.param(EXACTLY_ONCE, marks=pytest.mark.slow)], ids=["default", "exactly-once"]
+)
 def test_positions_are_moved_while_paused_and_what_is_skipped_is_told(keys: dict[str, str], steered: Steered) -> None:
     pair, topic = steered.pair, ("--topic", steered.pair.topic())
     pair.replicate(keys)

@@ -71,7 +71,7 @@ def carry_out(
             declined[shift.partition] = why
         else:
             course.go(partition, start, end)
-    log.info("flow=%s %s%s", clusters.settings.flow, command, f"; not done: {declined}" if declined else "")
+    log.info("flow=%s carried out: %s%s", clusters.settings.flow, command, f"; not: {declined}" if declined else "")
     course.record(fencing)
     return declined
 
