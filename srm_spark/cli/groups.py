@@ -53,6 +53,8 @@ class _Offsets(click.Group):
 def offsets() -> None:
     """Where readers go on on the target: consumer groups, and offsets that are kept outside of Kafka.
 
+    list, set, rewind and skip are about the flow itself: where it goes on on the source.
+
     offsets --export prints what kafka-consumer-groups can import; offsets --export --help says more.
     """
 

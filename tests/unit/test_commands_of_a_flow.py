@@ -234,6 +234,27 @@ def test_whatever_is_paused_and_when_each_record_arrives_once_and_in_order(steps
         assert world.values(f"A.{name}") == [f"{name}{number}".encode() for number in range(written)]
 
 
+def test_a_pause_outlives_its_topic_and_the_log_says_until_when(caplog: pytest.LogCaptureFixture) -> None:
+    world = Commanded(count=1)
+    with world.run() as run:
+        run.begin()
+        world.pause("t")
+        world.look(run)
+        world.flow.target.delete("mm2-control.A.internal")
+        world.look(run)
+        world.resume("u")
+        for _ in range(2):
+            world.look(run)
+        assert world.flowing == set()
+    assert caplog.messages[-1] == (
+        "flow=A->B topic mm2-control.A.internal was made anew without a pause: t is paused by ann@host: maintenance, "
+        "until the flow starts again: pause it again"
+    )
+    with world.run() as run:
+        run.begin()
+        assert world.flowing == {P}
+
+
 # Restarts
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime, timezone
 
-from srm_spark.core.acts import AnyAct, CommandState, act_id, decode
+from srm_spark.core.acts import AnyAct, Command, CommandState, act_id, decode
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, Lists, ListState, change_between
 from srm_spark.core.news import News
@@ -33,7 +33,7 @@ class ActLog:
         self.state = ListState()
         self.held = ListState()
         """The same without what only a topic held that is gone."""
-        self.commands = CommandState()
+        self.commands, self.held_commands = CommandState(), CommandState()
         self.acts: list[tuple[str, AnyAct]] = []
         """Ids and acts of all kinds, in the order of the log."""
         self.keys: set[bytes] = set()
@@ -92,6 +92,11 @@ class ActLog:
         changes = {kind: change_between(self.held.of(kind), self.state.of(kind)) for kind in ListKind}
         return {kind: change for kind, change in changes.items() if change}
 
+    def unheld_pauses(self) -> list[Command]:
+        """The same of pauses."""
+        held = self.held_commands.pauses
+        return [pause for scope, pause in self.commands.pauses.items() if scope not in held]
+
     def close(self) -> None:
         """Stop reading."""
         self._topic.close()
@@ -103,9 +108,10 @@ class ActLog:
             self.held.take(what)
         else:
             self.commands.take(act, what)
+            self.held_commands.take(act, what)
 
     def _forget(self) -> None:
-        self.held = ListState()
+        self.held, self.held_commands = ListState(), CommandState()
         self.keys.clear()
 
 
@@ -182,6 +188,9 @@ class FlowLists:
                 "flow=%s lists: topic %s was made anew without %s %s, which count until the flow starts again: add them"
             )
             log.warning(text, self._flow, self._topic, kind.value, change.short())
+        for pause in self._acts.unheld_pauses():
+            text = "flow=%s topic %s was made anew without a pause: %s, until the flow starts again: pause it again"
+            log.warning(text, self._flow, self._topic, f"{pause.scope} is {pause.held}")
 
     def _tell_failure(self, error: FlowError) -> None:
         if self._since is None:  # once, however the words of the failure change
