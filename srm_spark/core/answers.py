@@ -20,6 +20,7 @@ from srm_spark.core.model import Flow
 
 _CONNECTOR = "srm-spark"
 _VERSION = 1
+_PREFIX = b'["srm-spark",'
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,11 @@ class Answers:
 
     def take(self, key: bytes | None, value: bytes | None) -> bool:
         """Take in a record; whether it is one of them."""
+        if not (key or b"").startswith(_PREFIX):  # nearly all records of the topic are progress
+            return False
         try:
-            connector, named = json.loads(key or b"")
-            is_ours = connector == _CONNECTOR and named.get("flow") == str(self.flow)
-            if not is_ours or not named.keys() & {"acts", "carried_out"}:
+            _, named = json.loads(key or b"")
+            if named.get("flow") != str(self.flow) or not named.keys() & {"acts", "carried_out"}:
                 return False
             answer = _answer(named.get("carried_out"), json.loads(value or b""))
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
