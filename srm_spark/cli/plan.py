@@ -115,11 +115,14 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
         if all(not one.fresh.steps and _is_over(before, one) for one in ready):
             _print(report, output, "nothing is left to do; nothing was changed")
             raise SystemExit(OK)
-        for one in ready:
-            click.echo("\n".join(steps_lines(one.fresh)), err=True)
-        click.echo(_NEVER, err=True)
-        if not yes and not click.confirm("Do this?", err=True):
-            raise click.ClickException("nothing was changed")
+        if any(one.fresh.steps for one in ready):
+            for one in ready:
+                click.echo("\n".join(steps_lines(one.fresh)), err=True)
+            click.echo(_NEVER, err=True)
+            if not yes and not click.confirm("Do this?", err=True):
+                raise click.ClickException("nothing was changed")
+        else:
+            click.echo("every step is done; what an earlier run had to record is recorded", err=True)
         try:
             report = apply_plan(ready, report, path, lambda text: click.echo(f"  {text}", err=True))
         except (KeyboardInterrupt, SrmError) as stop:

@@ -98,6 +98,20 @@ def test_a_plan_says_exactly_what_a_flow_s_start_does(tmp_path: Path, world: str
     assert planned(applied).steps == ()
 
 
+@pytest.mark.parametrize(
+    ("keys", "topic"),
+    [
+        ({"mode": "realtime"}, "mm2-realtime.A.internal"),
+        ({"refused_record_policy": "park"}, "mm2-quarantine.A.internal"),
+        ({"emit_checkpoints_enabled": "true"}, "A.checkpoints.internal"),
+        ({"offset-syncs_topic_location": "target"}, "mm2-offset-syncs.A.internal"),
+    ],
+)
+def test_every_topic_that_holds_state_is_planned(keys: dict[str, str], topic: str) -> None:
+    steps = of_stage(planned(flow_of(**keys)).steps, Stage.INTERNAL)
+    assert ("B", topic) in [(step.on, str(step).split(":")[0]) for step in steps]
+
+
 def test_where_everything_is_there_nothing_is_to_do() -> None:
     flow = flow_of()
     drive(flow)
@@ -209,6 +223,16 @@ def test_configs_by_which_a_remote_topic_is_worse_off() -> None:
     flow.target.held["A.t"].configs.pop("cleanup.policy")
     (losing,) = planned(flow).losing["A.t"]
     assert (losing.key, losing.there, losing.here) == ("retention.ms", "5", WEEK)
+
+
+def test_the_defaults_of_the_target_are_read_off_its_topics() -> None:
+    flow = flow_of(config_properties_exclude="retention.ms")
+    flow.source.held["t"].configs["retention.ms"] = "-1"
+    add(flow.target, "other", segment_bytes="7", retention_ms="8")
+    assert planned(flow).losing == {}, "that topic sets it itself"
+    add(flow.target, "another")
+    (losing,) = planned(flow).losing["A.t"]
+    assert (losing.key, losing.there, losing.here) == ("retention.ms", WEEK, "-1")
 
 
 def test_each_kind_of_difference_is_drift() -> None:
