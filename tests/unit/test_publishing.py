@@ -89,13 +89,16 @@ def test_a_flow_says_how_it_is_in_every_state() -> None:
     assert [word.is_last for word in words(world)].count(True) == 1
 
 
-def test_a_flow_that_is_given_up_says_so_by_its_last_word() -> None:
+def test_a_flow_that_is_given_up_says_so_to_its_last_word() -> None:
     world = World({"flow.retry.count": "0"}, OFTEN)
     world.flow.source.down = "no route"
     tasks = Periodic()
     tasks.start()
     runner = running(world, tasks)
     runner.start()
+    given_up = (FlowState.FAILED, False)
+    await_until(lambda: [(word.state, word.is_last) for word in words(world)[-1:]] == [given_up], 20, "given up")
+    runner.stop()
     assert runner.join(20)
     tasks.stop(5)
     end = words(world)[-1]
