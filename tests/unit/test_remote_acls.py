@@ -190,6 +190,17 @@ def test_by_choice_prefixes_and_groups_come_too() -> None:
     assert synced.target == {COPY, COPY._replace(pattern="PREFIXED"), OF_GROUP}
 
 
+def test_those_of_groups_are_known_as_made_here_while_they_are_not_looked_at() -> None:
+    synced = Synced(sync_group_acls_enabled="true", groups="g")
+    synced.source.add(OF_GROUP)
+    synced.acls.look()
+    acls = replace(synced.flow.settings.acls, groups=False)
+    synced.flow.clusters = replace(synced.flow.clusters, settings=replace(synced.flow.settings, acls=acls))
+    synced.begin()
+    synced.acls.look()
+    assert synced.acls.made() == {COPY, OF_GROUP}
+
+
 def test_a_refusal_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     synced = Synced()
     synced.flow.target.forbidden["A.t"] = "not allowed"

@@ -56,7 +56,8 @@ class AclComparison:
         of_all = self._rules(lambda _: True, lambda topic: policy.format_remote_topic(alias, topic), lambda _: True)
         missing = wanted - there
         stale = (made & there) - remote_acls(here, of_all)
-        return AclsCompared(judged, missing, stale, (made & (there | wanted)) | missing)
+        unread = {acl for acl in made if acl.kind not in _kinds(self._clusters)}  # those of groups, once that is off
+        return AclsCompared(judged, missing, stale, (made & (there | wanted)) | missing | unread)
 
     def _rules(
         self,
@@ -134,8 +135,12 @@ class RemoteAcls:
 
 def read_acls(clusters: Clusters) -> tuple[set[Acl] | None, set[Acl] | None]:
     """The entries of the source and of the target; None where a cluster has no authorizer."""
-    kinds = (TOPIC, GROUP) if clusters.settings.acls.groups else (TOPIC,)
+    kinds = _kinds(clusters)
     return clusters.source.acls(kinds), clusters.target.acls(kinds)
+
+
+def _kinds(clusters: Clusters) -> tuple[str, ...]:
+    return (TOPIC, GROUP) if clusters.settings.acls.groups else (TOPIC,)
 
 
 def no_authorizer(clusters: Clusters, here: set[Acl] | None) -> str:
