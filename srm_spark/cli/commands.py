@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from srm_spark.cli.lists import who
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -50,6 +51,9 @@ _LATER = {
     CommandKind.RESTART: "one that runs takes it when its batch is over; whoever starts does so anyway",
 }
 
+_READS = "mm2-control.A.internal, progress and answers of drivers, on the target."
+_WRITES = "an act to mm2-control.A.internal on the target."
+
 REASON = click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the act.")
 _SCOPE = several(
     CONFIG,
@@ -62,6 +66,12 @@ _SCOPE = several(
 )
 
 
+@manual(
+    "srm-control pause --config srm.properties --flow 'A->B' --topic orders --reason maintenance",
+    reads=_READS,
+    writes=_WRITES,
+    ok="it is paused, by this command or before",
+)
 @click.command()
 @_SCOPE
 def pause(**options: Any) -> None:
@@ -72,16 +82,28 @@ def pause(**options: Any) -> None:
     _run(CommandKind.PAUSE, **options)
 
 
+@manual(
+    "srm-control resume --config srm.properties --flow 'A->B' --topic orders",
+    reads=_READS,
+    writes=_WRITES,
+    different="it was not paused",
+)
 @click.command()
 @_SCOPE
 def resume(**options: Any) -> None:
     """Ends a pause: what was paused goes on exactly where it stood.
 
-    What the source has deleted meanwhile is told as a loss. Exit code 3: it was not paused.
+    What the source has deleted meanwhile is told as a loss.
     """
     _run(CommandKind.RESUME, **options)
 
 
+@manual(
+    "srm-control restart --config srm.properties --flow 'A->B' --reason 'new certificates'",
+    reads=_READS,
+    writes=_WRITES,
+    different="no driver has said that it does",
+)
 @click.command()
 @CONFIG
 @DEFINES
@@ -89,10 +111,7 @@ def resume(**options: Any) -> None:
 @REASON
 @OUTPUT
 def restart(**options: Any) -> None:
-    """Lets a running driver begin the run of a flow anew, with new connections; also where it waits to try again.
-
-    Exit code 3: no driver has said that it does.
-    """
+    """Lets a running driver begin the run of a flow anew, with new connections; also where it waits to try again."""
     _run(CommandKind.RESTART, topic=None, partition=None, **options)
 
 
@@ -151,6 +170,10 @@ def _taken(kind: CommandKind, answer: Answer | None) -> str:
     return _TAKEN[kind].format(driver=answer.driver)
 
 
+@manual(
+    "srm-control history --config srm.properties --flow 'A->B'",
+    reads="mm2-control.A.internal, and answers of drivers, on the target of each flow.",
+)
 @click.command()
 @CONFIG
 @DEFINES

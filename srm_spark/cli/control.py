@@ -11,10 +11,12 @@ from typing import Any
 import click
 
 from srm_spark.cli.commands import history, pause, restart, resume
+from srm_spark.cli.completion import completion_of
 from srm_spark.cli.explain import explain as explain_group
 from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.lists import CLIENTS, reverse_checkpointed_topics, topics
 from srm_spark.cli.losses import losses
+from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.moves import failback, failover
 from srm_spark.cli.options import (
     CONFIG,
@@ -49,8 +51,14 @@ from srm_spark.core.wording import count
 FILES = click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE…"
 )
+_FILES_ONLY = "the files; no cluster."
 
 
+@overview(
+    "srm-control config validate srm.properties",
+    "srm-control status --config srm.properties",
+    "srm-control topics --config srm.properties --source A --target B --add orders",
+)
 @click.group(cls=PrefixedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @config_option("For every command below that has it, too; repeatable.", required=False)
 @CLIENTS
@@ -75,6 +83,7 @@ def _defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, An
 
 
 main.add_command(apply_plan)
+main.add_command(completion_of("srm-control"))
 main.add_command(drift)
 main.add_command(explain_group)
 main.add_command(failback)
@@ -99,18 +108,25 @@ offsets.add_command(skip)
 offsets.add_command(translate)
 
 
+@overview("srm-control config validate srm.properties")
 @main.group()
 def config() -> None:
     """Checks and explains configuration files; touches no cluster."""
 
 
+@manual(
+    "srm-control config validate srm.properties --strict",
+    reads=_FILES_ONLY,
+    ok="the files can be used",
+    error="they cannot; every problem is printed",
+)
 @config.command()
 @FILES
 @DEFINES
 @click.option("--strict", is_flag=True, help="An unknown key is a problem, not a warning.")
 @OUTPUT
 def validate(*, files: Sequence[Path], defines: Sequence[str], strict: bool, output: str) -> None:
-    """Prints every problem of the files at once. Exit code 0: usable, 1: not, 2: wrong command line."""
+    """Prints every problem of the files at once."""
     found = loaded(files, defines, strict=strict)
     problems = [str(problem) for problem in found.report.problems]
     warnings = found.report.warnings
@@ -128,6 +144,10 @@ def validate(*, files: Sequence[Path], defines: Sequence[str], strict: bool, out
     raise SystemExit(1 if problems else 0)
 
 
+@manual(
+    "srm-control config show srm.properties --flow 'A->B' --explain topics",
+    reads=_FILES_ONLY,
+)
 @config.command()
 @FILES
 @DEFINES
@@ -205,6 +225,7 @@ def _print(explanations: Sequence[Explanation], *, with_losers: bool) -> None:
             click.echo(f"  rule: {explanation.rule}")
 
 
+@manual("srm-control config rights srm.properties", reads=_FILES_ONLY)
 @config.command()
 @FILES
 @DEFINES
@@ -226,6 +247,12 @@ def rights(*, files: Sequence[Path], defines: Sequence[str], output: str) -> Non
             click.echo(f"{alias}: {right.command}  # {right.why}")
 
 
+@manual(
+    "srm-control config apply --config srm.properties --pid-file srm.pid",
+    reads="the files, and the process id of the driver.",
+    writes="nothing; sends SIGHUP to the driver, on this machine.",
+    error="an error, or a problem of the files; the driver goes on as before",
+)
 @config.command()
 @CONFIG
 @DEFINES
@@ -258,6 +285,11 @@ def apply(
         click.echo(f"driver {number} reads its files again; its log says what starts, stops and starts again")
 
 
+@manual(
+    "srm-control config template > srm.properties",
+    "srm-control config template --json-schema > srm.schema.json",
+    reads="nothing.",
+)
 @config.command("template")
 @click.option("--json-schema", "schema", is_flag=True, help="A JSON schema for editors of YAML files instead.")
 def print_template(schema: bool) -> None:

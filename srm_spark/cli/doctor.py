@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import DEFINES, ERROR, FLOWS, OK, OUTPUT, config, pairs
 from srm_spark.core.wording import count
 from srm_spark.doctor import Finding, Health, examine
@@ -18,6 +19,13 @@ from srm_spark.doctor import Finding, Health, examine
 _STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red", Health.UNKNOWN: "yellow"}
 
 
+@manual(
+    "srm-driver doctor --config srm.properties",
+    "srm-driver doctor --config srm.properties --flow 'A->B' -o json",
+    reads="this machine; with --config the clusters of each flow, too: brokers, topics, permissions.",
+    ok="nothing failed; unknown is not failed",
+    error="something failed, and its remedy is printed",
+)
 @click.command()
 @config("The file to check; repeatable.", required=False)
 @FLOWS
@@ -27,10 +35,7 @@ _STYLES = {Health.OK: "green", Health.WARNED: "yellow", Health.FAILED: "bold red
 def doctor(
     context: click.Context, *, files: tuple[Path, ...], flows: tuple[str, ...], defines: tuple[str, ...], output: str
 ) -> None:
-    """Check this machine, and with --config a configuration and its clusters; change nothing.
-
-    Exit code 0: nothing failed (unknown is not failed), 1: something did, and its remedy is printed.
-    """
+    """Check this machine, and with --config a configuration and its clusters; change nothing."""
     before = context.parent.params if context.parent else {}
     files = (*before.get("files", ()), *files)
     flows, defines = (*before.get("flows", ()), *flows), (*before.get("defines", ()), *defines)

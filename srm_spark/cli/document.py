@@ -37,7 +37,8 @@ def commands_page() -> str:
     parts = [
         "# Commands",
         "",
-        f"{_MADE} Exit codes: 0 done, 1 an error, 2 a wrong command line, 3 not equal or not safe.",
+        f"{_MADE} Exit codes: 0 done, 1 an error, 2 a wrong command line, 3 not everything;",
+        "with each command stands what they mean there.",
     ]
     for name, command in (("srm-driver", driver.run), ("srm-control", control.main)):
         for title, text in _helps(command, name, None):

@@ -13,8 +13,10 @@ from types import FrameType
 
 import click
 
+from srm_spark.cli.completion import completion_of
 from srm_spark.cli.doctor import doctor
 from srm_spark.cli.first_lines import first_lines
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import DEFINES, ERROR, FILE, FLOWS, INTERRUPTED, OK, VERSION, config, pairs, settings_of
 from srm_spark.cli.progress_log import ProgressLog
 from srm_spark.cli.reload import Reloader
@@ -49,6 +51,17 @@ def with_clusters_joined(args: Sequence[str], commands: Collection[str]) -> list
     return joined
 
 
+@manual(
+    "srm-driver --config srm.properties",
+    "srm-driver --config srm.properties --flow 'A->B' --pid-file srm.pid",
+    "srm-driver --config srm.properties --clusters B,C --no-wait",
+    reads="topics, configs, ACLs and groups of the sources; what srm-control has done, on the targets.",
+    writes="remote topics, internal topics and, where they are synced, ACLs and positions of groups on the targets; "
+    "offset syncs on the sources; the Delta table of state.path; the file of --pid-file.",
+    ok="stopped in peace",
+    error="the configuration cannot be used, a flow failed, or Spark ended",
+    interrupted="ended at once by a second Ctrl-C",
+)
 @click.group(cls=_Driver, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @config("The file to run; repeatable, merged in order.", required=False)
 @FLOWS
@@ -56,7 +69,7 @@ def with_clusters_joined(args: Sequence[str], commands: Collection[str]) -> list
 @DEFINES
 @click.option("--no-wait", is_flag=True, help="Fail a flow that another driver owns instead of waiting for it.")
 @click.option(
-    "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
+    "--log-level", default="INFO", show_default=True, type=click.Choice(LOG_LEVELS), help="From where on to log."
 )
 @click.option(
     "--log-progress", default=60.0, show_default=True, metavar="SECONDS", help="Log each flow's rate and lag; 0: never."
@@ -177,6 +190,7 @@ class _Stop:
             logging.info("stopping: waiting for %s; Ctrl-C again ends now", self.waits_for)
 
 
+run.add_command(completion_of("srm-driver"))
 run.add_command(doctor)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FLOW, OUTPUT, flows_of, print_json, several, told
 from srm_spark.cli.status_view import moment
 from srm_spark.look.acls import explain_acls
@@ -20,6 +21,7 @@ from srm_spark.look.topics import explain_topic
 _COMMON = several(CONFIG, DEFINES, FLOW, OUTPUT)
 
 
+@overview("srm-control explain topic --config srm.properties orders")
 @click.group()
 def explain() -> None:
     """Says why a topic, a group, a property or an ACL flows or does not, and what to do about it.
@@ -28,6 +30,10 @@ def explain() -> None:
     """
 
 
+@manual(
+    "srm-control explain topic --config srm.properties --flow 'A->B' orders",
+    reads="the lists and the progress of the flow, what drivers say, and topics and ACLs of both clusters.",
+)
 @explain.command("topic")
 @click.argument("topic")
 @_COMMON
@@ -38,6 +44,10 @@ def of_topic(*, topic: str, files: Sequence[Path], defines: Sequence[str], name:
     _print(answers, output)
 
 
+@manual(
+    "srm-control explain group --config srm.properties billing",
+    reads="the lists and the offset map of the flow, checkpoints, and the group on both clusters.",
+)
 @explain.command("group")
 @click.argument("group")
 @_COMMON
@@ -48,6 +58,10 @@ def of_group(*, group: str, files: Sequence[Path], defines: Sequence[str], name:
     _print(answers, output)
 
 
+@manual(
+    "srm-control explain property --config srm.properties retention.ms --topic orders",
+    reads="the file; with --topic the configs of it and of its remote topic, too.",
+)
 @explain.command("property")
 @click.argument("key", metavar="PROPERTY")
 @_COMMON
@@ -61,6 +75,10 @@ def of_property(
     _print(answers, output)
 
 
+@manual(
+    "srm-control explain acl --config srm.properties orders",
+    reads="ACLs of both clusters.",
+)
 @explain.command("acl")
 @click.argument("topic")
 @_COMMON

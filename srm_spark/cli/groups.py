@@ -13,10 +13,12 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.table import Table
 
-from srm_spark.cli.lists import LISTS, Asked, steer
+from srm_spark.cli.lists import LISTS, Asked, list_manual, steer
+from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -45,10 +47,22 @@ class _Offsets(click.Group):
     """`offsets --export …` is a command of its own, without a name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and ctx.resilient_parsing:  # a shell asks what there is
+            return super().parse_args(ctx, args)
         is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if is_named else [EXPORT, *args])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Beside the names of commands the options of the one without a name."""
+        items = super().shell_complete(ctx, incomplete)
+        known = {item.value for item in items}
+        return [*items, *(i for i in self.commands[EXPORT].shell_complete(ctx, incomplete) if i.value not in known)]
 
+
+@overview(
+    "srm-control offsets --export --config srm.properties --source A --target B > offsets.csv",
+    "srm-control offsets list --config srm.properties --flow 'A->B'",
+)
 @click.group(cls=_Offsets, options_metavar="[--export …]")
 def offsets() -> None:
     """Where readers go on on the target: consumer groups, and offsets that are kept outside of Kafka.
@@ -59,6 +73,12 @@ def offsets() -> None:
     """
 
 
+@manual(
+    "srm-control offsets --export --config srm.properties --source A --target B --group 'billing.*' --to offsets.csv",
+    reads="groups of both clusters, the offset map and checkpoints on the target.",
+    writes="the file of --to.",
+    error="an error, or nothing could be exported",
+)
 @offsets.command(EXPORT, hidden=True)
 @CONFIG
 @DEFINES
@@ -88,7 +108,7 @@ def export(
     """Prints where groups go on on the target: group, topic, partition, offset.
 
     Import them with: kafka-consumer-groups --reset-offsets --from-file FILE --execute --group G. Works while the source
-    is down, too: then from the newest checkpoints. Exit code 1 where nothing could be exported.
+    is down, too: then from the newest checkpoints.
     """
     report = _report(files, defines, source, target, names)
     rows = [row for row in report.rows if row.downstream is not None]
@@ -106,6 +126,10 @@ def export(
         raise SystemExit(ERROR)
 
 
+@list_manual(
+    "srm-control groups --config srm.properties --source A --target B --add billing --reason 'the shop moves'",
+    "srm-control groups --config srm.properties --source A --target B --list -o wide",
+)
 @click.group(cls=PrefixedGroup, invoke_without_command=True, subcommand_metavar="[status …]")
 @LISTS
 @click.pass_context
@@ -113,7 +137,7 @@ def groups(context: click.Context, /, **asked: Any) -> None:
     """Says which consumer groups are taken, while drivers run, by the lists of SRM; or looks at them: groups status.
 
     A group is taken where a pattern of the file or an entry of the allow list matches it, and no exclusion of the file
-    nor entry of the deny list does. Exit code 3: not everything was done.
+    nor entry of the deny list does.
     """
     if context.invoked_subcommand is None:
         steer(ListKind.GROUPS, Asked(**asked))
@@ -121,6 +145,10 @@ def groups(context: click.Context, /, **asked: Any) -> None:
         raise click.UsageError(f"write options behind {context.invoked_subcommand}, or lists without it")
 
 
+@manual(
+    "srm-control groups status --config srm.properties --source A --target B --group 'billing.*'",
+    reads="groups of both clusters, the offset map and checkpoints on the target.",
+)
 @groups.command()
 @CONFIG
 @DEFINES

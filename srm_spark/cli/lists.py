@@ -22,6 +22,7 @@ from srm_spark.cli.lists_view import (
     exported,
     imported,
 )
+from srm_spark.cli.manual import NOT_EVERYTHING, manual
 from srm_spark.cli.options import DEFINES, DIFFERENT, FILE, config, dry_run, output, pairs, several, told, unknown_flow
 from srm_spark.cli.prefixes import PrefixedCommand
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
@@ -71,6 +72,19 @@ LISTS = several(
     dry_run("Print what would begin and stop; change nothing."),
     output("text", "wide", "json", former=False),
 )
+
+
+_C = TypeVar("_C", bound=click.Command)
+
+
+def list_manual(*examples: str) -> Callable[[_C], _C]:
+    """What the commands say that change lists."""
+    return manual(
+        *examples,
+        reads="mm2-control.A.internal of the target; with a file, for -o wide and --dry-run, what the source has.",
+        writes="a change, as an act to mm2-control.A.internal of the target, which is made where there is none.",
+        different=NOT_EVERYTHING,
+    )
 
 
 @dataclass(frozen=True)
@@ -293,23 +307,30 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
+@list_manual(
+    "srm-control topics --config srm.properties --source A --target B --add 'orders,payments.*' --dry-run",
+    "srm-control topics --bootstrap-servers b1.example.com:9092 --source A --add-blacklist payments-test",
+)
 @click.command(cls=PrefixedCommand)
 @LISTS
 def topics(**asked: Any) -> None:
     """Says which topics flow, while drivers run: the lists of SRM.
 
     A topic flows where a pattern of the file or an entry of the allow list matches it, and no exclusion of the file nor
-    entry of the deny list does. Exit code 3: not everything was done.
+    entry of the deny list does.
     """
     steer(ListKind.TOPICS, Asked(**asked))
 
 
+@list_manual(
+    "srm-control reverse-checkpointed-topics --config srm.properties --source A --target B --add B.orders",
+)
 @click.command("reverse-checkpointed-topics", cls=PrefixedCommand)
 @LISTS
 def reverse_checkpointed_topics(**asked: Any) -> None:
     """Says for which remote topics positions of groups go back to the topics that they are copies of.
 
     With an empty allow list for all; else for those that an entry matches, by the remote name or by the other one;
-    never for those that an entry of the deny list matches. Exit code 3: not everything was done.
+    never for those that an entry of the deny list matches.
     """
     steer(ListKind.REVERSE, Asked(**asked))

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import click
 
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import CONFIG, DEFINES, ERROR, OUTPUT, flow, flow_of, told
 from srm_spark.core.model import KeptLoss
 from srm_spark.flow.topics.losses import kept_losses
 
 
+@manual(
+    "srm-control losses --config srm.properties --flow 'A->B' -o json",
+    reads="mm2-offset-map.A.internal on the target.",
+)
 @click.command()
 @CONFIG
 @DEFINES

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from srm_spark.cli.manual import manual
 from srm_spark.cli.moves_view import plan_text, statement_text
 from srm_spark.cli.options import (
     CONFIG,
@@ -46,8 +47,19 @@ _SHARED = several(
     click.option("--state", "state", type=FILE, help="The state file; by default one named after the flow."),
     OUTPUT,
 )  # fmt: skip
+_READS = "both clusters: ends of topics, groups, progress, the offset map, checkpoints, quarantine; the state file."
+_FILES = "the state file and the statement; runs the command of --fence."
+_LEFT = "something was declined, not moved or not safe"
 
 
+@manual(
+    "srm-control failover --config srm.properties --flow 'A->B' --dry-run",
+    "srm-control failover --config srm.properties --flow 'A->B' --planned",
+    reads=_READS,
+    writes=f"positions of groups on B, {_FILES}",
+    ok="everything moved",
+    different=_LEFT,
+)
 @click.command()
 @PLANNED
 @_SHARED
@@ -57,14 +69,19 @@ def failover(*, planned: bool, fence: str | None, **options: Any) -> None:
     Without --planned, A may be gone. The plan is printed, and nothing happens before the flow's name is typed. Each
     stage is written to a state file first: run the same command again to go on where it stopped. Groups with members
     on B stay where they are, and no group is set backward.
-
-    Exit code 0: everything moved, 1: an error, 2: wrong command line, 3: something was not safe or not moved.
     """
     if fence is not None and not planned:
         raise click.UsageError("--fence is for planned moves: add --planned")
     _run(MoveKind.PLANNED_FAILOVER if planned else MoveKind.FAILOVER, fence=fence, **options)
 
 
+@manual(
+    "srm-control failback --config srm.properties --flow 'A->B'",
+    reads=_READS,
+    writes=f"positions of groups on A, {_FILES}",
+    ok="everything moved",
+    different=_LEFT,
+)
 @click.command()
 @_SHARED
 def failback(**options: Any) -> None:

@@ -12,6 +12,7 @@ from srm_spark.change.document import load_plan, plans_document, save_plan
 from srm_spark.change.look import Rights, make_plan, rights_of
 from srm_spark.change.planning import ChangePlan
 from srm_spark.change.report import RunReport, load_report, report_document, report_path
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -36,6 +37,12 @@ from srm_spark.flow.clusters import Clusters, connect
 _NEVER = "no topic and no partition is ever deleted"
 
 
+@manual(
+    "srm-control plan --config srm.properties --flow 'A->B' --out plan.json",
+    reads="topics, configs and ACLs of both clusters.",
+    writes="the file of --out; nothing on a cluster.",
+    different="a flow waits until target.renamed.policy says which way to go",
+)
 @click.command()
 @CONFIG
 @DEFINES
@@ -49,8 +56,7 @@ def plan(
     """Says what would be created and changed on the clusters, what is left out, and what is lost.
 
     Internal topics, remote topics, partitions, configs and ACLs, each with its reason; what a changed replication
-    policy means. Touches nothing, and no plan ever deletes a topic. Exit code 3 where a flow waits until
-    target.renamed.policy says which way to go.
+    policy means. No plan ever deletes a topic.
     """
     with told():
         plans = [
@@ -70,15 +76,21 @@ def plan(
     raise SystemExit(DIFFERENT if any(one.is_open for one in plans) else OK)
 
 
+@manual(
+    "srm-control drift --config srm.properties -o json",
+    reads="topics, configs and ACLs of both clusters.",
+    ok="nothing differs",
+    different="something differs",
+)
 @click.command()
 @CONFIG
 @DEFINES
 @FLOW
 @OUTPUT
 def drift(*, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
-    """Says what differs now: what apply would change, what was set by hand and is kept, and configs that lose records.
+    """Says what differs now.
 
-    Touches nothing. Exit code 0: nothing differs, 1: an error, 3: something does.
+    What apply would change, what was set by hand and is kept, and configs that lose records.
     """
     with told():
         plans = [_planned(one, prune=False)[1] for one in flows_of(files, defines, name, exit_code=ERROR)]
@@ -90,6 +102,14 @@ def drift(*, files: Sequence[Path], defines: Sequence[str], name: str | None, ou
     raise SystemExit(OK if all(one.is_alike for one in plans) else DIFFERENT)
 
 
+@manual(
+    "srm-control apply plan.json --config srm.properties",
+    reads="the plan and the report beside it, and both clusters.",
+    writes="topics, configs and ACLs of the target, internal topics of both clusters, and the report.",
+    ok="everything is done",
+    different="a step was refused",
+    interrupted="stopped by Ctrl-C; the same command goes on",
+)
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="PLAN")
 @CONFIG
@@ -102,8 +122,6 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
     Stage by stage: internal topics, remote topics, partitions, configs, ACLs. A report beside the plan is written
     before and after each one: run the same command again to finish what was interrupted or refused. Where the clusters
     or the configuration are others than when the plan was made, nothing is changed.
-
-    Exit code 0: everything is done, 1: an error, 3: a step was refused.
     """
     with told():
         planned = load_plan(file)

@@ -54,5 +54,7 @@ def _meant(written: str, options: dict[str, Any], ctx: click.Context) -> str:
         return written
     found = {name: option for name, option in options.items() if name.startswith(written)}
     if len({id(option) for option in found.values()}) > 1:
+        if ctx.resilient_parsing:  # a shell asks for completions
+            return written
         raise click.UsageError(f"{written} may be {', '.join(sorted(found))}", ctx)
     return next(iter(found), written)

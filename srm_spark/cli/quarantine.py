@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -29,13 +30,19 @@ from srm_spark.flow.refused.replay import Replayed, drop_from_quarantine, list_q
 from srm_spark.flow.refused.replay import replay as replay_quarantine
 
 _SHARED = several(CONFIG, DEFINES, flow("The flow that put the records aside."), TOPIC)
+_READS = "mm2-quarantine.A.internal on the target."
 
 
+@overview("srm-control quarantine list --config srm.properties --flow 'A->B'")
 @click.group()
 def quarantine() -> None:
     """Records that were put aside by `refused.record.policy = park` instead of being copied."""
 
 
+@manual(
+    "srm-control quarantine list --config srm.properties --flow 'A->B' --topic 'orders,payments.*'",
+    reads=_READS,
+)
 @quarantine.command("list")
 @_SHARED
 @OUTPUT
@@ -54,6 +61,12 @@ def list_(*, files: Sequence[Path], defines: Sequence[str], name: str, names: st
         click.echo("nothing is in quarantine", err=True)
 
 
+@manual(
+    "srm-control quarantine replay --config srm.properties --flow 'A->B' --topic orders --dry-run",
+    reads="mm2-quarantine.A.internal, progress, the offset map and the ends of remote topics on the target.",
+    writes="remote topics, progress, and what is taken out of mm2-quarantine.A.internal, on the target.",
+    different="the target still refuses a record, which stays there",
+)
 @quarantine.command()
 @_SHARED
 @dry_run()
@@ -62,7 +75,7 @@ def replay(*, files: Sequence[Path], defines: Sequence[str], name: str, names: s
     """Writes records in quarantine to their remote topics, each once, and takes them out of quarantine.
 
     They lie at the end, behind what was copied since. The flow must be stopped; the source may be down. A record that
-    the target still refuses stays there; exit code 3 where there was one.
+    the target still refuses stays there.
     """
     done: list[Replayed] = []
     with told():
@@ -78,6 +91,11 @@ def replay(*, files: Sequence[Path], defines: Sequence[str], name: str, names: s
         raise SystemExit(DIFFERENT)
 
 
+@manual(
+    "srm-control quarantine drop --config srm.properties --flow 'A->B' --topic orders",
+    reads=_READS,
+    writes="what is taken out of mm2-quarantine.A.internal on the target.",
+)
 @quarantine.command()
 @_SHARED
 @dry_run()

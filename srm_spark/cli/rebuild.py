@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -24,6 +25,12 @@ from srm_spark.core.wording import count
 from srm_spark.flow.rebuild import Rebuilt, rebuild_map
 
 
+@manual(
+    "srm-control offsets rebuild --config srm.properties --source A --target B --topic orders",
+    reads="records of the topics on the source and of their remote topics; progress and the offset map on the target.",
+    writes="mm2-offset-map.A.internal on the target.",
+    different="a partition was not rebuilt",
+)
 @click.command()
 @CONFIG
 @DEFINES
@@ -37,7 +44,7 @@ def rebuild(
     """Makes the exact offset map of a stopped flow again where its topic was lost, from the records of both sides.
 
     Reads what both sides still have, up to where the map begins or progress stands. Only a match that ends exactly
-    there counts; exit code 3 where there was none, and then nothing is written for that partition.
+    there counts; where there is none, nothing is written for that partition.
     """
     with told():
         done = rebuild_map(flow_of(files, defines, f"{source}->{target}"), topics_of(names))

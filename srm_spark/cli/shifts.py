@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.table import Table
 
 from srm_spark.cli.commands import REASON
 from srm_spark.cli.lists import who
+from srm_spark.cli.manual import NOT_EVERYTHING, manual
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -35,6 +36,8 @@ from srm_spark.core.wording import count
 from srm_spark.flow.commanding import ANSWER_SECONDS, Commanding
 from srm_spark.flow.shifting import Shifting, Standing, Wanted
 
+_C = TypeVar("_C", bound=click.Command)
+
 _PARTITION = click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Only this partition.")
 _TO = click.option("--to", metavar="OFFSET|earliest|latest|TIMESTAMP", help="Where: a time as 2026-01-31T12:00:00Z.")
 _BY = click.option("--by", type=click.IntRange(min=1), metavar="N", help="By so many source offsets.")
@@ -49,6 +52,20 @@ _SHARED = several(
 _REST = several(REASON, dry_run(), YES, OUTPUT)
 
 
+def _manual(*examples: str) -> Callable[[_C], _C]:
+    """What the commands say that change positions."""
+    return manual(
+        *examples,
+        reads="progress, acts and answers of drivers on the target; the ends of the topic on the source.",
+        writes="an act to mm2-control.A.internal on the target; the owner of the flow records the new position.",
+        different=NOT_EVERYTHING,
+    )
+
+
+@manual(
+    "srm-control offsets list --config srm.properties --flow 'A->B' --topic 'orders,payments.*'",
+    reads="progress and acts on the target; the ends of topics on the source.",
+)
 @click.command("list")
 @CONFIG
 @DEFINES
@@ -86,6 +103,9 @@ def list_(
         click.echo(f"the source does not answer: {found.unknown}", err=True)
 
 
+@_manual(
+    "srm-control offsets set --config srm.properties --flow 'A->B' --topic orders --to 2026-01-31T12:00:00Z --dry-run"
+)
 @click.command("set")
 @_SHARED
 @_REST
@@ -94,6 +114,7 @@ def set_(**options: Any) -> None:
     _run(Way.SET, by=None, **options)
 
 
+@_manual("srm-control offsets rewind --config srm.properties --flow 'A->B' --topic orders --partition 1 --to 90")
 @click.command()
 @_SHARED
 @_BY
@@ -102,11 +123,11 @@ def rewind(**options: Any) -> None:
     """Lets partitions go on further back: what the target has of that, it has twice then.
 
     A running driver must have paused them. Says first how much that is, and asks; groups go on at the newest copies.
-    Exit code 3: not everything was done.
     """
     _run(Way.REWIND, **options)
 
 
+@_manual("srm-control offsets skip --config srm.properties --flow 'A->B' --topic orders --partition 0 --by 10")
 @click.command()
 @_SHARED
 @_BY
@@ -114,7 +135,7 @@ def rewind(**options: Any) -> None:
 def skip(**options: Any) -> None:
     """Lets partitions go on further ahead: what lies between is never copied, and is told as a loss.
 
-    A running driver must have paused them. Says first how much that is, and asks. Exit code 3: not everything was done.
+    A running driver must have paused them. Says first how much that is, and asks.
     """
     _run(Way.SKIP, **options)
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FLOW, INTERRUPTED, flows_of, output, print_json, told
 from srm_spark.cli.status_view import clock, documents, text
 from srm_spark.look.flows import FlowLook, FlowReport, look_at
@@ -22,6 +23,13 @@ from srm_spark.look.flows import FlowLook, FlowReport, look_at
 _WATCH_SECONDS = 2.0
 
 
+@manual(
+    "srm-control status --config srm.properties --watch",
+    "srm-control status --config srm.properties --flow 'A->B' -o json",
+    reads="progress and what drivers say, on the targets; how far topics go, on the sources.",
+    error="an error, or a target does not answer",
+    interrupted="--watch, ended by Ctrl-C",
+)
 @click.command()
 @CONFIG
 @DEFINES
@@ -32,7 +40,7 @@ def status(*, files: Sequence[Path], defines: Sequence[str], name: str | None, i
     """Prints how flows are: who runs them, how far they are behind, what stands still and why; wide: each partition.
 
     Asks the clusters alone: no driver has to run, and the source may be down. What nobody knows now is unknown, with
-    the moment since when, and never 0. Exit code 1 where a target does not answer.
+    the moment since when, and never 0.
     """
     if is_watch and output not in ("text", "wide"):
         raise click.UsageError("--watch is a table: leave out -o, or write -o wide")

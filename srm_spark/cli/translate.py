@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -27,12 +28,25 @@ from srm_spark.errors import OffsetFileError
 from srm_spark.flow.groups.kept_outside import TranslatedPositions, translate_positions
 
 
+@manual(
+    "srm-control offsets translate --config srm.properties --source A --target B --file here.json --to there.json",
+    reads="the file, and the offset map on the target; of topics that go back that on the source, too.",
+    writes="the file of --to.",
+    error="an error, or there was nothing to translate",
+    different="something could not be translated",
+)
 @click.command()
 @CONFIG
 @DEFINES
 @SOURCE
 @TARGET
-@click.option("--file", "origin", required=True, type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.option(
+    "--file",
+    "origin",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="What to translate.",
+)
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="auto", show_default=True, help="Of the file.")
 @click.option("--to", "path", type=FILE, help="Write to this file instead of printing.")
 @output("text", "json", former=False)
@@ -55,8 +69,8 @@ def translate(
     or what GET /connectors/NAME/offsets of Kafka Connect answers; prints the same with the topics and offsets of the
     target. An offset is the next record to be read. The source may be down, unless its remote topics go back.
 
-    Exit code 3 where something could not be translated; then nothing is written without --partial. With -o json it
-    prints what became of each position instead, and the file is written with --to only.
+    Where something cannot be translated nothing is written without --partial. With -o json it prints what became of
+    each position instead, and the file is written with --to only.
     """
     with told():
         flow = flow_of(files, defines, f"{source}->{target}")

@@ -24,8 +24,8 @@ GOOD = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA
 SIDES = ("--source", "A", "--target", "B")
 HERE, THERE = TopicPartition("t", 0), TopicPartition("A.t", 0)
 WHY = Failure(FailureKind.NO_KEY, "it has no key")
-PRINTS_A_FILE = {"config template"}
-"""What it prints is a configuration file, or a schema by an option of its own."""
+PRINTS_A_FILE = {"completion", "config template"}
+"""What they print is a file for other programs: a script, a configuration, or a schema by an option of its own."""
 
 
 def refused(offset: int) -> QuarantinedRecord:

@@ -65,7 +65,7 @@ def test_both_are_plain_json() -> None:
 
 def test_the_commands_say_what_their_exit_codes_mean() -> None:
     answer = CliRunner().invoke(main, ["failover", "--help"])
-    assert "Exit code 0: everything moved" in " ".join(answer.stdout.split())
+    assert "Exit codes: 0 everything moved" in " ".join(answer.stdout.split())
 
 
 def test_a_fence_is_for_planned_moves() -> None:
