@@ -36,6 +36,8 @@ ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 NANOSECONDS = 1_700_000_000_000_000_000
 
 
+OWN_CONFIGS = {"sync.topic.configs.enabled": "false"}
+"""Remote topics keep what the test has set, whatever their source topics have."""
 BY_SPARK = {"compiled.loop.enabled": "false"}
 """Records are read by Spark's own source."""
 

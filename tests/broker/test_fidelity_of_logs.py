@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import assert_copied, await_count, await_lag_zero
+from tests.broker.pair_io import OWN_CONFIGS
 from tests.kafka_io import Record, numbered, produce, records
 
 LARGEST = 1_048_588 - 61 - 12
@@ -85,7 +86,7 @@ def test_a_compacted_source_with_gaps(pair: Pair) -> None:
         return found[-1] - found[0] + 1 > len(found)
 
     await_until(is_compacted, 60, "the source has gaps")
-    driver = pair.replicate()
+    driver = pair.replicate(OWN_CONFIGS)
     await_lag_zero(driver)
     before = records(pair.target.read(pair.remote()))[0]
     assert 10 <= len(before) < 100

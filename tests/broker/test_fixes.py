@@ -13,12 +13,12 @@ from tests.broker.conftest import Pair
 from tests.broker.dying import BATCH_COMMITTER, DyingCommitter
 from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
-from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, await_committed
+from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, OWN_CONFIGS, await_committed
 from tests.kafka_io import Record, numbered
 
 pytestmark = pytest.mark.slow
 
-FIX = {"refused.record.policy": "fix"}
+FIX = {"refused.record.policy": "fix", **OWN_CONFIGS}
 LIMITS = {"message.timestamp.after.max.ms": str(HOUR), "message.timestamp.before.max.ms": str(24 * HOUR)}
 
 
@@ -71,7 +71,7 @@ def test_what_has_no_fix_holds_its_partition(pair: Pair) -> None:
     pair.source.create(pair.topic(), 1, ANY_TIME)
     pair.target.create(pair.remote(), 1, {**LIMITS, "cleanup.policy": "compact"})
     pair.source.write(pair.topic(), [Record(b"k", b"0"), Record(None, b"v", 0, NANOSECONDS)])
-    driver = pair.replicate({"policy.fix.topics": pair.topic()})
+    driver = pair.replicate({"policy.fix.topics": pair.topic(), **OWN_CONFIGS})
     (reason,) = await_held(driver, [f"{pair.topic()}-0"]).values()
     assert reason == "held at offset 1: the record has no key and the target topic is compacted"
     assert pair.target.given(pair.remote()) == 1

@@ -83,7 +83,7 @@ def test_every_group_that_is_not_synced_has_its_reason(
         shared: NO_CONSUMER_GROUP,
         streamed: NO_CONSUMER_GROUP,
         f"noise-{pair.unique}": "groups.exclude has noise-.*",
-        f"{pair.unique}-other": "no pattern of groups matches",
+        f"{pair.unique}-other": "no pattern of groups matches, nor an entry of their list",
     }
     assert f"not taken ({NO_CONSUMER_GROUP}): {shared}, {streamed}" in text
     assert "not synced: the group has members on the target" in text

@@ -12,7 +12,7 @@ import pytest
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_held
-from tests.broker.pair_io import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS
+from tests.broker.pair_io import ANY_TIME, BY_SPARK, HOUR, NANOSECONDS, OWN_CONFIGS
 from tests.kafka_io import Record, records
 
 
@@ -35,7 +35,7 @@ def test_a_refused_record_holds_its_partition_at_its_offset_until_the_limit_is_r
         pair.source.create(pair.topic(name), 2, ANY_TIME)
         pair.target.create(pair.remote(name), 2, limits[name])
         pair.source.write(pair.topic(name), [*fine[:2], record, *fine[2:], fine[0]._replace(partition=1)])
-    driver = pair.replicate()
+    driver = pair.replicate(OWN_CONFIGS)
     held = {f"{pair.topic(name)}-0" for name in refused}
     reasons = await_held(driver, list(held))
     for name, words in {
@@ -54,7 +54,7 @@ def test_a_refused_record_holds_its_partition_at_its_offset_until_the_limit_is_r
     assert driver.status()[0].lag_records == 3 * len(refused)
 
     driver.stop()  # a hold is not forgotten, and what came before it is not copied again
-    driver = pair.replicate()
+    driver = pair.replicate(OWN_CONFIGS)
     assert set(await_held(driver, list(held))) == held
     pair.target.configure(pair.remote("large"), max_message_bytes="9000")
     pair.target.configure(pair.remote("late"), message_timestamp_after_max_ms=str(9 * HOUR))
@@ -69,7 +69,7 @@ def test_a_timestamp_that_spark_could_not_read_is_copied(pair: Pair) -> None:
     pair.source.create(pair.topic(), 1, ANY_TIME)
     pair.target.create(pair.remote(), 1, ANY_TIME)
     pair.source.write(pair.topic(), [Record(b"k", b"0"), Record(b"k", b"!", timestamp=NANOSECONDS), Record(b"k", b"1")])
-    pair.replicate()
+    pair.replicate(OWN_CONFIGS)
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
 
 
@@ -80,7 +80,7 @@ def test_a_timestamp_that_spark_cannot_read_holds_its_partition_only(pair: Pair)
     before = [Record(b"k", b"0"), Record(b"k", b"1")]
     pair.source.write(pair.topic(), [*before, Record(b"k", b"!", timestamp=NANOSECONDS), Record(b"k", b"behind")])
     pair.source.write(pair.topic(), [Record(b"k", b"beside", 1)])
-    driver = pair.replicate(BY_SPARK)
+    driver = pair.replicate({**BY_SPARK, **OWN_CONFIGS})
     reason = await_held(driver, [f"{pair.topic()}-0"])[f"{pair.topic()}-0"]
     assert reason.startswith("held at offset 2: its timestamp is ")
     await_count(pair.target, pair.remote(), 3)

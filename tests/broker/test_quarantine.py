@@ -22,11 +22,11 @@ from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_lag_zero, write_config
-from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, await_committed
+from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, OWN_CONFIGS, await_committed
 from tests.broker.quarantine_reader import read_quarantine
 from tests.kafka_io import Record, numbered, records
 
-PARK = {"refused.record.policy": "park"}
+PARK = {"refused.record.policy": "park", **OWN_CONFIGS}
 HEADERS = (("h", None), ("h", b""), ("ü", b"x"))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import pytest
+from confluent_kafka import ElectionType
 from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.config.settings import ClusterSettings
@@ -87,10 +88,14 @@ def test_groups_are_not_overlooked_while_their_broker_hangs(cluster: LocalCluste
     for group in groups:
         commit(kafka, group, {(f"t-{unique}", 0): 0})
     client = ClusterClient(ClusterSettings("a", cluster.bootstrap_servers), SourceUnavailable, timeout=60)
-    described = [each.result() for each in kafka.admin.describe_consumer_groups(groups).values()]
-    # Not broker 1: it is the only controller, and while that hangs no other broker takes its groups over.
-    broker = cluster.broker(max(each.coordinator.id for each in described))
-    assert broker is not cluster.broker(1)
+
+    def others() -> list[int]:
+        """Not broker 1: it is the only controller, and while that hangs no other broker takes its groups over."""
+        kafka.admin.elect_leaders(ElectionType.PREFERRED, None).result(30)  # brokers that were stopped lead nothing yet
+        described = [each.result() for each in kafka.admin.describe_consumer_groups(groups).values()]
+        return [each.coordinator.id for each in described if each.coordinator.id != 1]
+
+    broker = cluster.broker(await_until(others, SOON, "a group whose coordinator is no controller")[0])
     with closing(client.groups("DESCRIBE")) as asked:
         assert set(groups) <= set(asked.names())
         broker.pause()
