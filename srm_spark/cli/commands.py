@@ -29,7 +29,7 @@ from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope
 from srm_spark.core.answers import Answer
 from srm_spark.core.lists import Act
 from srm_spark.core.model import Flow
-from srm_spark.flow.commanding import ANSWER_SECONDS, Acted, Commanded
+from srm_spark.flow.commanding import ANSWER_SECONDS, Commanded
 from srm_spark.flow.commanding import command as carry_out
 from srm_spark.flow.commanding import history as acts_of
 
@@ -172,7 +172,7 @@ def _taken(kind: CommandKind, answer: Answer | None) -> str:
 
 @manual(
     "srm-control history --config srm.properties --flow 'A->B'",
-    reads="mm2-control.A.internal, and answers of drivers, on the target of each flow.",
+    reads="mm2-control.A.internal on the target of each flow.",
 )
 @click.command()
 @CONFIG
@@ -180,20 +180,20 @@ def _taken(kind: CommandKind, answer: Answer | None) -> str:
 @FLOW
 @OUTPUT
 def history(*, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
-    """Prints everything that was done to flows by srm-control, the oldest first: lists, pauses, restarts, offsets.
+    """Prints everything that was done to flows by srm-control, the oldest first: lists, pauses, restarts.
 
-    With who did it, on which host, when and why; and of offsets what came of it.
+    With who did it, on which host, when and why.
     """
-    acted: list[tuple[Flow, Acted]] = []
+    acted: list[tuple[Flow, AnyAct]] = []
     with told():
         for settings in flows_of(files, defines, name):
             acted += [(settings.flow, one) for one in acts_of(settings)]
-    acted.sort(key=lambda each: each[1].act.at)
+    acted.sort(key=lambda each: each[1].at)
     if output == "json":
         print_json([_as_json(flow, one) for flow, one in acted])
         return
-    for flow_acted, one in acted:
-        click.echo(f"{time_of(one.act.at)} {flow_acted} {one.act.who} {_said(one.act)}{_outcome(one)}")
+    for flow_acted, act in acted:
+        click.echo(f"{time_of(act.at)} {flow_acted} {act.who} {_said(act)}")
     if not acted:
         click.echo("nobody has done anything", err=True)
 
@@ -203,17 +203,7 @@ def _said(act: AnyAct) -> str:
     return what + (f" ({act.why})" if act.why else "")
 
 
-def _outcome(one: Acted) -> str:
-    if isinstance(one.act, Act) or one.act.kind is not CommandKind.OFFSETS:
-        return ""
-    if one.answer is None:
-        return ": waits for a driver"
-    declined = "; ".join(f"{one.act.scope}-{number}: {why}" for number, why in sorted(one.answer.declined.items()))
-    return f": not done: {declined}" if declined else f": carried out by {one.answer.driver}"
-
-
-def _as_json(flow: Flow, one: Acted) -> dict[str, object]:
-    act = one.act
+def _as_json(flow: Flow, act: AnyAct) -> dict[str, object]:
     document: dict[str, object] = {
         "flow": str(flow),
         "at": time_of(act.at),
@@ -225,14 +215,6 @@ def _as_json(flow: Flow, one: Acted) -> dict[str, object]:
         names = ("add", "remove", "add_deny", "remove_deny")
         return {**document, **{name: getattr(act.change, name) for name in names}}
     document |= {"topic": act.scope.topic, "partition": act.scope.partition}
-    if act.kind is CommandKind.OFFSETS:
-        shifts = [{"partition": each.partition, "from": each.start, "to": each.end} for each in act.shifts]
-        answer = one.answer
-        document |= {
-            "shifts": shifts,
-            "carried_out": None if answer is None else {"driver": answer.driver, "at": time_of(answer.at)},
-            "declined": {} if answer is None else {str(number): why for number, why in answer.declined.items()},
-        }
     return document
 
 

@@ -44,8 +44,8 @@ from srm_spark.config.settings import (
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, is_kafkas_own
-from srm_spark.core.goals import moment_of
 from srm_spark.core.model import Flow, RefusedPolicy
+from srm_spark.core.moments import moment_of
 from srm_spark.core.policy import HEARTBEATS_TOPIC, load_policy
 from srm_spark.errors import PluginError
 

@@ -1,11 +1,10 @@
-"""What is done to a flow besides its lists: paused, resumed, restarted, moved to other offsets. No I/O.
+"""What is done to a flow besides its lists: paused, resumed, restarted. No I/O.
 
 A record here is one act of the same log as the lists' (`core/lists.py`), of another kind:
 
 ```
 key   ["act","6f0c…"]
 value {"v":1,"kind":"pause","topic":"orders","partition":3,"at":1700000000000,"who":"ann@host","why":"maintenance"}
-value {"v":1,"kind":"offsets","topic":"orders","shifts":[[3,100,50]],"at":1700000000000,"who":"ann@host"}
 ```
 
 What drivers answer lies in the progress topic (`core/answers.py`): a flow has no right to write here.
@@ -17,7 +16,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from srm_spark.core.lists import VERSION, Act, act_document, decode_act, encode_act
 from srm_spark.core.model import TopicPartition
@@ -30,7 +29,6 @@ class CommandKind(Enum):
     PAUSE = "pause"
     RESUME = "resume"
     RESTART = "restart"
-    OFFSETS = "offsets"
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,6 @@ class Scope:
             yield self
 
 
-class Shift(NamedTuple):
-    """Another position of one partition; the act counts only where it stands at `start` indeed."""
-
-    partition: int
-    start: int
-    end: int
-
-
 @dataclass(frozen=True)
 class Command:
     """One act that is no change of a list."""
@@ -73,15 +63,10 @@ class Command:
     who: str
     """user@host."""
     why: str = ""
-    shifts: tuple[Shift, ...] = ()
-    """Of an act on offsets."""
 
     @property
     def said(self) -> str:
         """What was done, without who and why."""
-        if self.kind is CommandKind.OFFSETS:
-            moved = (f"{self.scope.topic}-{shift.partition} {shift.start} to {shift.end}" for shift in self.shifts)
-            return f"{self.kind.value} {', '.join(moved)}"
         return f"{self.kind.value} {self.scope}"
 
     @property
@@ -105,8 +90,6 @@ class CommandState:
     """In force."""
     restarts: dict[str, Command] = field(default_factory=dict)
     """Id → act, all of that kind."""
-    shifts: dict[str, Command] = field(default_factory=dict)
-    """Id → act on offsets, in the order of the log; which of them were carried out is not known here."""
 
     def take(self, act_id: str, command: Command) -> None:
         """One more."""
@@ -114,10 +97,8 @@ class CommandState:
             self.pauses[command.scope] = command
         elif command.kind is CommandKind.RESUME:
             self.pauses.pop(command.scope, None)
-        elif command.kind is CommandKind.RESTART:
-            self.restarts[act_id] = command
         else:
-            self.shifts[act_id] = command
+            self.restarts[act_id] = command
 
 
 def pause_of(pauses: Mapping[Scope, Command], scope: Scope) -> Command | None:
@@ -135,9 +116,8 @@ def encode(act: AnyAct) -> bytes:
     if isinstance(act, Act):
         return encode_act(act)
     scope = {name: value for name, value in vars(act.scope).items() if value is not None}
-    shifts = {"shifts": act.shifts} if act.kind is CommandKind.OFFSETS else {}
     why = {"why": act.why} if act.why else {}
-    document = {"v": VERSION, "kind": act.kind.value, **scope, **shifts, "at": act.at, "who": act.who, **why}
+    document = {"v": VERSION, "kind": act.kind.value, **scope, "at": act.at, "who": act.who, **why}
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -158,16 +138,12 @@ def act_id(key: bytes | None) -> str:
 def _command(kind: CommandKind, document: Mapping[str, Any]) -> Command:
     try:
         scope = Scope(document.get("topic"), document.get("partition"))
-        shifts = tuple(Shift(*map(_number, shift)) for shift in document.get("shifts", ()))
         at, who, why = _number(document["at"]), document["who"], document.get("why", "")
         if not isinstance(who, str) or not isinstance(why, str) or not _is_sound(scope):
             raise ValueError("a field has a value of another type")
     except (KeyError, TypeError, ValueError) as error:
         raise CodecError(f"no act: {error}") from error
-    is_of_topic = scope.topic is not None and scope.partition is None
-    if (kind is CommandKind.OFFSETS) != bool(shifts) or (shifts and not is_of_topic):
-        raise CodecError("no act: an act on offsets says of which topic, and from where to where")
-    return Command(kind, scope, at, who, why, shifts)
+    return Command(kind, scope, at, who, why)
 
 
 def _is_sound(scope: Scope) -> bool:

@@ -6,7 +6,6 @@ leave out  without a leader          → what waits for a broker                
 find       progress and map          → where each partition goes on                           flow.recovery.starts
 compare    both logs                 → is what is recorded still so                           flow.recovery.identity
 recover    the target's ends         → what a dead writer left, recorded now                  flow.recovery.unrecorded
-obey       acts on offsets           → other positions, and then all of it once more          flow.recovery.shifts
 leave out  paused, unreadable        → what waits, with its reason                            flow.refused
 ```
 """
@@ -26,8 +25,7 @@ from srm_spark.flow.recovery.identity import check_copies
 from srm_spark.flow.recovery.leaderless import Leaderless
 from srm_spark.flow.recovery.open_transactions import pause_open_transactions
 from srm_spark.flow.recovery.renames import Renames
-from srm_spark.flow.recovery.shifts import carry_out
-from srm_spark.flow.recovery.starts import Starts, find_starts, record_new
+from srm_spark.flow.recovery.starts import find_starts, record_new
 from srm_spark.flow.recovery.unrecorded import recover_unrecorded, remotes_of
 from srm_spark.flow.refused.paused import PausedPartitions
 from srm_spark.flow.refused.unreadable import unreadable
@@ -35,7 +33,6 @@ from srm_spark.flow.topics.commands import FlowCommands
 from srm_spark.flow.topics.known import KnownTopics
 from srm_spark.flow.topics.progress import copied_topics, forget_maps
 from srm_spark.flow.topics.remote_topics import RemoteTopics
-from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.lease import Lease
 
 
@@ -75,12 +72,6 @@ class Assigner:
 
     def assign(self, tasks: int) -> Assigned:
         """Get everything ready that a query of so many tasks needs. What is recorded may have changed then."""
-        while (assigned := self._assign(tasks)) is None:
-            pass
-        return assigned
-
-    def _assign(self, tasks: int) -> Assigned | None:
-        """The same, or None where positions were changed behind it."""
         self._commands.seen()
         clusters, recorded, before = self._clusters, self._recorded, self._before
         slots = tasks + 1  # the last one is the driver's own
@@ -125,8 +116,6 @@ class Assigner:
         )
         before.begin(author, in_transactions=fencing is not None)
         record_new(clusters, starts, routes, recorded.maps.maps, fencing=fencing)
-        if self._obey(starts, fencing):
-            return None
         self.paused.topics = {**prepared.held, **self._renames.held}
         self.paused.partitions.update(leaderless)
         self.paused.partitions.update({p: start.paused for p, start in starts.items() if start.paused is not None})
@@ -148,19 +137,3 @@ class Assigner:
             maps={partition: of_partition.copy() for partition, of_partition in recorded.maps.maps.items()},
         )
         return Assigned(assignment, blocked)
-
-    def _obey(self, starts: Starts, fencing: FencingToken | None) -> bool:
-        """Carry out the first act on offsets that is due; whether there was one."""
-        recorded = self._recorded
-        for act, command in self._commands.shifts.items():
-            if act in recorded.progress.answers.carried_out or act in self._commands.over:
-                continue
-            recorded.refresh()
-            maps, losses = recorded.maps.maps, recorded.maps.losses
-            declined = carry_out(self._clusters, command, starts, maps, fencing=fencing, losses=losses)
-            if declined is not None:
-                self._commands.carried_out(act, declined)
-                self.paused.forget(command.scope.topic, {shift.partition for shift in command.shifts})
-                recorded.refresh()
-                return True
-        return False

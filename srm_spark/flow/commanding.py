@@ -1,4 +1,4 @@
-"""Pauses, resumes, restarts and moves a flow by acts on its target, for a command: the source may be down.
+"""Pauses, resumes and restarts a flow by acts on its target, for a command: the source may be down.
 
 Whatever is done is an act in the log; the driver that owns the flow obeys and answers. Nothing is done past it.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, encode
+from srm_spark.core.acts import AnyAct, Command, Scope, encode
 from srm_spark.core.answers import Answer
 from srm_spark.core.pauses import Decision, decide
 from srm_spark.flow.clusters import Clusters, Connect, connect
@@ -32,15 +32,6 @@ class Commanded:
     decision: Decision
     answer: Answer | None = None
     """Of the driver that took it; None where none has said so in time, or nothing was written."""
-
-
-@dataclass(frozen=True)
-class Acted:
-    """One act of the past."""
-
-    act: AnyAct
-    answer: Answer | None
-    """What a driver has said of an act on offsets; None where none has yet, and of all others."""
 
 
 class Commanding:
@@ -75,16 +66,9 @@ class Commanding:
         """In force."""
         return self._log.acts.commands.pauses
 
-    @property
-    def waiting(self) -> Mapping[str, Command]:
-        """Acts on offsets that are not carried out yet."""
-        over = self.progress.answers.carried_out
-        return {act: command for act, command in self._log.acts.commands.shifts.items() if act not in over}
-
-    def history(self) -> list[Acted]:
+    def history(self) -> list[AnyAct]:
         """All acts, the oldest first."""
-        over = self.progress.answers.carried_out
-        return [Acted(what, over.get(act)) for act, what in self._log.acts.acts]
+        return [what for _, what in self._log.acts.acts]
 
     def command(self, command: Command) -> Commanded:
         """Do it, unless there is nothing to do, and wait for an answer.
@@ -113,27 +97,6 @@ class Commanding:
             return None
         return answer if order.index(answer.act) >= order.index(act) else None
 
-    def has_taken_pause(self, scope: Scope) -> bool:
-        """Whether a driver has said that it copies nothing more of what is paused here."""
-        of_scope = {each for each in scope.around() if each in self.pauses}
-        return any(
-            self.taken(act) is not None
-            for act, what in self._log.acts.acts
-            if isinstance(what, Command) and what.scope in of_scope and what is self.pauses[what.scope]
-        )
-
-    def carried_out(self, act: str) -> Answer | None:
-        """Wait for what comes of an act on offsets; None where that is not known in time."""
-        return self._awaited(lambda: self.progress.answers.carried_out.get(act))
-
-    def owner(self) -> str | None:
-        """Who runs the flow now."""
-        lease = self.clusters.make_lease()
-        try:
-            return lease.other_owner()
-        finally:
-            lease.release()
-
     def _knows(self, topic: str) -> bool:
         return any(partition.topic == topic for partition in self.progress.positions)
 
@@ -149,12 +112,11 @@ def command(
     settings: FlowSettings, command: Command, reach: Connect = connect, patience: float = ANSWER_SECONDS
 ) -> Commanded:
     """Pause, resume or restart. Raises TargetUnavailable."""
-    assert command.kind is not CommandKind.OFFSETS
     with Commanding(settings, reach, patience) as commanding:
         return commanding.command(command)
 
 
-def history(settings: FlowSettings, reach: Connect = connect) -> list[Acted]:
+def history(settings: FlowSettings, reach: Connect = connect) -> list[AnyAct]:
     """All that was done to a flow, the oldest first. Raises TargetUnavailable."""
     with Commanding(settings, reach) as commanding:
         return commanding.history()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -13,9 +12,8 @@ import pytest
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, write_config
-from tests.broker.pair_io import EXACTLY_ONCE, await_committed
 from tests.broker.process import kill_all_of, srm_driver
-from tests.kafka_io import numbered, records
+from tests.kafka_io import numbered
 
 SRM_CONTROL = Path(sys.executable).parent / "srm-control"
 TAKEN_SECONDS = 10.0
@@ -105,31 +103,3 @@ def test_what_is_paused_stays_so_across_drivers_and_goes_on_where_it_stood(steer
     history = [line.split(" ", 3)[-1] for line in steered("history").splitlines()]
     topic = pair.topic()
     assert history == [f"pause {topic} (maintenance)", f"resume {topic}", "restart the flow (to see it)"]
-
-
-@pytest.mark.parametrize(
-    "keys", [{}, pytest.param(EXACTLY_ONCE, marks=pytest.mark.slow)], ids=["default", "exactly-once"]
-)
-def test_positions_are_moved_while_paused_and_what_is_skipped_is_told(keys: dict[str, str], steered: Steered) -> None:
-    pair, topic = steered.pair, ("--topic", steered.pair.topic())
-    pair.replicate(keys)
-    await_committed(pair, 20)
-    refused = steered.run("offsets", "rewind", *topic, "--by", "2", "--yes")
-    assert (refused.returncode, "pause it first" in refused.stderr) == (3, True)
-    steered("pause", *topic)
-    steered.write("skipped and not")
-    printed = steered("offsets", "skip", *topic, "--partition", "0", "--by", "4", "--yes")
-    assert printed.startswith(f"{pair.topic()}-0: goes on at 14, says ")
-    printed = steered("offsets", "rewind", *topic, "--partition", "1", "--to", "7", "--yes")
-    assert printed.startswith(f"{pair.topic()}-1: goes on at 7, says ")
-    positions = [line.split()[1:6] for line in steered("offsets", "list", *topic).splitlines()[1:]]
-    assert positions == [["0", "14", "0", "20", "6"], ["1", "7", "0", "20", "13"]]
-    steered("resume", *topic)
-    await_committed(pair, 20 + 6 + 13)
-    here = records(pair.source.read(pair.topic()))
-    there = records(pair.target.read(pair.remote(), committed=True))
-    assert there == {0: here[0][:10] + here[0][14:], 1: here[1][:10] + here[1][7:]}
-    losses = json.loads(ended(steered.run("losses", "-o", "json")))
-    assert [(each["partition"], each["cause"], each["source"]) for each in losses] == [
-        (0, "skipped", {"start": 10, "end": 14})
-    ]

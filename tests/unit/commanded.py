@@ -1,10 +1,10 @@
-"""A flow in memory that is paused, resumed, restarted and moved, as by `srm-control`."""
+"""A flow in memory that is paused, resumed and restarted, as by `srm-control`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, Shift, encode
+from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, encode
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.lists import act_key
 from srm_spark.core.model import TopicPartition
@@ -70,11 +70,6 @@ class Commanded(World):
 
     def command_restart(self) -> str:
         return self.command(CommandKind.RESTART)
-
-    def shift(self, *shifts: tuple[int, int, int], topic: str = "t") -> str:
-        """Partition, from where, to where."""
-        moved = tuple(Shift(*each) for each in shifts)
-        return self.act(Command(CommandKind.OFFSETS, Scope(topic), 1_700, "ann@host", "", moved))
 
     def look(self, run: FlowRun) -> None:
         """What the driver's clock does each second, and the flow behind it."""

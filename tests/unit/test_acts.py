@@ -11,13 +11,12 @@ from srm_spark.core.acts import (
     CommandKind,
     CommandState,
     Scope,
-    Shift,
     act_id,
     decode,
     encode,
     pause_of,
 )
-from srm_spark.core.answers import Answer, Answers, carried_out_record, taken_record
+from srm_spark.core.answers import Answer, Answers, taken_record
 from srm_spark.core.codec import decode_progress_key
 from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
 from srm_spark.core.model import Flow
@@ -26,7 +25,6 @@ from srm_spark.errors import ActNotUnderstood, CodecError
 KEY = act_key("6f0c")
 FLOW = Flow("A", "B")
 SCOPES = st.builds(Scope, st.sampled_from(["t", "t-ü"]), st.none() | st.integers(0, 5)) | st.just(Scope())
-SHIFTS = st.builds(Shift, st.integers(0, 9), st.integers(0, 2**40), st.integers(0, 2**40))
 COMMANDS = st.builds(
     Command,
     st.sampled_from([CommandKind.PAUSE, CommandKind.RESUME, CommandKind.RESTART]),
@@ -34,14 +32,6 @@ COMMANDS = st.builds(
     st.integers(0, 2**42),
     st.text(),
     st.text(),
-) | st.builds(
-    Command,
-    st.just(CommandKind.OFFSETS),
-    st.just(Scope("t")),
-    st.integers(0, 2**42),
-    st.text(),
-    st.text(),
-    st.lists(SHIFTS, min_size=1, max_size=3).map(tuple),
 )
 
 
@@ -62,11 +52,6 @@ COMMANDS = st.builds(
             Command(CommandKind.RESTART, Scope(), 1700, "ann@host"),
             '{"v":1,"kind":"restart","at":1700,"who":"ann@host"}',
             "restart the flow by ann@host",
-        ),
-        (
-            Command(CommandKind.OFFSETS, Scope("t"), 1700, "ann@host", "", (Shift(0, 100, 50), Shift(1, 7, 9))),
-            '{"v":1,"kind":"offsets","topic":"t","shifts":[[0,100,50],[1,7,9]],"at":1700,"who":"ann@host"}',
-            "offsets t-0 100 to 50, t-1 7 to 9 by ann@host",
         ),
     ],
 )
@@ -101,13 +86,6 @@ def test_a_command_is_read_back(command: Command) -> None:
         b'{"v":1,"kind":"pause","topic":"t","partition":true,"at":1,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1.5,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1,"who":7}',
-        b'{"v":1,"kind":"pause","topic":"t","shifts":[[0,1,2]],"at":1,"who":"a"}',
-        b'{"v":1,"kind":"offsets","topic":"t","at":1,"who":"a"}',
-        b'{"v":1,"kind":"offsets","shifts":[[0,1,2]],"at":1,"who":"a"}',
-        b'{"v":1,"kind":"offsets","topic":"t","partition":0,"shifts":[[0,1,2]],"at":1,"who":"a"}',
-        b'{"v":1,"kind":"offsets","topic":"t","shifts":[[0,1]],"at":1,"who":"a"}',
-        b'{"v":1,"kind":"offsets","topic":"t","shifts":[[0,1,-2]],"at":1,"who":"a"}',
-        b'{"v":1,"kind":"offsets","topic":"t","shifts":7,"at":1,"who":"a"}',
     ],
 )
 def test_garbage_is_no_command(value: bytes) -> None:
@@ -130,7 +108,6 @@ def test_what_is_paused_is_what_was_not_resumed_since(commands: list[Command], s
     assert state.pauses == {s: one for s, one in newest.items() if one.kind is CommandKind.PAUSE}
     around = [Scope(), *([Scope(scope.topic)] if scope.topic else []), scope]
     assert pause_of(state.pauses, scope) == next((state.pauses[one] for one in around if one in state.pauses), None)
-    assert list(state.shifts.values()) == [one for one in commands if one.kind is CommandKind.OFFSETS]
     assert len(state.restarts) == sum(one.kind is CommandKind.RESTART for one in commands)
 
 
@@ -143,21 +120,12 @@ def test_answers_have_these_bytes_and_are_passed_over_by_others() -> None:
         b'["srm-spark",{"flow":"A->B","acts":"taken"}]',
         b'{"v":1,"act":"6f0c","driver":"host pid 7","at":1700}',
     )
-    over = carried_out_record(FLOW, Answer("6f0d", "host pid 7", 1701, {3: "it stands at 9"}))
-    assert over == (
-        b'["srm-spark",{"flow":"A->B","carried_out":"6f0d"}]',
-        b'{"v":1,"driver":"host pid 7","at":1701,"declined":{"3":"it stands at 9"}}',
-    )
     answers = Answers(FLOW)
     assert answers.take(*taken)
-    assert answers.take(*over)
     assert answers.taken == Answer("6f0c", "host pid 7", 1700)
-    assert answers.carried_out == {"6f0d": Answer("6f0d", "host pid 7", 1701, {3: "it stands at 9"})}
-    for key, _ in (taken, over):
-        assert decode_progress_key(key) is None, "a driver that does not know it passes it over"
+    assert decode_progress_key(taken[0]) is None, "a driver that does not know it passes it over"
     answers.forget()
     assert answers.taken is None
-    assert not answers.carried_out
 
 
 @pytest.mark.parametrize(
@@ -173,10 +141,9 @@ def test_answers_have_these_bytes_and_are_passed_over_by_others() -> None:
         (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', None),
         (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', b'{"v":2,"act":"x","driver":"d","at":1}'),
         (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', b'{"v":1,"driver":"d","at":1}'),
-        (b'["srm-spark",{"flow":"A->B","carried_out":"x"}]', b'{"v":1,"driver":"d","at":1,"declined":7}'),
     ],
 )
 def test_what_is_no_answer_says_nothing(key: bytes | None, value: bytes | None) -> None:
     answers = Answers(FLOW)
     assert not answers.take(key, value)
-    assert (answers.taken, answers.carried_out) == (None, {})
+    assert answers.taken is None

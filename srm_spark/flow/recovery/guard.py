@@ -170,5 +170,4 @@ _WHAT_HAPPENED = {
     LossCause.DELETED: "the source deleted them before they were replicated",
     LossCause.DIVERGED: "they were replicated, and the source has none or other records there now",
     LossCause.TARGET: "they were replicated, and their copies are gone on the target",
-    LossCause.SKIPPED: "somebody has set the position behind them",
 }

@@ -44,11 +44,6 @@ class PausedPartitions:
         self.partitions = {partition: hold for partition, hold in self.partitions.items() if partition.topic in topics}
         self.suspects = {partition: at for partition, at in self.suspects.items() if partition.topic in topics}
 
-    def forget(self, topic: str | None, numbers: Collection[int]) -> None:
-        """These partitions stand elsewhere now: what was in their way there is not."""
-        moved = {TopicPartition(topic, number) for number in numbers} if topic is not None else set()
-        self.partitions = {partition: hold for partition, hold in self.partitions.items() if partition not in moved}
-
     def obey(self, pauses: Mapping[Scope, Command], positions: Mapping[TopicPartition, int]) -> None:
         """Let what somebody has paused wait where it stands, and nothing else for that reason."""
         self.pauses = pauses

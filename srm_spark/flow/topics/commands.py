@@ -1,4 +1,4 @@
-"""What is done to a flow by `srm-control` besides its lists, as the flow itself sees it: pauses, restarts, offsets.
+"""What is done to a flow by `srm-control` besides its lists, as the flow itself sees it: pauses and restarts.
 
 The acts come with those of the lists (`flow/topics/lists.py`), read by the driver's clock; the flow looks here in its
 own thread, and answers in the progress topic once they count.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from srm_spark.core.acts import Command, CommandState, Scope
-from srm_spark.core.answers import Answer, carried_out_record, taken_record
+from srm_spark.core.answers import Answer, taken_record
 from srm_spark.core.cluster import ControlRecord, Writer
 from srm_spark.errors import FlowError, ProgressFailed
 from srm_spark.flow.clusters import Clusters
@@ -57,12 +57,8 @@ class FlowCommands:
         self._changed, self._restart = threading.Event(), threading.Event()
         self.pauses: Mapping[Scope, Command] = {}
         """In force; another object where they were changed."""
-        self.shifts: Mapping[str, Command] = {}
-        """All acts on offsets."""
         self.newest: str | None = None
         """Id of the newest act of any kind that was read."""
-        self.over: set[str] = set()
-        """Ids of acts on offsets that this run has carried out."""
 
     def begin(self, state: CommandState, newest: str | None) -> None:
         """The flow starts: these count."""
@@ -71,7 +67,7 @@ class FlowCommands:
 
     def take(self, state: CommandState, newest: str | None) -> None:
         """Acts that came while it runs; called by the driver's clock."""
-        is_other = dict(self.pauses) != state.pauses or len(self.shifts) != len(state.shifts)
+        is_other = dict(self.pauses) != state.pauses
         self._publish(state, newest)
         if self._restarts.are_new(state.restarts):
             self._restart.set()
@@ -100,14 +96,8 @@ class FlowCommands:
         except FlowError as error:
             log.warning("flow=%s cannot say that it took an act of srm-control: %s", self._flow, error)
 
-    def carried_out(self, act: str, declined: Mapping[int, str]) -> None:
-        """Record that an act on offsets is over. Raises ProgressFailed."""
-        self._write(carried_out_record(self._flow, Answer(act, driver_name(), _now(), declined)))
-        self.over.add(act)
-
     def _publish(self, state: CommandState, newest: str | None) -> None:
         self.pauses = MappingProxyType(dict(state.pauses))
-        self.shifts = MappingProxyType(dict(state.shifts))
         self.newest = newest
 
     def _write(self, record: tuple[bytes, bytes]) -> None:

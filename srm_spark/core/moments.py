@@ -1,0 +1,16 @@
+"""Moments as people write them. No I/O."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def moment_of(text: str) -> int:
+    """A moment in ISO 8601 as ms since the epoch. Raises ValueError with what to write, where it is none."""
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError as error:
+        raise ValueError("a time as 2026-01-31T12:00:00Z") from error
+    if moment.tzinfo is None:
+        raise ValueError(f"a time with its zone: {text.strip()}Z, or {text.strip()}+01:00")
+    return int(moment.timestamp() * 1000)
