@@ -120,6 +120,8 @@ class FlowRun:
         self._is_early = False
         """Whether it began before Spark was there."""
         self._is_prepared = False
+        self.has_begun = False
+        """Whether it got the lease."""
         self._lanes = Lanes(settings)
         self._look_due, self._lag_due = Every(settings.topics.refresh_seconds), Every(settings.timings.lag_seconds)
         self._author_due = Every(_AUTHOR_SECONDS)
@@ -152,6 +154,7 @@ class FlowRun:
         if self.begin():
             while not self._stop.wait(self._settings.timings.tick_seconds):
                 if self._commands.wants_restart():
+                    self._stop_generation()  # a pause may have come with it, and counts once nothing is copied any more
                     self._commands.answer(self._commands.newest)
                     return True
                 self.tick()
@@ -167,6 +170,7 @@ class FlowRun:
         self._recorded.progress.ensure()
         if not self._own():
             return False
+        self.has_begun = True
         if self._spark.is_up:
             self._prepare(self._spark.session())
         ensure_topic(self._clusters.target, map_topic(self._settings))
@@ -182,7 +186,7 @@ class FlowRun:
         newest = self._commands.newest
         self._start_generation()
         self._services.begin()
-        self._commands.answer(newest)
+        self._answer(newest)
         return True
 
     def _own(self) -> bool:
@@ -201,7 +205,11 @@ class FlowRun:
         """Look what has changed, and go on with it. Raises where that fails the run."""
         newest = self._commands.newest
         self._look_around()
-        self._commands.answer(newest)  # whatever was read before the look counts behind it
+        self._answer(newest)  # whatever was read before the look counts behind it
+
+    def _answer(self, newest: str | None) -> None:
+        if not self._commands.wants_restart():  # that is obeyed, and answered, in front of the next look
+            self._commands.answer(newest)
 
     def _look_around(self) -> None:
         self._check_lease()

@@ -60,9 +60,11 @@ class FlowRunner:
         self._waits = waits
         self._tasks, self._means = tasks, means
         self._stop = threading.Event()
-        self._again = threading.Event()
-        """Somebody wants it to start before its time."""
         self._restarts = Restarts()
+        self._again = self._restarts.wanted
+        """Somebody wants it to start before its time: while it rests, or before it failed."""
+        self._has_begun = False
+        """Whether a run of it had the lease."""
         self._lock = threading.Lock()
         self._status = FlowStatus(settings.flow) if before is None else begun_anew(before)
         self._held, self._states = News(), News()
@@ -108,7 +110,8 @@ class FlowRunner:
                 failures = 0
                 continue
             failures = 1 if time.monotonic() - started > _GOOD_RUN_SECONDS else failures + 1
-            if self._status.state is not FlowState.FAILED and 0 <= self.settings.retry_count < failures:
+            is_over = 0 <= self.settings.retry_count < failures and not self._again.is_set()
+            if self._status.state is not FlowState.FAILED and is_over:
                 self.show(FlowState.FAILED, f"given up after {failures} failed starts: {reason}")
             if self._status.state is FlowState.FAILED:
                 is_wanted = self._rest(math.inf)
@@ -123,7 +126,8 @@ class FlowRunner:
 
     def _rest(self, seconds: float) -> bool:
         """Wait for so long, until it is told to stop, or until somebody wants it to start; whether somebody does."""
-        self._again.clear()
+        if self._again.is_set():  # the run was told, and failed before it came to that
+            return True
         watch = RestartWatch(self.settings, self._means.reach, self._restarts, self._again.set)
         name, every = f"restarts {self.settings.flow}", self.settings.timings.lists_seconds
         task = self._tasks.every(every, name, watch.look, slow=_SLOW_SECONDS, last=watch.close)
@@ -136,6 +140,9 @@ class FlowRunner:
 
     def _attempt(self, after_failure: bool) -> str | None:
         """Run once; why it failed, or None if it was told to stop, or to start anew."""
+        if self._again.is_set() and self._has_begun:
+            self._waits = True  # who had it started anew gave the lease away, and did not ask for an end of the flow
+        self._again.clear()
         try:
             with FlowRun(
                 self.settings,
@@ -148,8 +155,11 @@ class FlowRunner:
                 means=self._means,
                 restarts=self._restarts,
             ) as run:
-                if run.until_stopped():
-                    log.info("flow=%s starts anew, as somebody wants it to", self.settings.flow)
+                try:
+                    if run.until_stopped():
+                        log.info("flow=%s starts anew, as somebody wants it to", self.settings.flow)
+                finally:
+                    self._has_begun |= run.has_begun
         except LeaseHeld as error:
             self.show(FlowState.FAILED, str(error))
             return str(error)

@@ -15,13 +15,18 @@ from srm_spark.config.settings import Timings
 from srm_spark.core.acts import CommandKind
 from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import TopicPartition
+from srm_spark.errors import SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.run import FlowRun
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState
+from srm_spark.flow.topics.commands import FlowCommands, Restarts
+from srm_spark.flow.topics.restart_watch import RestartWatch
 from srm_spark.spark.opening import Spark
 from tests.awaiting import await_until
 from tests.unit.commanded import Commanded, P
+from tests.unit.memory_flow import MemoryLease
 
 U = TopicPartition("u", 0)
 WHY = "paused by ann@host: maintenance"
@@ -189,6 +194,96 @@ def test_a_flow_that_may_not_answer_obeys_all_the_same(caplog: pytest.LogCapture
     assert len([one for one in caplog.messages if "cannot say that it took" in one]) == 1
 
 
+def refused(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one for one in caplog.messages if "cannot say that it took" in one]
+
+
+def test_an_answer_that_could_not_be_written_is_written_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("srm_spark.flow.topics.commands.AGAIN_SECONDS", 0.0)
+    world = Commanded(count=1)
+    with world.run() as run:
+        run.begin()
+        forbidden, progress = world.flow.target.forbidden, world.flow.settings.progress_topic
+        paused = world.pause("t")
+        for reason in ("no leader", "not authorized"):
+            forbidden[progress] = reason
+            for _ in range(3):
+                world.look(run)
+        assert (world.taken, len(refused(caplog))) == (None, 2), "once per reason"
+        forbidden.clear()
+        world.look(run)
+        assert world.taken == paused
+        forbidden[progress] = "no leader"
+        resumed = world.resume("t")
+        world.look(run)
+        forbidden.clear()
+        world.look(run)
+        assert (world.taken, len(refused(caplog))) == (resumed, 3), "it had worked in between"
+
+
+def test_an_answer_that_could_not_be_written_is_not_tried_at_each_look_and_the_next_one_at_once() -> None:
+    world = Commanded(count=1)
+    with world.run() as run:
+        run.begin()
+        world.flow.target.forbidden[world.flow.settings.progress_topic] = "no leader"
+        world.pause("t")
+        world.look(run)
+        world.flow.target.forbidden.clear()
+        for _ in range(3):
+            world.look(run)
+        assert world.taken is None
+        resumed = world.resume("t")
+        world.look(run)
+        assert world.taken == resumed
+
+
+def test_who_has_lost_the_lease_answers_nothing() -> None:
+    world = Commanded(count=1)
+    with world.run() as run:
+        run.begin()
+        listed = world.act(Act(ListKind.GROUPS, Change(("g",)), 1, "ann@host"))
+        world.flow.lease.owner = "another driver"
+        world.look(run)
+        assert world.taken is None
+        world.flow.lease.owner = None
+    with world.run() as run:
+        run.begin()
+        assert world.taken == listed
+
+
+def test_no_look_in_between_answers_what_it_has_not_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver's clock reads acts while the flow looks at them in its own thread."""
+    world = Commanded(count=1)
+    seen: list[tuple[str | None, bool, bool]] = []
+    is_reading = False
+
+    def assign(commands: FlowCommands, name: str, value: object) -> None:
+        nonlocal is_reading
+        object.__setattr__(commands, name, value)
+        if is_reading:
+            is_reading = False
+            run.tick()
+            seen.append((world.taken, bool(world.flowing), commands.wants_restart()))
+            is_reading = True
+
+    with world.run() as run:
+        run.begin()
+        monkeypatch.setattr(FlowCommands, "__setattr__", assign, raising=False)
+        paused = world.pause("t")
+        is_reading = True
+        run.lists.look()
+        is_reading = False
+        restart = world.command_restart()
+        is_reading = True
+        run.lists.look()
+        is_reading = False
+    assert not [flows for taken, flows, _ in seen if taken == paused and flows]
+    assert seen[-1] == (paused, False, True)
+    assert restart not in {taken for taken, *_ in seen}
+
+
 @pytest.mark.parametrize("keys", [{}, {"refresh.topics.enabled": "false"}])
 def test_what_was_paused_and_resumed_between_two_looks_disturbs_nothing(keys: dict[str, str]) -> None:
     world = Commanded(keys, count=1)
@@ -261,12 +356,13 @@ def test_a_pause_outlives_its_topic_and_the_log_says_until_when(caplog: pytest.L
 class Driven:
     """A flow as a driver runs it, its clock included."""
 
-    def __init__(self, world: Commanded) -> None:
-        timings = Timings(tick_seconds=0.01, lists_seconds=0.02, lag_seconds=0.0, debounce_seconds=0.0)
-        world.timings = timings
+    def __init__(self, world: Commanded, *, waits: bool = True, lists_seconds: float = 0.02) -> None:
+        world.timings = Timings(tick_seconds=0.01, lists_seconds=lists_seconds, lag_seconds=0.0, debounce_seconds=0.0)
         world.change({})
         self.world, self.tasks = world, Periodic()
-        self.runner = FlowRunner(world.flow.settings, Spark.given(MagicMock()), self.tasks, means=world.means)
+        self.runner = FlowRunner(
+            world.flow.settings, Spark.given(MagicMock()), self.tasks, waits=waits, means=world.means
+        )
 
     def __enter__(self) -> Driven:
         self.tasks.start()
@@ -339,3 +435,131 @@ def test_a_target_that_is_away_ends_no_wait() -> None:
         world.flow.target.down = None
         assert driven.runner.status.state is FlowState.RETRYING
         driven.restart_until(FlowState.RUNNING)
+
+
+def test_a_pause_that_comes_with_a_restart_is_answered_once_nothing_is_copied() -> None:
+    world = Commanded(count=1)
+    with world.run() as run:
+        run.begin()
+        running, stop = world.generation, world.generation.stop
+        before: list[str | None] = []
+        running.stop = lambda timeout: before.append(world.taken) or stop(timeout)  # type: ignore[method-assign, func-returns-value]
+        world.command_restart()
+        paused = world.pause("t")
+        run.lists.look()
+        run.begin = lambda: True  # type: ignore[method-assign]
+        assert run.until_stopped()
+        assert (before, world.taken) == ([None], paused)
+
+
+@pytest.mark.parametrize(("owner", "is_answered"), [(None, True), ("another driver", False)])
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_flow_that_does_not_run_answers_for_no_other_driver(
+    owner: str | None, is_answered: bool, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = Commanded(count=1)
+    world.copied()
+    lease, released, woken = MemoryLease(owner), list[bool](), list[bool]()
+    monkeypatch.setattr(lease, "release", lambda: released.append(True))
+    if not is_told:
+        is_answered = False
+        monkeypatch.setattr(lease, "other_owner", MagicMock(side_effect=world.flow.target.refused("ask", "no right")))
+
+    watch = RestartWatch(
+        world.flow.settings,
+        lambda settings: replace(world.flow.reach(settings), make_lease=lambda: lease),  # type: ignore[arg-type, return-value]
+        Restarts(),
+        lambda: woken.append(True),
+    )
+    watch.look()
+    world.pause("t")
+    restart = world.command_restart()
+    watch.look()
+    watch.close()
+    assert world.taken == (restart if is_answered else None)
+    assert (woken, released) == ([True], [True]), "it counts for this driver all the same"
+
+
+@pytest.mark.parametrize("keys", [{"flow.retry.delay.ms": "3600000"}, {"flow.retry.count": "0"}])
+def test_a_restart_counts_that_was_read_by_a_run_which_failed_before_it_looked(
+    keys: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = Commanded(keys, count=1)
+    tick, restarts = FlowRun.tick, list[str]()
+
+    def fail(run: FlowRun) -> None:
+        if restarts:
+            tick(run)
+            return
+        restarts.append(world.command_restart())
+        run.lists.look()
+        raise SourceUnavailable("cluster A: no route")
+
+    monkeypatch.setattr(FlowRun, "tick", fail)
+    with caplog.at_level(logging.INFO), Driven(world, lists_seconds=3600.0) as driven:
+        driven.await_that(lambda: len(world.generations) == 2, "another generation")
+        driven.await_that(lambda: world.taken == restarts[0], "an answer")
+    states = [one.split(" ", 1)[1] for one in caplog.messages if " state=" in one]
+    assert "state=retrying reason=cluster A: no route" in states, "why is told"
+    assert not [one for one in states if one.startswith("state=failed")], "its driver would end"
+
+
+def give_away(world: Commanded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that waits gets the lease as soon as it is released."""
+    lease, release = world.flow.lease, world.flow.lease.release
+
+    def released() -> None:
+        if lease.held:
+            lease.owner = "a standby"
+        release()
+
+    monkeypatch.setattr(lease, "release", released)
+
+
+def test_a_restart_waits_for_the_driver_that_was_faster_also_where_the_first_start_may_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = Commanded(count=1)
+    with Driven(world, waits=False) as driven:
+        driven.await_state(FlowState.RUNNING)
+        give_away(world, monkeypatch)
+        world.command_restart()
+        driven.await_that(lambda: driven.runner.status.state in (FlowState.WAITING, FlowState.FAILED), "it ends")
+        assert driven.runner.status.state is FlowState.WAITING
+        world.flow.lease.owner = None
+        driven.await_state(FlowState.RUNNING)
+
+
+def test_so_does_one_that_ends_a_delay_behind_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Commanded({"flow.retry.delay.ms": "3600000"}, count=1)
+    with Driven(world, waits=False) as driven:
+        driven.await_state(FlowState.RUNNING)
+        give_away(world, monkeypatch)
+        world.flow.source.down = "no route"
+        driven.await_state(FlowState.RETRYING)
+        driven.await_that(lambda: world.flow.lease.owner is not None, "the standby has it")
+        world.command_restart()
+        driven.await_that(lambda: driven.runner.status.state in (FlowState.WAITING, FlowState.FAILED), "it ends")
+        assert driven.runner.status.state is FlowState.WAITING
+
+
+def test_a_flow_that_never_had_the_lease_is_refused_again_by_a_restart() -> None:
+    world = Commanded(count=1)
+    world.flow.lease.owner = "another driver"
+    with Driven(world, waits=False) as driven:
+        driven.await_state(FlowState.FAILED)
+        attempts = list[FlowState]()
+        other_owner = world.flow.lease.other_owner
+
+        def asked() -> str | None:
+            attempts.append(driven.runner.status.state)
+            return other_owner()  # type: ignore[no-any-return]
+
+        world.flow.lease.other_owner = asked
+
+        def was_tried() -> bool:
+            world.command_restart()
+            return FlowState.STARTING in attempts
+
+        driven.await_that(was_tried, "another try")
+        driven.await_state(FlowState.FAILED)

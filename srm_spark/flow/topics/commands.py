@@ -17,6 +17,7 @@ from types import MappingProxyType
 from srm_spark.core.acts import Command, CommandState, Scope
 from srm_spark.core.answers import Answer, taken_record
 from srm_spark.core.cluster import ControlRecord, Writer
+from srm_spark.core.news import Every, News
 from srm_spark.errors import FlowError, ProgressFailed
 from srm_spark.flow.clusters import Clusters
 
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 5.0
 """The flow waits for it."""
+AGAIN_SECONDS = 30.0
+"""Between two tries to write the same answer: where it may not be written, the flow waits for that no more often."""
 
 
 def driver_name() -> str:
@@ -36,6 +39,8 @@ class Restarts:
 
     def __init__(self) -> None:
         self._known: set[str] | None = None
+        self.wanted = threading.Event()
+        """Somebody wants the flow to start anew, and no start has begun since."""
 
     def are_new(self, ids: Iterable[str]) -> bool:
         """Take in all that there are; whether one came since the last call."""
@@ -51,9 +56,12 @@ class FlowCommands:
         """`restarts` are those that the driver knows of before it."""
         self._flow = clusters.settings.flow
         self._topic, self._target = clusters.settings.progress_topic, clusters.target
+        self._require_lease = clusters.require_lease
         self._restarts = restarts or Restarts()
         self._writer: Writer | None = None
         self._answered: str | None = None
+        self._tried: str | None = None
+        self._again, self._news = Every(AGAIN_SECONDS), News()
         self._changed, self._restart = threading.Event(), threading.Event()
         self.pauses: Mapping[Scope, Command] = {}
         """In force; another object where they were changed."""
@@ -63,16 +71,19 @@ class FlowCommands:
     def begin(self, state: CommandState, newest: str | None) -> None:
         """The flow starts: these count."""
         self._restarts.are_new(state.restarts)
-        self._publish(state, newest)
+        self._publish(state)
+        self.newest = newest
 
     def take(self, state: CommandState, newest: str | None) -> None:
         """Acts that came while it runs; called by the driver's clock."""
         is_other = dict(self.pauses) != state.pauses
-        self._publish(state, newest)
-        if self._restarts.are_new(state.restarts):
-            self._restart.set()
+        self._publish(state)
         if is_other:
             self._changed.set()
+        if self._restarts.are_new(state.restarts):
+            self._restart.set()
+            self._restarts.wanted.set()
+        self.newest = newest  # last: who answers it must have seen what it asks for
 
     def have_changed(self) -> bool:
         """Whether the flow has to assign its partitions anew for them."""
@@ -87,20 +98,27 @@ class FlowCommands:
         return self._restart.is_set()
 
     def answer(self, act: str | None) -> None:
-        """Say that this act counts here, and everything before; nothing where that was said."""
+        """Say that this act counts here, and everything before; nothing where that was said, or was just tried."""
         if act is None or act == self._answered:
             return
-        self._answered = act  # once, also where it fails: it says nothing that the flow needs
+        if act == self._tried and not self._again.is_due(time.monotonic()):
+            return
+        self._tried = act
         try:
             self._write(taken_record(self._flow, Answer(act, driver_name(), _now())))
-        except FlowError as error:
-            log.warning("flow=%s cannot say that it took an act of srm-control: %s", self._flow, error)
+        except FlowError as error:  # it says nothing that the flow needs
+            self._again.done(time.monotonic())
+            if self._news.is_new("answer", str(error)):
+                log.warning("flow=%s cannot say that it took an act of srm-control: %s", self._flow, error)
+            return
+        self._answered = act
+        self._news.is_new("answer", None)
 
-    def _publish(self, state: CommandState, newest: str | None) -> None:
+    def _publish(self, state: CommandState) -> None:
         self.pauses = MappingProxyType(dict(state.pauses))
-        self.newest = newest
 
     def _write(self, record: tuple[bytes, bytes]) -> None:
+        self._require_lease()  # else it would tell for the driver that has the flow now
         if self._writer is None:
             self._writer = self._target.writer(f"{self._flow}|answers", ProgressFailed, seconds=_ANSWER_SECONDS)
         self._writer.write([ControlRecord(self._topic, *record)])

@@ -35,10 +35,10 @@ class RestartWatch:
             if not self._restarts.are_new(acts.commands.restarts):
                 return
             log.info("flow=%s %s", self._settings.flow, list(acts.commands.restarts.values())[-1])
-            commands.answer(acts.newest)
         except SrmError as error:
             log.debug("flow=%s cannot look for restarts: %s", self._settings.flow, error)
             return
+        self._answer(commands, acts.newest)
         self._wake()
 
     def close(self) -> None:
@@ -46,6 +46,17 @@ class RestartWatch:
         if self._acts is not None:
             with closing(self._acts):
                 self._acts = None
+
+    def _answer(self, commands: FlowCommands, newest: str | None) -> None:
+        """Nothing runs here; but a driver that owns the flow may be copying what `newest` pauses: then it answers."""
+        lease = self._reach(self._settings).make_lease()
+        try:
+            if lease.other_owner() is None:
+                commands.answer(newest)
+        except SrmError as error:
+            log.debug("flow=%s cannot look who owns the flow, and answers nothing: %s", self._settings.flow, error)
+        finally:
+            lease.release()
 
     def _opened(self) -> tuple[ActLog, FlowCommands]:
         if self._acts is None or self._commands is None:
