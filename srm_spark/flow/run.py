@@ -41,7 +41,7 @@ from srm_spark.flow.topics.internal_topics import (
     quarantine_topic,
     syncs_topic,
 )
-from srm_spark.flow.topics.lists import FlowLists
+from srm_spark.flow.topics.lists import FlowLists, KnownActs
 from srm_spark.flow.topics.retention import MapRetention
 from srm_spark.kafka.batches.copy import prepared
 from srm_spark.kafka.compiled import is_used
@@ -95,8 +95,9 @@ class FlowRun:
         after_failure: bool,
         means: Means = WITH_SPARK,
         restarts: Restarts | None = None,
+        known: KnownActs | None = None,
     ) -> None:
-        """`tasks` are the driver's; `restarts` are those that it knows of."""
+        """`tasks` are the driver's; `restarts` and `known` acts are those that it knows of."""
         self._settings = settings
         self._means = means
         self._spark = spark
@@ -113,7 +114,7 @@ class FlowRun:
         self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before, self._commands)
         self._mending = Mending(self._clusters, self._recorded.progress, self._assigner.paused)
         self._services = Services(
-            self._clusters, self._recorded, tasks, self._stalled, self._remotes, commands=self._commands
+            self._clusters, self._recorded, tasks, self._stalled, self._remotes, commands=self._commands, known=known
         )
         self._retention = MapRetention(self._clusters, self._recorded.maps)
         self._generation: Running | None = None

@@ -22,6 +22,7 @@ from srm_spark.flow.publishing import StatusPublisher, new_driver
 from srm_spark.flow.run import WITH_SPARK, FlowRun, Means
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.flow.topics.commands import Restarts
+from srm_spark.flow.topics.lists import KnownActs
 from srm_spark.flow.topics.restart_watch import RestartWatch
 from srm_spark.spark.opening import Spark
 
@@ -65,6 +66,7 @@ class FlowRunner:
         """Somebody wants it to start before its time: while it rests, or before it failed."""
         self._has_begun = False
         """Whether a run of it had the lease."""
+        self._known_acts = KnownActs()
         self._lock = threading.Lock()
         self._status = FlowStatus(settings.flow) if before is None else begun_anew(before)
         self._held, self._states = News(), News()
@@ -154,6 +156,7 @@ class FlowRunner:
                 after_failure=after_failure,
                 means=self._means,
                 restarts=self._restarts,
+                known=self._known_acts,
             ) as run:
                 try:
                     if run.until_stopped():

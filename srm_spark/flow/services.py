@@ -10,7 +10,7 @@ from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.pulse import Pulse, Stall
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.topics.commands import FlowCommands
-from srm_spark.flow.topics.lists import FlowLists
+from srm_spark.flow.topics.lists import FlowLists, KnownActs
 from srm_spark.flow.topics.map_table import MapTable
 from srm_spark.flow.topics.remote_acls import RemoteAcls
 from srm_spark.flow.topics.topic_configs import Remotes, TopicConfigs
@@ -32,15 +32,19 @@ class Services:
         remotes: Remotes,
         *,
         commands: FlowCommands,
+        known: KnownActs | None = None,
     ) -> None:
-        """`stalled` takes what the pulse says; `remotes` says what flows; `commands` hears what is done to it."""
+        """`stalled` takes what the pulse says; `remotes` says what flows; `commands` hears what is done to it.
+
+        `known` are acts that earlier runs have read.
+        """
         self._timings = clusters.settings.timings
         self._tasks = tasks
         self._settings, self._maps = clusters.settings, recorded.maps
         self._table: MapTable | None = None
         self.pulse = Pulse(clusters, stalled, self._timings.silent_seconds)
         self.groups = ConsumerGroups(clusters, recorded.maps)
-        self.lists = FlowLists(clusters, commands)
+        self.lists = FlowLists(clusters, commands, known)
         self._following: Task | None = None
         self._topics = self._topic_tasks(clusters, recorded, remotes)
         self._running: list[Task] = []

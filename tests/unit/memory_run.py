@@ -21,6 +21,7 @@ from srm_spark.flow.recovery.settling import Remotes, TargetEnds
 from srm_spark.flow.run import FlowRun, Means
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.committer import committer_of
+from srm_spark.flow.topics.lists import KnownActs
 from srm_spark.spark import SparkSession
 from srm_spark.spark.opening import Spark
 from tests.memory_cluster import MemoryLog, MemoryTopic
@@ -144,7 +145,14 @@ class World:
         self.flow.source.held[name] = MemoryTopic([log], {})
         return log
 
-    def run(self, *, waits: bool = True, after_failure: bool = False, tasks: Periodic | None = None) -> FlowRun:
+    def run(
+        self,
+        *,
+        waits: bool = True,
+        after_failure: bool = False,
+        tasks: Periodic | None = None,
+        known: KnownActs | None = None,
+    ) -> FlowRun:
         """One attempt; without `tasks` nothing of it runs by a clock."""
         return FlowRun(
             self.flow.settings,
@@ -155,6 +163,7 @@ class World:
             waits=waits,
             after_failure=after_failure,
             means=self.means,
+            known=known,
         )
 
     def attempt(self, happens: Callable[[], object]) -> None:

@@ -343,7 +343,7 @@ def test_a_pause_outlives_its_topic_and_the_log_says_until_when(caplog: pytest.L
         assert world.flowing == set()
     assert caplog.messages[-1] == (
         "flow=A->B topic mm2-control.A.internal was made anew without a pause: t is paused by ann@host: maintenance, "
-        "until the flow starts again: pause it again"
+        "until the driver ends: pause it again"
     )
     with world.run() as run:
         run.begin()
@@ -563,3 +563,16 @@ def test_a_flow_that_never_had_the_lease_is_refused_again_by_a_restart() -> None
 
         driven.await_that(was_tried, "another try")
         driven.await_state(FlowState.FAILED)
+
+
+def test_a_pause_holds_across_a_restart_though_somebody_deleted_its_topic() -> None:
+    world = Commanded(count=1)
+    world.pause("t")
+    with Driven(world) as driven:
+        driven.await_state(FlowState.RUNNING)
+        world.flow.target.delete("mm2-control.A.internal")
+        act = world.command(CommandKind.RESTART)
+        driven.await_that(lambda: len(world.generations) == 2, "another generation")
+        driven.await_that(lambda: world.taken == act, "an answer")
+        assert world.last("held") == {"t": WHY}
+        assert world.flowing == set()

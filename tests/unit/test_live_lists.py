@@ -17,7 +17,7 @@ from srm_spark.flow.clusters import filters_of
 from srm_spark.flow.run import FlowRun
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic
-from srm_spark.flow.topics.lists import FlowLists, take_lists
+from srm_spark.flow.topics.lists import FlowLists, KnownActs, take_lists
 from tests.unit.memory_run import QUICK, World
 
 TOPIC = "mm2-control.A.internal"
@@ -277,12 +277,38 @@ def test_a_topic_that_is_deleted_stops_no_flow(told: Callable[[], list[str]]) ->
     warned = [one for one in told() if "what is known goes on to count" in one]
     assert len(warned) == 1
     assert told()[-1] == (
-        "flow=A->B lists: topic mm2-control.A.internal was made anew without topics +u, which count until the flow "
-        "starts again: add them"
+        "flow=A->B lists: topic mm2-control.A.internal was made anew without topics +u, which count until the "
+        "driver ends: add them"
     )
     with world.run() as run:
         run.begin()
         assert world.flowing == {"w"}
+
+
+def test_a_retry_goes_on_with_what_the_driver_knew_though_the_topic_was_deleted(told: Callable[[], list[str]]) -> None:
+    world, known = Steered(".*"), KnownActs()
+    world.change(add_deny=("u",))
+    with world.run(known=known) as run:
+        run.begin()
+        assert world.flowing == {"t", "v"}
+        world.flow.target.delete(TOPIC)
+    with world.run(after_failure=True, known=known) as run:
+        run.begin()
+        assert world.flowing == {"t", "v"}
+        world.change(add_deny=("v",))
+        world.look(run)
+        assert world.flowing == {"t"}
+    warned = [one for one in told() if "was made anew" in one]
+    assert warned == [
+        "flow=A->B lists: topic mm2-control.A.internal was made anew without topics deny +u, which count until the "
+        "driver ends: add them"
+    ]
+    with world.run(known=known) as run:
+        run.begin()
+        assert world.flowing == {"t"}
+    with world.run() as run:
+        run.begin()
+        assert world.flowing == {"t", "u"}, "another driver knows only what the topic says"
 
 
 def test_a_topic_that_cannot_be_read_stops_no_flow_and_is_read_again(told: Callable[[], list[str]]) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from srm_spark.core.acts import AnyAct, Command, CommandState, act_id, decode
@@ -25,11 +26,21 @@ from srm_spark.flow.topics.followed import FollowedTopic
 log = logging.getLogger(__name__)
 
 
+@dataclass
+class KnownActs:
+    """What the runs of one driver have read of a flow's acts.
+
+    It counts for its next run, too: a retry must not begin what a deleted topic has kept out.
+    """
+
+    acts: Sequence[tuple[str, AnyAct]] = ()
+
+
 class ActLog:
     """The control topic; `state` and `commands` are what the acts read so far add up to."""
 
-    def __init__(self, cluster: Cluster, topic: str, role: str) -> None:
-        """`cluster` is where it lies: the target."""
+    def __init__(self, cluster: Cluster, topic: str, role: str, earlier: Sequence[tuple[str, AnyAct]] = ()) -> None:
+        """`cluster` is where it lies: the target. `earlier` acts count though the topic may hold them no more."""
         self.state = ListState()
         self.held = ListState()
         """The same without what only a topic held that is gone."""
@@ -43,6 +54,9 @@ class ActLog:
         self._cluster = cluster
         self._topic = FollowedTopic(cluster, topic, role, TargetUnavailable, cluster.timeout, forget=self._forget)
         self._unknown: str | None = None
+        self._ids: set[str] = set()
+        for act, what in earlier:
+            self._count(act, what)
 
     @property
     def newest(self) -> str | None:
@@ -102,13 +116,20 @@ class ActLog:
         self._topic.close()
 
     def _take(self, act: str, what: AnyAct) -> None:
+        if act not in self._ids:
+            self._count(act, what)
+        if isinstance(what, Act):
+            self.held.take(what)
+        else:
+            self.held_commands.take(act, what)
+
+    def _count(self, act: str, what: AnyAct) -> None:
+        self._ids.add(act)
         self.acts.append((act, what))
         if isinstance(what, Act):
             self.state.take(what)
-            self.held.take(what)
         else:
             self.commands.take(act, what)
-            self.held_commands.take(act, what)
 
     def _forget(self) -> None:
         self.held, self.held_commands = ListState(), CommandState()
@@ -118,11 +139,15 @@ class ActLog:
 class FlowLists:
     """Keeps the filters of a flow as its lists say, and hands on what else is done to it."""
 
-    def __init__(self, clusters: Clusters, commands: FlowCommands | None = None) -> None:
+    def __init__(
+        self, clusters: Clusters, commands: FlowCommands | None = None, known: KnownActs | None = None
+    ) -> None:
+        """`known` is what earlier runs of the driver have read."""
         settings = clusters.settings
+        self._known = known or KnownActs()
         self._flow, self._filters = settings.flow, clusters.filters
         self._topic = settings.control_topic
-        self._acts = ActLog(clusters.target, settings.control_topic, f"{settings.flow}|lists")
+        self._acts = ActLog(clusters.target, settings.control_topic, f"{settings.flow}|lists", self._known.acts)
         self._commands = commands or FlowCommands(clusters)
         self._news = News()
         self._since: str | None = None
@@ -132,6 +157,8 @@ class FlowLists:
         """Read them; the topic has been made. Raises TargetUnavailable: with half a list nothing may begin."""
         self._acts.require()
         self._acts.refresh()
+        self._known.acts = tuple(self._acts.acts)
+        self._tell_unheld()
         self._filters.take(self._acts.state.lists)
         self._commands.begin(self._acts.commands, self._acts.newest)
         self._tell_strange()
@@ -165,6 +192,7 @@ class FlowLists:
         for act in acts:
             log.info("flow=%s %s%s", self._flow, "lists: " if isinstance(act, Act) else "", act)
         if acts:
+            self._known.acts = tuple(self._acts.acts)
             self._commands.take(self._acts.commands, self._acts.newest)
         if ListKind.TOPICS in self._filters.take(self._acts.state.lists):
             self._changed.set()
@@ -183,13 +211,14 @@ class FlowLists:
             return
         log.info("flow=%s lists: topic %s is read again, as it was until %s", self._flow, self._topic, self._since)
         self._since = None
+        self._tell_unheld()
+
+    def _tell_unheld(self) -> None:
         for kind, change in self._acts.unheld().items():
-            text = (
-                "flow=%s lists: topic %s was made anew without %s %s, which count until the flow starts again: add them"
-            )
+            text = "flow=%s lists: topic %s was made anew without %s %s, which count until the driver ends: add them"
             log.warning(text, self._flow, self._topic, kind.value, change.short())
         for pause in self._acts.unheld_pauses():
-            text = "flow=%s topic %s was made anew without a pause: %s, until the flow starts again: pause it again"
+            text = "flow=%s topic %s was made anew without a pause: %s, until the driver ends: pause it again"
             log.warning(text, self._flow, self._topic, f"{pause.scope} is {pause.held}")
 
     def _tell_failure(self, error: FlowError) -> None:
