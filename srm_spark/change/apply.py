@@ -27,7 +27,7 @@ from srm_spark.core.cluster import Cluster
 from srm_spark.core.wording import count
 from srm_spark.errors import PlanError
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.topics.remote_acls import record_acls
+from srm_spark.flow.topics.remote_acls import record_acls, refused_acls
 from srm_spark.flow.topics.topic_configs import record_configs
 
 _SHOWN_SECONDS = 30.0
@@ -193,7 +193,8 @@ def _entitle(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
     record_acls(one.clusters, one.fresh.world.acls.made, made)
     answers: dict[Acl, str | None] = target.add_acls(list(added)) if added else {}
     taken = target.remove_acls(list(removed)) if removed else {}
-    record_acls(one.clusters, made, made - {acl for acl, why in taken.items() if why is None})
+    gone = taken.keys() - refused_acls(taken)
+    record_acls(one.clusters, made, made - gone - refused_acls(answers))
     asked, said = {**added, **removed}, {**answers, **taken}
     return {step: why for acl, step in asked.items() if (why := said[acl]) is not None}
 

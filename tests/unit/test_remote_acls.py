@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from srm_spark.core.acls import GROUP, Acl, AclRules, acl_records, decode_acls, remote_acls
-from srm_spark.core.policy import IdentityReplicationPolicy
+from srm_spark.core.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.remote_acls import RemoteAcls
 from tests.unit.memory_flow import MemoryFlow, flow_settings
@@ -171,6 +171,51 @@ def test_a_topic_that_does_not_flow_now_keeps_its_acls() -> None:
     synced.remotes = {}
     synced.acls.look()
     assert synced.target == {COPY}
+
+
+def test_what_was_refused_and_is_made_by_hand_is_not_taken_back() -> None:
+    synced = Synced(sync_topic_acls_removal_enabled="true")
+    synced.flow.target.forbidden["A.t"] = "not allowed"
+    synced.acls.look()
+    assert not synced.acls.made()
+    synced.flow.target.forbidden.clear()
+    synced.target.add(COPY)
+    synced.acls.look()
+    synced.source.clear()
+    synced.acls.look()
+    assert synced.target == {COPY}
+
+
+@pytest.mark.parametrize("policy", [DefaultReplicationPolicy("-"), IdentityReplicationPolicy()])
+def test_what_was_made_by_another_policy_stays(policy: ReplicationPolicy) -> None:
+    keys = {"sync_topic_acls_removal_enabled": "true", "sync_topic_acls_patterns_enabled": "true"}
+    synced = Synced(**keys)
+    synced.source.add(READS._replace(name="*"))
+    synced.acls.look()
+    before = {COPY, READS._replace(name="A.", pattern="PREFIXED")}
+    assert synced.target == before
+    synced.flow.clusters = replace(synced.flow.clusters, policy=policy)
+    synced.remotes = {"t": policy.format_remote_topic("A", "t")}
+    synced.begin()
+    synced.acls.look()
+    assert synced.target > before
+    synced.source.clear()
+    synced.acls.look()
+    assert synced.target == before, "and what this policy made goes with its source"
+
+
+def test_what_was_made_for_patterns_stays_while_they_are_not_copied() -> None:
+    synced = Synced(sync_topic_acls_removal_enabled="true", sync_topic_acls_patterns_enabled="true")
+    synced.source.add(READS._replace(name="*"))
+    synced.acls.look()
+    acls = replace(synced.flow.settings.acls, patterns=False)
+    synced.flow.clusters = replace(synced.flow.clusters, settings=replace(synced.flow.settings, acls=acls))
+    synced.begin()
+    synced.acls.look()
+    assert synced.target == {COPY, READS._replace(name="A.", pattern="PREFIXED")}
+    synced.source.clear()
+    synced.acls.look()
+    assert synced.target == set()
 
 
 def test_a_policy_that_keeps_names_has_no_prefixes_of_its_own() -> None:

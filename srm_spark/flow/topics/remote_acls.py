@@ -6,6 +6,7 @@ Nothing is taken away but, by choice, what was made here and is gone on the sour
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ class AclsCompared:
     missing: Set[Acl]
     """To be added on the target."""
     stale: Set[Acl]
-    """Made there for an entry that is gone; whether a topic flows now does not matter for that."""
+    """Made there for an entry that is gone; whether a topic flows now, or patterns are copied, does not matter."""
     made: Set[Acl]
     """What is ours then, stale ones too; to be recorded in front of the change, else nobody would take it back."""
 
@@ -53,9 +54,16 @@ class AclComparison:
             here, self._rules(remotes.__contains__, remotes.__getitem__, self._clusters.filters.groups.matches)
         )
         wanted = {copy for copy in judged.values() if isinstance(copy, Acl)}
-        of_all = self._rules(lambda _: True, lambda topic: policy.format_remote_topic(alias, topic), lambda _: True)
+        # Whatever is switched on now: what was made by other settings goes only with its source, too.
+        of_all = AclRules(
+            lambda _: True,
+            lambda topic: policy.format_remote_topic(alias, topic),
+            self._remote_prefix,
+            lambda _: True,
+            takes_group_patterns=True,
+        )
         missing = wanted - there
-        stale = (made & there) - remote_acls(here, of_all)
+        stale = {acl for acl in (made & there) - remote_acls(here, of_all) if self._is_named_so(acl)}
         unread = {acl for acl in made if acl.kind not in _kinds(self._clusters)}  # those of groups, once that is off
         return AclsCompared(judged, missing, stale, (made & (there | wanted)) | missing | unread)
 
@@ -68,6 +76,19 @@ class AclComparison:
         if not self._settings.patterns:
             return AclRules(is_replicated, name_of, takes_group=takes_group)
         return AclRules(is_replicated, name_of, self._remote_prefix, takes_group, takes_group_patterns=True)
+
+    def _is_named_so(self, acl: Acl) -> bool:
+        """Whether the policy gives such a name: of what was made by another one nobody knows here what it is for."""
+        if acl.kind != TOPIC:
+            return True
+        policy, alias = self._clusters.policy, self._clusters.settings.flow.source
+        prefix = self._remote_prefix("")
+        if acl.pattern != "LITERAL":
+            return prefix is not None and acl.name.startswith(prefix)
+        if prefix is None and re.match(rf"{re.escape(alias)}[._-]", acl.name):
+            return False  # a policy that keeps names gives any; this one is of a policy that put the alias in front
+        upstream = policy.upstream_topic(acl.name)
+        return upstream is not None and policy.format_remote_topic(alias, upstream) == acl.name
 
     def _remote_prefix(self, prefix: str) -> str | None:
         """None where a policy keeps names: the prefix would be about topics of the target's own, too."""
@@ -105,7 +126,10 @@ class RemoteAcls:
         made = self.made()
         compared = AclComparison(self._clusters, self._remotes()).compare(here, there, made)
         record_acls(self._clusters, made, compared.made)
-        self._tell("cannot be added", "added", self._change(compared.missing, self._clusters.target.add_acls))
+        added = self._change(compared.missing, self._clusters.target.add_acls)
+        # What is refused here somebody else may make: then it is not ours to take back.
+        record_acls(self._clusters, compared.made, compared.made - refused_acls(added))
+        self._tell("cannot be added", "added", added)
         stale = compared.stale if self._settings.removes else frozenset[Acl]()
         self._tell("cannot be removed", "removed", self._change(stale, self._clusters.target.remove_acls))
         return None
@@ -146,6 +170,11 @@ def _kinds(clusters: Clusters) -> tuple[str, ...]:
 def no_authorizer(clusters: Clusters, here: set[Acl] | None) -> str:
     """Why nothing is copied where one side has no entries; `here` are those of the source."""
     return f"{(clusters.source if here is None else clusters.target).alias} has no authorizer"
+
+
+def refused_acls(answers: Mapping[Acl, str | None]) -> set[Acl]:
+    """What a cluster would not change."""
+    return {acl for acl, why in answers.items() if why is not None}
 
 
 def record_acls(clusters: Clusters, before: Set[Acl], now: Set[Acl]) -> None:

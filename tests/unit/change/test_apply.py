@@ -191,6 +191,16 @@ def test_what_was_refused_and_somebody_did_by_hand_is_no_difference(flow: Memory
     assert run_plan(flow, path).refused == 0
 
 
+def test_an_acl_that_was_refused_and_somebody_made_by_hand_is_his(flow: MemoryFlow, path: Path) -> None:
+    flow.target.forbidden = {"A.t": "not allowed"}
+    run_plan(flow, path)
+    assert held(flow)["made"] == {COPY._replace(name="A.t2")}
+    flow.target.forbidden = {}
+    flow.target.add_acls([COPY])
+    run_plan(flow, path)
+    assert held(flow)["made"] == {COPY._replace(name="A.t2")}
+
+
 def test_nothing_is_made_that_cannot_be_recorded(flow: MemoryFlow, path: Path) -> None:
     flow.target.forbidden = {flow.settings.map_topic: "not allowed"}
     report = run_plan(flow, path)
