@@ -575,5 +575,5 @@ def test_a_pause_holds_across_a_restart_though_somebody_deleted_its_topic() -> N
         act = world.command(CommandKind.RESTART)
         driven.await_that(lambda: len(world.generations) >= 2, "another generation")
         driven.await_that(lambda: world.taken == act, "an answer")
-        assert world.last("held") == {"t": WHY}
+        assert driven.runner.status.held == {"t": WHY}
         assert world.flowing == set()
