@@ -126,8 +126,12 @@ def _lines(report: FlowReport, shown: int | None) -> Iterator[str]:
         yield f"{flow}: {what}; it was {one.state.value} then, and was killed or does not reach {flow.target}"
     for one in drivers.ended[:shown]:
         yield f"{flow}: {one.driver.place} {one.state.value} at {moment(one.at)}"
-    yield from _some(report.held, shown, lambda name, why: f"{flow}: {name} stands still: {why}")
-    if (owner := drivers.owner) is not None:
+    owner = drivers.owner
+    more = 0 if owner is None else owner.held_more
+    yield from _some(report.held, shown, lambda name, why: f"{flow}: {name} stands still: {why}", more)
+    gone = dict.fromkeys(report.not_shown, f"{flow.source} does not show it any more")
+    yield from _some(gone, shown, lambda name, why: f"{flow}: {name} is no part of the lag: {why}")
+    if owner is not None:
         yield from _owners_lines(report, owner, shown)
 
 
@@ -235,6 +239,7 @@ def _document(report: FlowReport) -> dict[str, Any]:
         "silent": [_gone(one) for one in drivers.silent],
         "ended": [_gone(one) for one in drivers.ended],
         "held": dict(report.held),
+        "not_shown": list(report.not_shown),
         "partitions": [_partition(row) for row in report.partitions],
     }
 

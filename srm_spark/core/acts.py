@@ -22,6 +22,8 @@ from srm_spark.core.lists import VERSION, Act, act_document, decode_act, encode_
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import CodecError
 
+_PAUSED = "paused by "
+
 
 class CommandKind(Enum):
     """What is done; the value is the command's word."""
@@ -72,10 +74,15 @@ class Command:
     @property
     def held(self) -> str:
         """Why something stands still, where this is a pause."""
-        return f"paused by {self.who}" + (f": {self.why}" if self.why else "")
+        return f"{_PAUSED}{self.who}" + (f": {self.why}" if self.why else "")
 
     def __str__(self) -> str:
         return f"{self.said} by {self.who}" + (f" ({self.why})" if self.why else "")
+
+
+def is_pause(held: str) -> bool:
+    """Whether this is why something stands still that somebody has paused."""
+    return held.startswith(_PAUSED)
 
 
 AnyAct = Act | Command

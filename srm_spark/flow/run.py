@@ -386,6 +386,11 @@ class FlowRun:
         ends = self._clusters.source.end_offsets(asked, waits=False)
         return {p: max(0, end - positions[p].next_offset) for p, end in ends.items()}
 
+    def _sum(self, lag: Mapping[TopicPartition, int]) -> int | None:
+        """None where it is not known of all: without a leader, or without a position, as of a topic that is held."""
+        is_whole = len(lag) == sum(self._assigner.topics.values())
+        return sum(lag.values()) if is_whole and not self._assigner.paused.of_kind(FailureKind.NO_LEADER) else None
+
     def _moving(self, lag: Mapping[TopicPartition, int]) -> int:
         """The lag of what is wanted in real time and does not stand still."""
         return sum(
@@ -410,7 +415,7 @@ class FlowRun:
         self._show_running(
             topics=len(self._assigner.topics),
             partitions=sum(self._assigner.topics.values()),
-            lag_records=None if self._assigner.paused.of_kind(FailureKind.NO_LEADER) else sum(lag.values()),
+            lag_records=self._sum(lag),
             batch_ms={} if self._generation is None else self._generation.phases(),
             limit=pace_of(self._settings).describe(),
             realtime=len(self._lanes.live),

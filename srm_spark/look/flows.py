@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.acts import is_pause
 from srm_spark.core.driver_status import FlowDrivers, drivers_of
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
@@ -44,7 +45,9 @@ class PartitionLag:
     held: str | None = None
     """Why it stands still."""
     kind: FailureKind | None = None
-    """What kind of failure that is, where it was recorded."""
+    """What kind of failure that is, where it was recorded or is a pause."""
+    unknown: str | None = None
+    """Why the records are not known, where the source answered."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ class FlowReport:
     lag: Lag = field(default_factory=Lag)
     partitions: tuple[PartitionLag, ...] = ()
     held: Mapping[str, str] = field(default_factory=dict)
-    """Topic or partition → why it stands still."""
+    """Topic, partition or the whole flow → why it stands still."""
+    not_shown: tuple[str, ...] = ()
+    """Topics that were copied and that the source does not show: deleted, or not ours to see. No part of the lag."""
     source_down: str | None = None
     """Why the source could not be asked; None where it answered."""
     target_down: str | None = None
@@ -132,10 +137,11 @@ class FlowLook:
         take_lists(self._clusters)
         held = self._held(drivers)
         try:
-            partitions = self._partitions(held)
+            topics = self._clusters.source.topics()
+            partitions, not_shown = self._partitions(topics, held), self._not_shown(topics)
             lag, source_down = self._lag(partitions), None
         except SourceUnavailable as error:
-            source_down = str(error)
+            source_down, not_shown = str(error), ()
             partitions, lag = self._recorded(held), self._told(drivers, source_down)
         return FlowReport(
             self._settings.flow,
@@ -144,6 +150,7 @@ class FlowLook:
             lag,
             partitions,
             held,
+            not_shown,
             source_down=source_down,
             unknown_since=drivers.unknown_since,
         )
@@ -159,44 +166,63 @@ class FlowLook:
             if hold is not None and flows(self._clusters, p.topic)
         }
 
-    def _partitions(self, held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
-        """Every partition that flows, as both sides say now."""
+    def _not_shown(self, topics: Mapping[str, int]) -> tuple[str, ...]:
+        copied = {p.topic for p in self._progress.positions}
+        return tuple(sorted(topic for topic in copied - topics.keys() if flows(self._clusters, topic)))
+
+    def _partitions(self, topics: Mapping[str, int], held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
+        """Every partition that flows, of these topics of the source, as both sides say now."""
         source, positions = self._clusters.source, self._progress.positions
-        topics = {topic: count for topic, count in source.topics().items() if flows(self._clusters, topic)}
-        every = [TopicPartition(topic, number) for topic, count in sorted(topics.items()) for number in range(count)]
+        taken = {topic: count for topic, count in topics.items() if flows(self._clusters, topic)}
+        every = [TopicPartition(topic, number) for topic, count in sorted(taken.items()) for number in range(count)]
+        ids = source.topic_ids({p.topic for p in every if p in positions})
         ends = source.end_offsets(every, waits=False)
         first = source.first_offsets([p for p in every if p not in positions], waits=False)
         rows = []
         for p in every:
             copied = positions[p].next_offset if p in positions else None
             begins, end = first.get(p) if copied is None else copied, ends.get(p)
-            behind = None if begins is None or end is None else max(0, end - begins)
-            rows.append(self._row(p, copied, end, behind, held))
+            row = self._row(p, copied, end, held)
+            if begins is None or end is None:
+                rows.append(replace(row, unknown="has no leader"))
+            elif self._is_another(p, ids.get(p.topic), end):
+                rows.append(replace(row, unknown="is not the log that was copied any more"))
+            else:
+                rows.append(replace(row, records=max(0, end - begins)))
         return tuple(rows)
+
+    def _is_another(self, p: TopicPartition, topic_id: str | None, end: int) -> bool:
+        """Whether a recorded position is one of a topic that was made anew, or cut: then no numbers compare."""
+        position = self._progress.positions.get(p)
+        if position is None:
+            return False
+        recorded = position.logs.topic_id
+        return end < position.next_offset or (None not in (recorded, topic_id) and recorded != topic_id)
 
     def _recorded(self, held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
         """The same without a source."""
         positions = sorted(self._progress.positions.items())
         return tuple(
-            self._row(p, position.next_offset, None, None, held)
+            self._row(p, position.next_offset, None, held)
             for p, position in positions
             if flows(self._clusters, p.topic)
         )
 
-    def _row(
-        self, p: TopicPartition, copied: int | None, end: int | None, behind: int | None, held: Mapping[str, str]
-    ) -> PartitionLag:
+    def _row(self, p: TopicPartition, copied: int | None, end: int | None, held: Mapping[str, str]) -> PartitionLag:
+        """Its lag is not known yet."""
         remote = self._clusters.policy.format_remote_topic(self._settings.flow.source, p.topic)
-        why = held.get(str(p)) or held.get(p.topic)
+        why = held.get(str(p)) or held.get(p.topic) or held.get(str(self._settings.flow))
         hold = self._progress.positions[p].hold if why is not None and p in self._progress.positions else None
         kind = None if hold is None else hold.why.kind
-        return PartitionLag(p, TopicPartition(remote, p.partition), copied, end, behind, why, kind)
+        if why is not None and is_pause(why):
+            kind = FailureKind.PAUSED
+        return PartitionLag(p, TopicPartition(remote, p.partition), copied, end, None, why, kind)
 
     def _lag(self, partitions: Sequence[PartitionLag]) -> Lag:
         unknown = [row for row in partitions if row.records is None]
         if unknown:
-            silent = f"{unknown[0].partition} has no leader on {self._settings.flow.source}"
-            return Lag(reason=silent)
+            why = f"{unknown[0].partition} {unknown[0].unknown} on {self._settings.flow.source}"
+            return Lag(reason=why)
         records = sum(row.records or 0 for row in partitions)
         # A record that is refused is seldom one like the others.
         is_odd = any(row.records and row.held is not None for row in partitions)

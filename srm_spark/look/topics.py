@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.acts import is_pause
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.filters import SelectionReason, select
 from srm_spark.core.lists import ListKind
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable
+from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.topics.rights import not_readable
 from srm_spark.look.answer import Answer, Because, Rule, Verdict
@@ -136,9 +138,9 @@ class _Explained:
         ruled = replace(ruled, facts={"remote topic": remote, **self._lag(rows)})
         drivers, held = self._report.drivers, self._report.held
         told = "" if drivers.owner is not None else " (as recorded, no driver runs)"
-        if topic in held:
-            why = f"it is held{told}: {held[topic]}"
-            return self._waits(ruled, Because.HELD, why, "what the sentence names; tried again every minute", None)
+        for name, what in ((topic, "it"), (str(self._flow), "the whole flow")):
+            if name in held:
+                return self._held(ruled, f"{what} is held{told}: {held[name]}", is_paused=is_pause(held[name]))
         if (waiting := self._waiting_flow(ruled)) is not None:
             return waiting
         partitions = self._clusters.target.topics().get(remote)
@@ -152,8 +154,25 @@ class _Explained:
             why = f"{remote} on {self._flow.target} has {has}, and {needs} are needed"
             remedy = f"allow ALTER on topic {remote}, or kafka-topics.sh --alter --topic {remote} --partitions {needs}"
             return self._waits(ruled, Because.TOO_FEW_PARTITIONS, why, "more partitions", remedy)
+        return self._by_partitions(ruled, rows, told)
+
+    def _by_partitions(self, ruled: Answer, rows: list[PartitionLag], told: str) -> Answer:
+        """A topic of which nothing is known but what is said of its partitions."""
+        drivers = self._report.drivers
         stuck = [row for row in rows if row.held is not None]
-        return self._stuck(ruled, stuck, len(rows), told) if stuck else ruled
+        if stuck:
+            return self._stuck(ruled, stuck, len(rows), told)
+        if drivers.owner is not None and drivers.owner.held_more:
+            why = f"{drivers.owner.held_more} more stand still than the driver names: this may be one of them"
+            remedy = "its log names all that stand still; docs/failures.md says what helps"
+            return replace(ruled, verdict=Verdict.UNKNOWN, because=Because.HELD, why=why, remedy=remedy)
+        return ruled
+
+    def _held(self, ruled: Answer, why: str, *, is_paused: bool) -> Answer:
+        """Where a topic, or all of them, stands still."""
+        if is_paused:
+            return self._waits(ruled, Because.HELD, why, "its end", FailureKind.PAUSED.remedy)
+        return self._waits(ruled, Because.HELD, why, "what the sentence names; tried again every minute", None)
 
     def _stuck(self, ruled: Answer, stuck: list[PartitionLag], of: int, told: str) -> Answer:
         """Where some partitions of the topic stand still."""

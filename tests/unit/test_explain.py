@@ -115,6 +115,18 @@ def partition_held() -> Answer:
     return topic(world)
 
 
+def flow_paused() -> Answer:
+    world = running()
+    say(world, held={"A->B": "paused by ann@host: x"})
+    return topic(world)
+
+
+def names_cut_off() -> Answer:
+    world = running()
+    say(world, held={f"u-{number}": "held at offset 0: x" for number in range(250)})
+    return topic(world)
+
+
 def no_remote_topic() -> Answer:
     world = running()
     world.topic("new", b"1")
@@ -251,6 +263,8 @@ SKIPPED: dict[str, tuple[Callable[[], Answer], Verdict, Because]] = {
     "topic: READ not allowed": (lambda: topic(World(), forbidden=True), WAITS, Because.READ_DENIED),
     "topic: cannot be created": (lambda: held("A.t cannot be created on B: too many copies"), WAITS, Because.HELD),
     "topic: held by a policy": (lambda: held("A.t is gone on B, with all copies"), WAITS, Because.HELD),
+    "topic: the whole flow is paused": (flow_paused, WAITS, Because.HELD),
+    "topic: more stand still than are named": (names_cut_off, UNKNOWN, Because.HELD),
     "topic: a record is refused": (partition_held, WAITS, Because.PARTITIONS_HELD),
     "topic: no remote topic yet": (no_remote_topic, WAITS, Because.NO_REMOTE_TOPIC),
     "topic: too few partitions": (too_few_partitions, WAITS, Because.TOO_FEW_PARTITIONS),
@@ -312,6 +326,11 @@ def test_what_is_skipped_is_explained(case: str) -> None:
     assert answer.remedy or answer.because is Because.HELD, answer
     assert len(list(lines(answer))) >= 2
     json.dumps(document(answer))
+
+
+def test_what_helps_against_a_pause_is_its_end() -> None:
+    for answer in (held("paused by ann@host"), flow_paused()):
+        assert answer.remedy == "srm-control resume"
 
 
 def test_a_rule_of_a_file_is_named_with_its_line() -> None:

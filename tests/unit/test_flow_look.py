@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from srm_spark.cli.status_view import documents, text
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
 from srm_spark.core.model import ProgressDetail, TopicPartition
@@ -175,6 +176,39 @@ def test_a_partition_without_a_leader_makes_the_lag_unknown() -> None:
     lag = look(world).lag
     assert (lag.records, lag.seconds) == (None, None)
     assert "t-0 has no leader" in (lag.reason or "")
+
+
+def test_a_topic_that_was_made_anew_or_cut_makes_the_lag_unknown() -> None:
+    world = World()
+    world.flow.write(*[b"x"] * 10)
+    world.copied()
+    world.flow.log.cut(5)
+    assert (look(world).lag.records, look(world).partitions[0].records) == (None, None)
+    world.topic("t", *[b"x"] * 20)
+    lag = look(world).lag
+    assert (lag.records, lag.reason) == (None, "t-0 is not the log that was copied any more on A")
+
+
+def test_a_topic_that_was_deleted_is_no_part_of_the_lag_and_named() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.topic("u", b"1", b"2")
+    world.copied()
+    world.topic("v", b"1", b"2", b"3")
+    world.flow.source.delete("t")
+    found = look(world)
+    assert (found.lag.records, found.not_shown) == (3, ("t",))
+    assert "  A->B: t is no part of the lag: A does not show it any more" in text([found]).splitlines()
+    assert documents([found])["flows"][0]["not_shown"] == ["t"]
+
+
+def test_where_the_whole_flow_is_paused_each_partition_stands_still() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.copied()
+    say(world, held={"A->B": "paused by ann@host: x"})
+    (row,) = look(world).partitions
+    assert (row.held, row.kind) == ("paused by ann@host: x", FailureKind.PAUSED)
 
 
 def test_topics_on_the_deny_list_are_no_part_of_the_lag() -> None:

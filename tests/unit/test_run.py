@@ -574,6 +574,16 @@ def two_topics() -> World:
     return world
 
 
+def test_of_a_topic_that_is_held_before_its_first_record_nobody_knows_the_lag() -> None:
+    world = two_topics()
+    world.flow.target.forbidden[f"A.{OTHER.topic}"] = "not allowed"
+    with world.run() as run:
+        run.begin()
+        world.generation.copy()
+        run.tick()
+        assert (set(world.last("held")), world.last("lag_records")) == ({OTHER.topic}, None)
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_partition_without_a_leader_waits_for_one_and_no_other_does(side: str) -> None:
     world = two_topics()

@@ -136,6 +136,9 @@ def test_a_table_does_not_grow_with_what_is_held() -> None:
     shown = text([replace(FULL, held=held)])
     assert "… and 40 more" in shown
     assert "… and" not in text([replace(FULL, held=held)], is_wide=True)
+    more = replace(FULL, held=held, drivers=FlowDrivers(replace(OWNER, held_more=7)))
+    assert "… and 47 more" in text([more])
+    assert "… and 7 more" in text([more], is_wide=True)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +196,7 @@ def test_json_and_yaml_say_the_same(ask: Callable[..., Result]) -> None:
         "records": 12_000,
         "held": "held at offset 0: no",
         "kind": None,
+        "unknown": None,
         "topic": "t",
     }
 
