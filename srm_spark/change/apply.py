@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from srm_spark.change.document import PlanFile
 from srm_spark.change.facts import differences
@@ -34,6 +35,8 @@ _SHOWN_SECONDS = 30.0
 """A topic that was created shows on every broker much sooner than that."""
 _LOOK_SECONDS = 0.1
 _PING_SECONDS = 10.0
+_WHERE = ("flow", "source", "target", "prune")
+"""Facts that no run of a plan changes."""
 _DIFFERENCES = 20
 """Told in one sentence; the others are counted."""
 
@@ -56,7 +59,8 @@ def check(plan: PlanFile, report: RunReport | None, fresh: Mapping[str, ChangePl
     for planned in plan.flows:
         state, this = begun.of(planned.flow), fresh[planned.flow]
         # Behind a first stage it is another world by our own doing: then the steps that are left say the same.
-        moved = [] if report is not None else differences(planned.made_from, this.made_from)
+        facts = (planned.made_from, this.made_from)
+        moved = differences(*facts if report is None else map(_where, facts))
         steps = _moved_steps(planned.steps, this.steps, done, may_be_done)
         found += [f"{planned.flow}: {one}" for one in (*moved, *steps)]
         late = (done | may_be_done) - set(state.done) - set(this.steps)
@@ -70,6 +74,10 @@ def check(plan: PlanFile, report: RunReport | None, fresh: Mapping[str, ChangePl
             "Make a new plan with srm-control plan --out FILE"
         )
     return begun
+
+
+def _where(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: facts.get(name) for name in _WHERE}
 
 
 def _moved_steps(

@@ -23,7 +23,19 @@ from srm_spark.cli.lists_view import (
     imported,
 )
 from srm_spark.cli.manual import NOT_EVERYTHING, manual
-from srm_spark.cli.options import DEFINES, DIFFERENT, FILE, config, dry_run, output, pairs, several, told, unknown_flow
+from srm_spark.cli.options import (
+    DEFINES,
+    DIFFERENT,
+    FILE,
+    config,
+    dry_run,
+    output,
+    pairs,
+    several,
+    shown_key,
+    told,
+    unknown_flow,
+)
 from srm_spark.cli.prefixes import PrefixedCommand
 from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
 from srm_spark.config.load import Loaded, load
@@ -290,10 +302,11 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise click.UsageError(f"{option} {text}: write K=V")
+            raise click.UsageError(f"{option} {shown_key(text)}: write K=V")
         if key.strip() not in CLIENT_KEYS:
             known = did_you_mean(key.strip(), CLIENT_KEYS)
-            raise click.UsageError(f"{option} {text}: no property of a Kafka client" + (f" — {known}" if known else ""))
+            what = f"{option} {shown_key(text)}: no property of a Kafka client"
+            raise click.UsageError(what + (f" — {known}" if known else ""))
         values[key.strip()] = value
     return values
 

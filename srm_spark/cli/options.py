@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,9 +88,14 @@ def pairs(defines: Sequence[str]) -> dict[str, str]:
     for define in defines:
         key, separator, value = define.partition("=")
         if not separator or not key.strip():
-            raise click.UsageError(f"-D {key}: write KEY=VALUE")
+            raise click.UsageError(f"-D {shown_key(key)}: write KEY=VALUE")
         values[key.strip()] = value
     return values
+
+
+def shown_key(text: str) -> str:
+    """What may be printed of a mistyped `K=V`: no value, which may be a password, whatever stands in front of it."""
+    return re.split(r"[\s:=]", text.strip(), maxsplit=1)[0]
 
 
 def loaded(files: Sequence[Path], defines: Sequence[str], *, strict: bool = False) -> Loaded:

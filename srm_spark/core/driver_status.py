@@ -170,9 +170,12 @@ class Heard:
     seconds_ago: float | None = None
     """How long ago it came, where the reader saw it come: then no clocks of two hosts are compared."""
 
+    at_least: float = 0.0
+    """For how many seconds the reader has seen it at least, where it did not see it come."""
+
     def is_silent(self, now: int) -> bool:
         """Whether the driver should have said something else by now, in milliseconds of the reader's clock."""
-        ago = (now - self.status.at) / 1000 if self.seconds_ago is None else self.seconds_ago
+        ago = max(self.at_least, (now - self.status.at) / 1000) if self.seconds_ago is None else self.seconds_ago
         return not self.status.is_last and ago > MISSED_WORDS * self.status.every
 
 
@@ -227,7 +230,9 @@ def drivers_of(words: Collection[Heard], now: int) -> FlowDrivers:
     silent = tuple(word.status for word in newest if word.is_silent(now))
     ended = tuple(word.status for word in newest if word.status.is_last)
     live = [word.status for word in newest if not word.status.is_last and not word.is_silent(now)]
-    owner = next((one for one in live if one.is_owner), None)
+    owners = [one for one in live if one.is_owner]
+    # One that stalls may be on its way in or out: it does not know that somebody else has the flow.
+    owner = next((one for one in owners if one.state is FlowState.RUNNING), next(iter(owners), None))
     standby = tuple(one for one in live if one.state is FlowState.WAITING)
     trying = tuple(one for one in live if one is not owner and one not in standby)
     return FlowDrivers(owner, trying, standby, ended, silent)

@@ -74,11 +74,12 @@ def _problem(entry: str) -> str | None:
 
 def decide(kind: ListKind, wanted: Change, lists: Lists, file: FileRules | None) -> Decision:
     """What of `wanted` is done to these lists; without `file` nothing is known of what it says."""
+    allow, deny = frozenset(lists.allow), frozenset(lists.deny)
     change = Change(
-        tuple(entry for entry in wanted.add if entry not in lists.allow),
-        tuple(entry for entry in wanted.remove if entry in lists.allow),
-        tuple(entry for entry in wanted.add_deny if entry not in lists.deny),
-        tuple(entry for entry in wanted.remove_deny if entry in lists.deny),
+        tuple(entry for entry in wanted.add if entry not in allow),
+        tuple(entry for entry in wanted.remove if entry in allow),
+        tuple(entry for entry in wanted.add_deny if entry not in deny),
+        tuple(entry for entry in wanted.remove_deny if entry in deny),
     )
     after = change.on(lists)
     teller = _Teller(kind, after, file)
@@ -86,13 +87,13 @@ def decide(kind: ListKind, wanted: Change, lists: Lists, file: FileRules | None)
         change,
         after,
         tuple(_each(teller.of_added, change.add))
-        + tuple(f"{entry} is on the allow list already" for entry in wanted.add if entry in lists.allow)
+        + tuple(f"{entry} is on the allow list already" for entry in wanted.add if entry in allow)
         + tuple(_each(teller.of_removed, change.remove))
         + tuple(_each(teller.of_denied, change.add_deny))
-        + tuple(f"{entry} is on the deny list already" for entry in wanted.add_deny if entry in lists.deny)
+        + tuple(f"{entry} is on the deny list already" for entry in wanted.add_deny if entry in deny)
         + tuple(_each(teller.of_undenied, change.remove_deny)),
-        tuple(teller.not_allowed(entry) for entry in wanted.remove if entry not in lists.allow)
-        + tuple(teller.not_denied(entry) for entry in wanted.remove_deny if entry not in lists.deny),
+        tuple(teller.not_allowed(entry) for entry in wanted.remove if entry not in allow)
+        + tuple(teller.not_denied(entry) for entry in wanted.remove_deny if entry not in deny),
     )
 
 

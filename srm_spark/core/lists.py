@@ -9,7 +9,8 @@ key   ["act","6f0c…"]
 value {"v":1,"kind":"topics","add":["orders"],"at":1700000000000,"who":"ann@host","why":"the shop moves"}
 ```
 
-So a command is atomic, two at once both count, and who did what stays known.
+So a command of up to 500 kB is atomic, two at once both count, and who did what stays known. A larger one comes in
+parts, what narrows first.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ VERSION = 1
 ACT_BYTES = 500_000
 """Of one act. Clients and brokers refuse records above 1 MB unless they are told otherwise."""
 _KIND = "act"
-_IN_ORDER = ("remove", "add", "remove_deny", "add_deny")
-"""As an act is carried out."""
+_IN_ORDER = ("remove", "add_deny", "add", "remove_deny")
+"""Of the parts of an act: what narrows comes first, so that nothing begins to flow that a later part keeps out."""
 
 
 class ListKind(Enum):
@@ -107,7 +108,8 @@ def change_between(before: Lists, after: Lists) -> Change:
 
 
 def _without(entries: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(entry for entry in entries if entry not in frozenset(others))
+    known = frozenset(others)
+    return tuple(entry for entry in entries if entry not in known)
 
 
 @dataclass(frozen=True)

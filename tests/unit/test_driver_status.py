@@ -159,3 +159,9 @@ def test_of_two_that_run_the_newest_counts() -> None:
     assert found.owner is not None
     assert found.owner.driver == OTHER
     assert [one.driver for one in found.trying] == [ONE]
+
+
+def test_of_two_that_claim_a_flow_one_that_runs_counts_before_one_that_stalls() -> None:
+    found = drivers_of([said(seconds_ago=4), said(FlowState.STALLED, driver=OTHER)], NOW)
+    assert found.owner is not None
+    assert (found.owner.driver, found.state) == (ONE, FlowState.RUNNING)

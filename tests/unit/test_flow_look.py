@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from srm_spark.cli.status_view import documents, text
-from srm_spark.core.driver_status import FlowState
+from srm_spark.core.driver_status import FlowState, drivers_of
 from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
 from srm_spark.core.model import ProgressDetail, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic
+from srm_spark.flow.topics.status_topic import StatusTopic
 from srm_spark.look.flows import FlowLook, FlowReport, look_at
 from tests.unit.memory_flow import HERE
 from tests.unit.memory_run import World
@@ -139,6 +140,20 @@ def test_a_word_that_comes_while_somebody_looks_is_no_matter_of_clocks() -> None
     assert one.look().drivers.owner is None
     say(world, ago=3_600)
     assert one.look().drivers.owner is not None
+
+
+def test_a_word_that_was_there_at_the_first_look_ages_by_the_watchers_own_clock() -> None:
+    world = World()
+    world.copied()
+    at = say(world, ago=60)
+    seconds = [100.0]
+    topic = StatusTopic(world.flow.settings, world.flow.target, "test", lambda: seconds[0])
+    topic.refresh()
+    behind = at - 60_000
+    assert drivers_of(topic.words.values(), behind).owner is not None, "the host's clock is two minutes behind"
+    seconds[0] += 60
+    topic.refresh()
+    assert drivers_of(topic.words.values(), behind).owner is None
 
 
 def test_a_status_topic_that_was_deleted_is_begun_anew() -> None:

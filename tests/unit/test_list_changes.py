@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.list_changes import FileRules, decide, problems_of
 from srm_spark.core.listed_filter import ListedFilter
-from srm_spark.core.lists import Change, ListKind, Lists
+from srm_spark.core.lists import Change, ListKind, Lists, change_between
 
 ENTRIES = st.lists(st.sampled_from(["a", "b", "a.*", "[bc]", "d-1"]), unique=True, max_size=4).map(tuple)
 LISTS = st.builds(Lists, ENTRIES, ENTRIES)
@@ -46,3 +48,24 @@ def test_a_name_that_was_added_or_removed_and_does_not_what_it_seems_is_told(
             assert f"{name} does not flow all the same" in told
         if name in found.change.remove and takes.matches(name):
             assert f"{name} flows all the same" in told
+
+
+def test_long_lists_take_no_more_than_a_few_comparisons_an_entry() -> None:
+    asked = 0
+
+    class Counted(str):
+        def __hash__(self) -> int:
+            nonlocal asked
+            asked += 1
+            return str.__hash__(self)
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal asked
+            asked += 1
+            return str.__eq__(self, other)
+
+    some, others = (tuple(Counted(f"topic-{number}") for number in span) for span in (range(300), range(300, 600)))
+    lists, wanted = Lists(some, some), Change(others, some, others, some)
+    change_between(lists, Lists(others, others))
+    decide(ListKind.TOPICS, replace(wanted, remove=others, add=some), lists, None)
+    assert asked < 100 * 300

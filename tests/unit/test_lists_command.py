@@ -125,8 +125,13 @@ def test_a_host_without_a_file_names_the_target(tool: Tool) -> None:
         (("--boot", "h:1", "topics", *PAIR, "--frob", "t"), "No such option '--frob'"),
         (("--boot", "h:1", "topics", *PAIR, "--props", "x", "--list"), "--props x: write K=V"),
         (
+            ("--boot", "h:1", "topics", *PAIR, "--props", "sasl.password:s3cret", "--list"),
+            "--props sasl.password: write",
+        ),
+        (("--boot", "h:1", "topics", *PAIR, "--props", "sasl.pasword: a=s3cret", "--list"), "--props sasl.pasword: no"),
+        (
             ("--boot", "h:1", "topics", *PAIR, "--producer-props", "ackz=1", "--list"),
-            "--producer-props ackz=1: no property of a Kafka client — did you mean acks?",
+            "--producer-props ackz: no property of a Kafka client — did you mean acks?",
         ),
         (("--boot", "h:1", "losses"), "losses does not take --bootstrap-servers"),
         (("groups", "--list", "status"), "write options behind status, or lists without it"),

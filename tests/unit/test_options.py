@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from srm_spark.cli.control import main
 from srm_spark.cli.driver import run
-from srm_spark.cli.options import ERROR, USAGE
+from srm_spark.cli.options import ERROR, USAGE, pairs
 
 GOOD = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 FLOW = ("--flow", "A->C")
@@ -86,3 +86,9 @@ def test_an_option_means_the_same_everywhere() -> None:
             for each in command.params:
                 for option in set(each.opts) & kinds.keys():
                     assert each.name in kinds[option], (name, option)
+
+
+def test_a_mistyped_key_is_told_without_its_value() -> None:
+    for text in ("B.sasl.password s3cret", "B.sasl.password:s3cret"):
+        with pytest.raises(click.UsageError, match=r"-D B\.sasl\.password: write KEY=VALUE"):
+            pairs([text])

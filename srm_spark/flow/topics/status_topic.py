@@ -26,6 +26,7 @@ class StatusTopic:
         self._words: dict[bytes, tuple[Heard, float | None]] = {}
         """Key → the newest word, and the moment at which it was seen to come."""
         self._is_first = True
+        self._first_look = clock()
 
     def refresh(self) -> None:
         """Take in what was said since the last call; where nobody ever said anything there is no topic.
@@ -50,6 +51,8 @@ class StatusTopic:
                 at = status.at if record.timestamp is None else record.timestamp
                 # What was there before the first look may be of any age.
                 self._words[key] = Heard(replace(status, at=at)), None if self._is_first else self._clock()
+        if self._is_first:
+            self._first_look = self._clock()
         self._is_first = False
 
     @property
@@ -57,7 +60,9 @@ class StatusTopic:
         """Key → what each driver said last."""
         now = self._clock()
         return {
-            key: heard if came is None else replace(heard, seconds_ago=now - came)
+            key: replace(heard, at_least=now - self._first_look)
+            if came is None
+            else replace(heard, seconds_ago=now - came)
             for key, (heard, came) in self._words.items()
         }
 

@@ -183,6 +183,14 @@ def test_what_is_refused_is_told_the_others_go_on_and_the_next_run_finishes(flow
     assert held(flow) == as_driven()
 
 
+def test_a_plan_that_was_begun_does_not_go_on_at_other_clusters(flow: MemoryFlow, path: Path) -> None:
+    flow.target.forbidden = {"A.t3": "not allowed"}
+    run_plan(flow, path)
+    flow.target.forbidden, flow.target.bootstrap_servers = {}, "other:9092"
+    with pytest.raises(PlanError, match=r"target: .* now"):
+        run_plan(flow, path)
+
+
 def test_what_was_refused_and_somebody_did_by_hand_is_no_difference(flow: MemoryFlow, path: Path) -> None:
     flow.target.forbidden = {"A.t3": "not allowed"}
     run_plan(flow, path)
