@@ -100,13 +100,13 @@ def load_plan(path: Path) -> PlanFile:
         if document["format"] != FORMAT:
             raise PlanError(f"{path}: format {document['format']}, expected {FORMAT}; {remedy}")
         flows = tuple(
-            PlannedFlow(str(one["flow"]), str(one["hash"]), one["made_from"], tuple(map(step_of, one["steps"])))
+            PlannedFlow(str(one["flow"]), str(one["hash"]), dict(one["made_from"]), tuple(map(step_of, one["steps"])))
             for one in document["flows"]
         )
         plan = PlanFile(document["prune"] is True, flows)
     except OSError as error:
         raise PlanError(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PlanError(f"{path}: this is no plan ({type(error).__name__}: {error}); {remedy}") from None
     for one in plan.flows:
         if digest(one.made_from) != one.hash:

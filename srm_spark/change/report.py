@@ -99,7 +99,7 @@ def load_report(path: Path, plan: str) -> RunReport | None:
         return RunReport(plan, str(document["began"]), document["ended"], flows)
     except OSError as error:
         raise PlanError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         text = f"{path}: this is no report of a plan ({type(error).__name__}: {error}); move it away"
         raise PlanError(text) from None
 

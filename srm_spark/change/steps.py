@@ -175,12 +175,18 @@ def step_of(document: Mapping[str, Any]) -> Step:
     if does == AddPartitions.does:
         return AddPartitions(on, str(document["topic"]), int(document["from"]), int(document["to"]), reason=reason)
     if does == ChangeConfigs.does:
-        changes = tuple((str(one["key"]), one["from"], one["to"]) for one in document["configs"])
+        changes = tuple((str(one["key"]), _value(one["from"]), _value(one["to"])) for one in document["configs"])
         return ChangeConfigs(on, str(document["topic"]), changes, reason=reason)
     for changed in (AddAcl, RemoveAcl):
         if does == changed.does:
-            return changed(on, Acl(**document["acl"]), reason=reason)
+            return changed(on, Acl(**{name: str(value) for name, value in document["acl"].items()}), reason=reason)
     raise ValueError(f"a step that does {does!r}")
+
+
+def _value(found: object) -> str | None:
+    if found is not None and not isinstance(found, str):
+        raise ValueError(f"{found!r} is no value of a config")
+    return found
 
 
 def of_stage(steps: Iterable[Step], stage: Stage) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from srm_spark.cli.lists import who
+from srm_spark.cli.lists import check_reason, who
 from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
@@ -27,8 +27,9 @@ from srm_spark.cli.options import (
 )
 from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope
 from srm_spark.core.answers import Answer
-from srm_spark.core.lists import Act
+from srm_spark.core.lists import Act, in_brackets
 from srm_spark.core.model import Flow
+from srm_spark.core.wording import escaped
 from srm_spark.flow.commanding import ANSWER_SECONDS, Commanded
 from srm_spark.flow.commanding import command as carry_out
 from srm_spark.flow.commanding import history as acts_of
@@ -128,6 +129,7 @@ def _run(
 ) -> None:
     if topic is None and partition is not None:
         raise click.UsageError("--partition goes with --topic NAME")
+    check_reason(reason)
     command = Command(kind, Scope(topic, partition), int(time.time() * 1000), who(), reason)
     with told():
         settings = flow_of(files, defines, name)
@@ -193,14 +195,14 @@ def history(*, files: Sequence[Path], defines: Sequence[str], name: str | None, 
         print_json([_as_json(flow, one) for flow, one in acted])
         return
     for flow_acted, act in acted:
-        click.echo(f"{time_of(act.at)} {flow_acted} {act.who} {_said(act)}")
+        click.echo(f"{time_of(act.at)} {flow_acted} {escaped(act.who)} {_said(act)}")
     if not acted:
         click.echo("nobody has done anything", err=True)
 
 
 def _said(act: AnyAct) -> str:
     what = f"{act.kind.value} {act.change}" if isinstance(act, Act) else act.said
-    return what + (f" ({act.why})" if act.why else "")
+    return what + in_brackets(act.why)
 
 
 def _as_json(flow: Flow, act: AnyAct) -> dict[str, object]:

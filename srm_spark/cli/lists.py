@@ -44,6 +44,7 @@ from srm_spark.config.spelling import did_you_mean
 from srm_spark.core.filters import split_list
 from srm_spark.core.list_changes import FileRules, decide, problems_of
 from srm_spark.core.lists import Act, Change, ListKind, change_between
+from srm_spark.core.wording import escaped
 from srm_spark.errors import ConfigError, PatternError
 from srm_spark.flow.clusters import filters_of, target_of
 from srm_spark.flow.list_effects import effect_of, matches_of, may_go_round
@@ -141,6 +142,7 @@ class Asked:
         for is_given, option in ((self.dry_run, "--dry-run"), (bool(self.reason), "--reason")):
             if is_given and not changes:
                 raise click.UsageError(f"{option} goes with a change of the lists only")
+        check_reason(self.reason)
         if self.output == "wide" and not self.is_list:
             raise click.UsageError("-o wide goes with --list only")
         if self.source is None:
@@ -309,6 +311,12 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
             raise click.UsageError(what + (f" — {known}" if known else ""))
         values[key.strip()] = value
     return values
+
+
+def check_reason(reason: str) -> None:
+    """Raises UsageError for one that cannot be shown in a line of a log."""
+    if not reason.isprintable():
+        raise click.UsageError(f"--reason {escaped(reason)}: it has characters that cannot be shown")
 
 
 def who() -> str:

@@ -17,9 +17,9 @@ from rich.table import Table
 from srm_spark.cli.options import print_json
 from srm_spark.core.list_changes import Decision, FileRules, problems_of
 from srm_spark.core.listed_filter import RULES
-from srm_spark.core.lists import Act, Change, ListKind, Lists, ListState
+from srm_spark.core.lists import Act, Change, ListKind, Lists, ListState, in_brackets
 from srm_spark.core.model import Flow
-from srm_spark.core.wording import count, some
+from srm_spark.core.wording import count, escaped, some
 from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.list_effects import Effect, Size
 
@@ -44,7 +44,8 @@ class View:
         """Both lists; `ask` says what each entry matches."""
         lists = state.of(self.kind)
         if self.output == "text":
-            click.echo("\n".join(["Current whitelist:", *lists.allow, "Current blacklist:", *lists.deny, "Done."]))
+            allow, deny = (map(escaped, entries) for entries in (lists.allow, lists.deny))
+            click.echo("\n".join(["Current whitelist:", *allow, "Current blacklist:", *deny, "Done."]))
             return
         matches, unknown = self._matches(ask)
         if self.output == "json":
@@ -65,7 +66,8 @@ class View:
             for entry in entries:
                 found = self._entry(state, entry, matches, is_deny=is_deny)
                 seen = "?" if matches is None else some(matches[entry]) or "nothing"
-                table.add_row(name, entry, *(str(found[key] or "") for key in ("at", "who", "why")), seen)
+                cells = (escaped(str(found[key] or "")) for key in ("entry", "at", "who", "why"))
+                table.add_row(name, *cells, seen)
         if table.rows:
             Console(width=None if sys.stdout.isatty() else _WIDE).print(table, markup=False)
         else:
@@ -80,7 +82,7 @@ class View:
             print_json([{"at": _time(a.at), "who": a.who, "why": a.why, **_change(a.change)} for a in mine])
             return
         for act in mine:
-            click.echo(f"{_time(act.at)} {act.who} {act.change}" + (f" ({act.why})" if act.why else ""))
+            click.echo(f"{_time(act.at)} {escaped(act.who)} {act.change}{in_brackets(act.why)}")
         if not mine:
             click.echo(f"nobody has changed the lists of {self.kind.value} of {self.flow}", err=True)
 
@@ -160,7 +162,7 @@ def imported(kind: ListKind, path: Path) -> Lists:
     """What `exported` wrote. Raises ClickException with everything that is wrong with it."""
     try:
         document = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise click.ClickException(f"{path}: cannot be read: {error}") from error
     problems = _problems(kind, document)
     if problems:

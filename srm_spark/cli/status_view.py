@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from srm_spark.core.driver_status import DriverStatus
-from srm_spark.core.wording import count
+from srm_spark.core.wording import count, escaped
 from srm_spark.look.flows import FlowReport, Lag, PartitionLag
 
 VERSION = 1
@@ -32,10 +32,10 @@ def text(reports: Sequence[FlowReport], *, is_wide: bool = False) -> str:
     for title in ("lane", "held", "groups in sync"):
         table.add_column(title)
     for report in reports:
-        table.add_row(*_cells(report))
+        table.add_row(*map(escaped, _cells(report)))
     parts = [_drawn(table)]
     for report in reports:
-        parts += [f"  {line}" for line in _lines(report, None if is_wide else _SHOWN)]
+        parts += [f"  {escaped(line)}" for line in _lines(report, None if is_wide else _SHOWN)]
         parts += [_partitions(report.partitions)] if is_wide and report.partitions else []
     return "\n".join(parts)
 
@@ -174,7 +174,7 @@ def _partitions(rows: Sequence[PartitionLag]) -> str:
         for row in mine:
             copied = "nothing yet" if row.next_offset is None else str(row.next_offset)
             end, lag = (_UNKNOWN if number is None else f"{number}" for number in (row.end, row.records))
-            table.add_row("", "", str(row.partition.partition), copied, end, lag, row.held or "")
+            table.add_row("", "", str(row.partition.partition), copied, end, lag, escaped(row.held or ""))
     return _drawn(table)
 
 

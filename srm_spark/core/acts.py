@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from srm_spark.core.lists import VERSION, Act, act_document, decode_act, encode_act
+from srm_spark.core.lists import VERSION, Act, act_document, decode_act, encode_act, in_brackets, is_moment
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.wording import escaped
 from srm_spark.errors import CodecError
 
 _PAUSED = "paused by "
@@ -69,15 +70,15 @@ class Command:
     @property
     def said(self) -> str:
         """What was done, without who and why."""
-        return f"{self.kind.value} {self.scope}"
+        return escaped(f"{self.kind.value} {self.scope}")
 
     @property
     def held(self) -> str:
         """Why something stands still, where this is a pause."""
-        return f"{_PAUSED}{self.who}" + (f": {self.why}" if self.why else "")
+        return f"{_PAUSED}{escaped(self.who)}" + (f": {escaped(self.why)}" if self.why else "")
 
     def __str__(self) -> str:
-        return f"{self.said} by {self.who}" + (f" ({self.why})" if self.why else "")
+        return f"{self.said} by {escaped(self.who)}{in_brackets(self.why)}"
 
 
 def is_pause(held: str) -> bool:
@@ -146,7 +147,7 @@ def _command(kind: CommandKind, document: Mapping[str, Any]) -> Command:
     try:
         scope = Scope(document.get("topic"), document.get("partition"))
         at, who, why = _number(document["at"]), document["who"], document.get("why", "")
-        if not isinstance(who, str) or not isinstance(why, str) or not _is_sound(scope):
+        if not is_moment(at) or not isinstance(who, str) or not isinstance(why, str) or not _is_sound(scope):
             raise ValueError("a field has a value of another type")
     except (KeyError, TypeError, ValueError) as error:
         raise CodecError(f"no act: {error}") from error

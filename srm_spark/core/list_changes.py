@@ -9,6 +9,7 @@ from srm_spark.core.filters import NameFilter, is_name
 from srm_spark.core.listed_filter import ListedFilter
 from srm_spark.core.lists import Change, ListKind, Lists
 from srm_spark.core.patterns import compile_java
+from srm_spark.core.wording import escaped
 from srm_spark.errors import PatternError
 
 OPTIONS = ("--add", "--remove", "--add-blacklist", "--remove-blacklist")
@@ -64,7 +65,9 @@ def problems_of(change: Change, names: tuple[str, str, str, str] = OPTIONS) -> t
 
 def _problem(entry: str) -> str | None:
     if len(entry) > LONGEST_ENTRY:
-        return f"{entry[:20]}… has {len(entry)} characters, {LONGEST_ENTRY} are allowed"
+        return f"{escaped(entry[:20])}… has {len(entry)} characters, {LONGEST_ENTRY} are allowed"
+    if not entry.isprintable():
+        return f"{escaped(entry)} has characters that cannot be shown: write \\xhh for one in a regex"
     try:
         compile_java([entry])
     except PatternError as error:

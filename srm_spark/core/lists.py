@@ -22,13 +22,15 @@ from enum import Enum
 from typing import Any
 
 from srm_spark.core.patterns import compile_java
-from srm_spark.core.wording import SHOWN
+from srm_spark.core.wording import SHOWN, escaped
 from srm_spark.errors import ActNotUnderstood, CodecError, PatternError
 
 VERSION = 1
 ACT_BYTES = 500_000
 """Of one act. Clients and brokers refuse records above 1 MB unless they are told otherwise."""
 _KIND = "act"
+_LAST_MOMENT = 253_402_300_799_999
+"""The end of the year 9999: no later one can be written."""
 _IN_ORDER = ("remove", "add_deny", "add", "remove_deny")
 """Of the parts of an act: what narrows comes first, so that nothing begins to flow that a later part keeps out."""
 
@@ -89,7 +91,7 @@ class Change:
 
 def _first(entries: tuple[str, ...], shown: int | None) -> str:
     more = 0 if shown is None else max(0, len(entries) - shown)
-    return ",".join(entries[:shown]) + (f" and {more} more" if more else "")
+    return escaped(",".join(entries[:shown])) + (f" and {more} more" if more else "")
 
 
 def _changed(entries: tuple[str, ...], added: tuple[str, ...], removed: tuple[str, ...]) -> tuple[str, ...]:
@@ -125,7 +127,12 @@ class Act:
     why: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind.value} {self.change.short()} by {self.who}" + (f" ({self.why})" if self.why else "")
+        return f"{self.kind.value} {self.change.short()} by {escaped(self.who)}{in_brackets(self.why)}"
+
+
+def in_brackets(why: str) -> str:
+    """A reason behind what was done; nothing where there is none."""
+    return f" ({escaped(why)})" if why else ""
 
 
 @dataclass
@@ -180,8 +187,8 @@ def decode_act(key: bytes | None, value: bytes | None) -> Act:
         who, why = document["who"], document.get("why", "")
     except (KeyError, ValueError) as error:
         raise CodecError(f"no act: {error}") from error
-    if type(at) is not int or not isinstance(who, str) or not isinstance(why, str):
-        raise CodecError("no act: a field has a value of another type")
+    if not is_moment(at) or not isinstance(who, str) or not isinstance(why, str):
+        raise CodecError("no act: a field has a value of another type, or a time that is none")
     for entry in (*change.add, *change.add_deny):
         try:
             compile_java([entry])
@@ -208,6 +215,11 @@ def act_document(key: bytes | None, value: bytes | None) -> Mapping[str, Any]:
     if version != VERSION:
         raise CodecError(f"no act: version {version!r}")
     return document
+
+
+def is_moment(at: object) -> bool:
+    """Whether it is milliseconds since the epoch that a date can be made of."""
+    return type(at) is int and 0 <= at <= _LAST_MOMENT
 
 
 def _entries(found: object) -> tuple[str, ...]:

@@ -22,3 +22,8 @@ def some(names: Collection[str], shown: int = SHOWN) -> str:
     """The first names in order, and how many more there are."""
     first = ", ".join(sorted(names)[:shown])
     return f"{first} and {len(names) - shown} more" if len(names) > shown else first
+
+
+def escaped(text: str) -> str:
+    """What somebody else has written, for a line of a log or a terminal: control characters escaped."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

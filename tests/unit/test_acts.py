@@ -86,6 +86,7 @@ def test_a_command_is_read_back(command: Command) -> None:
         b'{"v":1,"kind":"pause","topic":"t","partition":true,"at":1,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1.5,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1,"who":7}',
+        b'{"v":1,"kind":"pause","at":100000000000000000000,"who":"a"}',
     ],
 )
 def test_garbage_is_no_command(value: bytes) -> None:
@@ -147,3 +148,9 @@ def test_what_is_no_answer_says_nothing(key: bytes | None, value: bytes | None) 
     answers = Answers(FLOW)
     assert not answers.take(key, value)
     assert answers.taken is None
+
+
+def test_control_characters_of_a_command_are_told_escaped() -> None:
+    command = Command(CommandKind.PAUSE, Scope("t\x00"), 1, "ann\n", "\x1b[2J")
+    assert str(command) == r"pause t\x00 by ann\n (\x1b[2J)"
+    assert command.held == r"paused by ann\n: \x1b[2J"

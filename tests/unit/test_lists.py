@@ -63,6 +63,8 @@ def test_an_act_is_read_back(act: Act) -> None:
         (KEY, b'{"v":1,"kind":"topics","add":"t","at":1,"who":"a"}'),
         (KEY, b'{"v":1,"kind":"topics","add":[""],"at":1,"who":"a"}'),
         (KEY, b'{"v":0,"kind":"topics","at":1,"who":"a"}'),
+        (KEY, b'{"v":1,"kind":"topics","at":100000000000000000000,"who":"a"}'),
+        (KEY, b'{"v":1,"kind":"topics","at":-1,"who":"a"}'),
     ],
 )
 def test_garbage_is_no_act(key: bytes | None, value: bytes | None) -> None:
@@ -158,5 +160,7 @@ def test_an_act_is_told_in_a_line() -> None:
         "topics +t00,t01,t02,t03,t04,t05,t06,t07,t08,t09 and 2 more -u deny +v deny -w by ann@host (why not)"
     )
     assert str(Act(ListKind.GROUPS, Change(("g",)), 1, "ann@host")) == "groups +g by ann@host"
+    odd = Act(ListKind.GROUPS, Change(("g\n",)), 1, "ann\x1b[31m", "a\nb\ud800")
+    assert str(odd) == r"groups +g\n by ann\x1b[31m (a\nb\ud800)"
     assert NO_LISTS.is_empty
     assert str(Change(("a", "b"), ("c",))) == "+a,b -c"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 from srm_spark.cli.control import main
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Committed, ControlRecord
-from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, act_key
+from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, act_key, encode_act
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import ProtocolUnavailable, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.list_effects import Effect, Size, effect_of, matches_of
@@ -440,3 +441,34 @@ def test_entries_match_what_there_is() -> None:
     assert matches_of(settings, ListKind.REVERSE, ["t", "u"], reach) == {"t": ("B.t",), "u": ()}
     world.flow.source.group_calls.committed = {"g": {}}
     assert matches_of(settings, ListKind.GROUPS, ["g.*"], reach) == {"g.*": ("g",)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--add", "a\nb"), r"a\nb has characters that cannot be shown: write \xhh for one in a regex"),
+        (("--add", os.fsdecode(b"\xff")), r"\udcff has characters that cannot be shown"),
+        (("--add", "a", "--reason", "a\x1b[31m"), r"--reason a\x1b[31m: it has characters that cannot be shown"),
+    ],
+)
+def test_what_cannot_be_shown_is_not_written(tool: Tool, arguments: tuple[str, ...], said: str) -> None:
+    answer = tool(*arguments)
+    assert answer.exit_code in (1, 2)
+    assert said in answer.output
+
+
+def test_a_file_that_is_too_deep_is_no_list(tool: Tool, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    answer = tool("--import", str(tmp_path / "deep.json"))
+    assert (answer.exit_code, "deep.json: cannot be read" in answer.output) == (1, True)
+
+
+def test_what_others_wrote_is_shown_with_control_characters_escaped(tool: Tool) -> None:
+    tool("--add", "x")
+    odd = Act(ListKind.TOPICS, Change(("y\n",)), 1, "ann\x1b", "a\nb")
+    tool.target.writer("t", TargetUnavailable).write(
+        [ControlRecord(TOPIC, act_key("zz"), encode_act(odd), partition=0)]
+    )
+    assert r"ann\x1b +y\n (a\nb)" in tool("--history").output
+    assert "y\\n\n" in tool("--list").output
+    assert r"ann\x1b" in tool("--list", "-o", "wide").output

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from srm_spark.change.document import load_plan, plans_document
+from srm_spark.change.document import FORMAT, load_plan, plans_document
 from srm_spark.change.facts import canonical, differences, digest
 from srm_spark.change.report import FlowReport, RunReport, load_report, save_report
 from srm_spark.change.steps import (
@@ -158,3 +158,32 @@ def test_differences_name_what_they_are_about() -> None:
         "topics new is new",
         "topics t partitions: 1 in the plan, 3 now",
     ]
+
+
+ODD = {
+    "too deep": "[" * 200_000,
+    "no facts": '{"format":FORMAT,"prune":false,"flows":[{"flow":"A->B","hash":"x","made_from":1,"steps":[]}]}',
+    "no value": '{"format":FORMAT,"prune":false,"flows":[{"flow":"A->B","hash":"x","made_from":{},"steps":'
+    '[{"does":"change-configs","on":"B","topic":"x","configs":[{"key":"a","from":[1],"to":null}]}]}]}',
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_what_is_no_plan_is_a_clear_error(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text.replace("FORMAT", str(FORMAT)))
+    with pytest.raises(PlanError, match="this is no plan"):
+        load_plan(path)
+
+
+def test_a_report_that_is_too_deep_is_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "plan.report.json"
+    path.write_text("[" * 200_000)
+    with pytest.raises(PlanError, match="this is no report of a plan"):
+        load_report(path, "x")
+
+
+def test_each_part_of_an_acl_of_a_step_is_a_text() -> None:
+    acl = {**COPY._asdict(), "name": ["A.t"]}
+    (step,) = {step_of({"does": "add-acl", "on": "B", "acl": acl})}
+    assert str(step)
