@@ -169,9 +169,8 @@ class Heard:
     """Its `at` is by the clock that stamps records: the broker's, where the topic is as we make it."""
     seconds_ago: float | None = None
     """How long ago it came, where the reader saw it come: then no clocks of two hosts are compared."""
-
     at_least: float = 0.0
-    """For how many seconds the reader has seen it at least, where it did not see it come."""
+    """How long ago the reader looked first, in seconds, where the word was there then."""
 
     def is_silent(self, now: int) -> bool:
         """Whether the driver should have said something else by now, in milliseconds of the reader's clock."""
