@@ -353,7 +353,7 @@ class FlowRun:
         self._services.pulse.expect(
             routes[p.topic].remote(p)
             for p, behind in lag.items()
-            if behind and p in self._generation.assignment.starts and p not in self._assigner.paused.partitions
+            if behind > 0 and p in self._generation.assignment.starts and p not in self._assigner.paused.partitions
         )
 
     def _remotes(self) -> dict[str, str]:
@@ -380,21 +380,23 @@ class FlowRun:
             self._show(FlowState.STALLED, stall.reason, unknown_since=stall.since, **changes)
 
     def _lag(self) -> dict[TopicPartition, int]:
+        """Below zero where a log ends before what was copied: it was made anew, or cut."""
         positions = self._recorded.progress.positions
         topics = self._assigner.topics
         asked = [p for p in positions if p.topic in topics and p.partition < topics[p.topic]]
         ends = self._clusters.source.end_offsets(asked, waits=False)
-        return {p: max(0, end - positions[p].next_offset) for p, end in ends.items()}
+        return {p: end - positions[p].next_offset for p, end in ends.items()}
 
     def _sum(self, lag: Mapping[TopicPartition, int]) -> int | None:
-        """None where it is not known of all: without a leader, or without a position, as of a topic that is held."""
-        is_whole = len(lag) == sum(self._assigner.topics.values())
+        """None where it is not known of all: without a leader, or a position that fits, as of a topic that is held."""
+        is_whole = len(lag) == sum(self._assigner.topics.values()) and min(lag.values(), default=0) >= 0
         return sum(lag.values()) if is_whole and not self._assigner.paused.of_kind(FailureKind.NO_LEADER) else None
 
     def _moving(self, lag: Mapping[TopicPartition, int]) -> int:
         """The lag of what is wanted in real time and does not stand still."""
         return sum(
-            lag[partition] for partition in self._lanes.wanted(lag.keys() - self._assigner.paused.partitions.keys())
+            max(0, lag[partition])
+            for partition in self._lanes.wanted(lag.keys() - self._assigner.paused.partitions.keys())
         )
 
     def _follow_lag(self) -> None:

@@ -574,6 +574,18 @@ def two_topics() -> World:
     return world
 
 
+def test_of_a_log_that_ends_before_what_was_copied_nobody_knows_the_lag() -> None:
+    world = two_topics()
+    with world.run() as run:
+        run.begin()
+        world.generation.copy()
+        run.tick()
+        assert world.last("lag_records") == 0
+        world.flow.log.cut(0)
+        run.tick()
+        assert world.last("lag_records") is None
+
+
 def test_of_a_topic_that_is_held_before_its_first_record_nobody_knows_the_lag() -> None:
     world = two_topics()
     world.flow.target.forbidden[f"A.{OTHER.topic}"] = "not allowed"
