@@ -169,3 +169,10 @@ def test_the_history_has_acts_of_all_kinds(tool: Tool) -> None:
     listed, paused, _ = json.loads(tool("history", "-o", "json").stdout)
     assert (listed["kind"], listed["add"], listed["why"]) == ("topics", ["t"], "the shop moves")
     assert (paused["kind"], paused["topic"], paused["partition"]) == ("pause", "t", None)
+
+
+def test_a_reason_that_cannot_be_shown_is_refused(tool: Tool) -> None:
+    answer = tool("pause", "--reason", "a\nstate=failed \x1b[31m")
+    assert answer.exit_code == 2
+    assert r"--reason a\nstate=failed \x1b[31m: it has characters that cannot be shown" in answer.stderr
+    assert tool("history").stdout == ""
