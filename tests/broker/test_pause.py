@@ -74,6 +74,7 @@ def steered(pair: Pair, tmp_path: Path) -> Steered:
     return Steered(pair, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_paused_stays_so_across_drivers_and_goes_on_where_it_stood(steered: Steered) -> None:
     pair, keys = steered.pair, steered.pair.keys
     with srm_driver(steered.folder, pair.clusters, [pair.flow], keys) as driver:

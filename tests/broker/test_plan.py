@@ -55,6 +55,7 @@ def described(broker: LocalKafka) -> Mapping[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_plan_is_applied_and_a_driver_has_nothing_left_to_do(
     local_kafka: Callable[..., LocalKafka], start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
