@@ -12,7 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from srm_spark.core.compact_json import compact_json
 
 _VERSION, _KIND = 1, "acls"
 TOPIC, GROUP = "TOPIC", "GROUP"
@@ -106,7 +108,7 @@ def acl_records(before: Collection[Acl], now: Collection[Acl]) -> dict[bytes, by
     """Key → value of the records by which what was made is `now` what it is: of each resource where that changed."""
     known, new = _by_resource(before), _by_resource(now)
     return {
-        _json([_KIND, *resource]): _json({"v": _VERSION, "made": sorted(new.get(resource, ()))})
+        compact_json([_KIND, *resource]): compact_json({"v": _VERSION, "made": sorted(new.get(resource, ()))})
         for resource in sorted(known.keys() | new.keys())
         if known.get(resource) != new.get(resource)
     }
@@ -137,7 +139,3 @@ def _by_resource(acls: Iterable[Acl]) -> Mapping[tuple[str, str], set[tuple[str,
     for acl in acls:
         found[acl.kind, acl.name].add((acl.pattern, acl.principal, acl.host, acl.operation, acl.permission))
     return dict(found)
-
-
-def _json(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from srm_spark.core.compact_json import compact_json
 from srm_spark.core.lists import VERSION, Act, act_document, decode_act, encode_act, in_brackets, is_moment
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import escaped
@@ -126,7 +127,7 @@ def encode(act: AnyAct) -> bytes:
     scope = {name: value for name, value in vars(act.scope).items() if value is not None}
     why = {"why": act.why} if act.why else {}
     document = {"v": VERSION, "kind": act.kind.value, **scope, "at": act.at, "who": act.who, **why}
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return compact_json(document)
 
 
 def decode(key: bytes | None, value: bytes | None) -> AnyAct:
@@ -146,7 +147,7 @@ def act_id(key: bytes | None) -> str:
 def _command(kind: CommandKind, document: Mapping[str, Any]) -> Command:
     try:
         scope = Scope(document.get("topic"), document.get("partition"))
-        at, who, why = _number(document["at"]), document["who"], document.get("why", "")
+        at, who, why = document["at"], document["who"], document.get("why", "")
         if not is_moment(at) or not isinstance(who, str) or not isinstance(why, str) or not _is_sound(scope):
             raise ValueError("a field has a value of another type")
     except (KeyError, TypeError, ValueError) as error:

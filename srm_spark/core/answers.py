@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from srm_spark.core.compact_json import compact_json
 from srm_spark.core.model import Flow
 
 _CONNECTOR = "srm-spark"
@@ -61,14 +62,10 @@ class Answers:
 def taken_record(flow: Flow, answer: Answer) -> tuple[bytes, bytes]:
     """Key and value: this act counts, and everything before."""
     value = {"v": _VERSION, "act": answer.act, "driver": answer.driver, "at": answer.at}
-    return _json([_CONNECTOR, {"flow": str(flow), "acts": "taken"}]), _json(value)
+    return compact_json([_CONNECTOR, {"flow": str(flow), "acts": "taken"}]), compact_json(value)
 
 
 def _answer(document: Mapping[str, Any]) -> Answer:
     if document["v"] != _VERSION:
         raise ValueError(document["v"])
     return Answer(str(document["act"]), str(document["driver"]), int(document["at"]))
-
-
-def _json(document: object) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

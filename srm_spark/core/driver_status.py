@@ -17,7 +17,8 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from typing import Any
+
+from srm_spark.core.compact_json import compact_json
 
 VERSION = 1
 MISSED_WORDS = 3
@@ -122,7 +123,7 @@ class DriverStatus:
 
 def driver_key(driver: DriverId) -> bytes:
     """Key of what a driver says."""
-    return _json([_KIND, str(driver)])
+    return compact_json([_KIND, str(driver)])
 
 
 def encode_status(status: DriverStatus) -> bytes:
@@ -137,7 +138,7 @@ def encode_status(status: DriverStatus) -> bytes:
     del document["driver"]
     document["state"] = status.state.value
     kept = {name: value for name, value in document.items() if value is not None and value is not False and value != {}}
-    return _json({"v": VERSION, **kept})
+    return compact_json({"v": VERSION, **kept})
 
 
 def decode_status(key: bytes | None, value: bytes | None) -> DriverStatus | None:
@@ -244,7 +245,3 @@ def _cut(names: Mapping[str, str], more: int) -> tuple[dict[str, str], int]:
 
 def _short(text: str | None) -> str | None:
     return text if text is None or len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
-
-
-def _json(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

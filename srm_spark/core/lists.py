@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from srm_spark.core.compact_json import compact_json
 from srm_spark.core.patterns import compile_java
 from srm_spark.core.wording import SHOWN, escaped
 from srm_spark.errors import ActNotUnderstood, CodecError, PatternError
@@ -164,14 +165,14 @@ class ListState:
 
 def act_key(unique: str) -> bytes:
     """Key of an act, compact JSON; `unique` is nobody else's."""
-    return _json([_KIND, unique])
+    return compact_json([_KIND, unique])
 
 
 def encode_act(act: Act) -> bytes:
     """Value of an act, compact JSON; what is empty is left out."""
     entries = {name: list(value) for name, value in vars(act.change).items() if value}
     why = {"why": act.why} if act.why else {}
-    return _json({"v": VERSION, "kind": act.kind.value, **entries, "at": act.at, "who": act.who, **why})
+    return compact_json({"v": VERSION, "kind": act.kind.value, **entries, "at": act.at, "who": act.who, **why})
 
 
 def decode_act(key: bytes | None, value: bytes | None) -> Act:
@@ -244,7 +245,3 @@ def in_parts(act: Act, limit: int = ACT_BYTES) -> Iterator[Act]:
 
 def _joined(changes: list[Change]) -> Change:
     return Change(**{name: tuple(entry for one in changes for entry in getattr(one, name)) for name in _IN_ORDER})
-
-
-def _json(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from srm_spark.core.compact_json import compact_json
 from srm_spark.core.model import Interval, KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
 
 _VERSION = 1
@@ -32,12 +33,12 @@ def loss_of(fields: Sequence[Any]) -> Loss:
 
 def loss_key(partition: TopicPartition, topic_id: str | None, loss: Loss) -> bytes:
     """Key of a kept loss, compact JSON; the same loss found a second time has the same key."""
-    return _json([_KIND, *partition, topic_id, loss.cause.value, *loss.offsets])
+    return compact_json([_KIND, *partition, topic_id, loss.cause.value, *loss.offsets])
 
 
 def loss_value(loss: Loss, found_at: int) -> bytes:
     """Value of a kept loss: target offsets of the copies, and when it was found (ms since the epoch)."""
-    return _json({"v": _VERSION, "target": loss.target, "found_at": found_at})
+    return compact_json({"v": _VERSION, "target": loss.target, "found_at": found_at})
 
 
 def decode_loss(key: bytes | None, value: bytes | None) -> KeptLoss | None:
@@ -62,7 +63,3 @@ def uncovered(offsets: OffsetRange, intervals: Iterable[Interval]) -> Iterator[O
         at = max(at, interval.upstream_end)
     if at < offsets.end:
         yield OffsetRange(at, offsets.end)
-
-
-def _json(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

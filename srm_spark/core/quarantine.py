@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from srm_spark.core.compact_json import compact_json
 from srm_spark.core.failure_wordings import recorded
 from srm_spark.core.header_names import name_of, raw_name
 from srm_spark.core.model import Flow, TopicPartition
@@ -103,7 +104,7 @@ def encode_entry(entry: QuarantinedRecord) -> bytes:
         "part_size": PART_BYTES,
         "parked_at": entry.quarantined_at,
     }
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+    return compact_json(document)
 
 
 def decode_entry(place: SourcePlace, value: bytes) -> QuarantinedRecord:
@@ -180,7 +181,7 @@ def _field(content: bytes | None) -> bytes:
 
 def _key(place: SourcePlace, *part: int) -> bytes:
     fields: list[Any] = [str(place.flow), place.partition.topic, place.topic_id, place.partition.partition]
-    return json.dumps([*fields, place.offset, *part], separators=(",", ":"), ensure_ascii=False).encode()
+    return compact_json([*fields, place.offset, *part])
 
 
 def _name(place: SourcePlace) -> str:

@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from srm_spark.core.cluster import ConfigChange, TopicConfig
+from srm_spark.core.compact_json import compact_json
 
 _VERSION, _KIND = 1, "configs"
 
@@ -96,12 +96,12 @@ def _not_taken(key: str, here: TopicConfig, takes: Callable[[str], bool]) -> Not
 
 def configs_key(remote: str) -> bytes:
     """Key of what is recorded of a remote topic's configs, compact JSON."""
-    return _json([_KIND, remote])
+    return compact_json([_KIND, remote])
 
 
 def configs_value(ours: Mapping[str, str]) -> bytes:
     """Its value: what the remote topic has from its source."""
-    return _json({"v": _VERSION, "set": dict(sorted(ours.items()))})
+    return compact_json({"v": _VERSION, "set": dict(sorted(ours.items()))})
 
 
 def decode_configs(key: bytes | None, value: bytes | None) -> tuple[str, Mapping[str, str]] | None:
@@ -114,7 +114,3 @@ def decode_configs(key: bytes | None, value: bytes | None) -> tuple[str, Mapping
         return (str(remote), dict(document["set"])) if document["v"] == _VERSION else None
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _json(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -7,7 +7,7 @@ MirrorMaker 2 reads the value and goes on behind it. Spark's own checkpoint is n
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
@@ -172,14 +172,14 @@ class ProgressWriter:
 
     def commit(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
         """Record how far these partitions have come."""
-        self._writer.write(progress_of(self._settings, details))
-
-
-def progress_of(settings: FlowSettings, details: Mapping[TopicPartition, ProgressDetail]) -> Iterator[ControlRecord]:
-    """The records that say how far these partitions have come."""
-    for partition, detail in details.items():
-        for key, value, headers in progress_records(settings.connector_name, settings.flow.source, partition, detail):
-            yield ControlRecord(settings.progress_topic, key, value, headers)
+        settings = self._settings
+        self._writer.write(
+            ControlRecord(settings.progress_topic, key, value, headers)
+            for partition, detail in details.items()
+            for key, value, headers in progress_records(
+                settings.connector_name, settings.flow.source, partition, detail
+            )
+        )
 
 
 def state_writer_of(clusters: Clusters, fencing: FencingToken | None) -> Writer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from srm_spark.config.rights import remote_name
 from srm_spark.core.acls import GROUP, TOPIC, Acl, AclRules, NotCopied, acl_records, judge_acls, remote_acls
@@ -49,10 +49,8 @@ class AclComparison:
 
     def compare(self, here: Set[Acl], there: Set[Acl], made: Set[Acl]) -> AclsCompared:
         """Entries of the source, of the target, and those that were made there before."""
-        remotes, policy, alias = self._remotes, self._clusters.policy, self._clusters.settings.flow.source
-        judged = judge_acls(
-            here, self._rules(remotes.__contains__, remotes.__getitem__, self._clusters.filters.groups.matches)
-        )
+        policy, alias = self._clusters.policy, self._clusters.settings.flow.source
+        judged = judge_acls(here, self._rules())
         wanted = {copy for copy in judged.values() if isinstance(copy, Acl)}
         # Whatever is switched on now: what was made by other settings goes only with its source, too.
         of_all = AclRules(
@@ -67,15 +65,13 @@ class AclComparison:
         unread = {acl for acl in made if acl.kind not in _kinds(self._clusters)}  # those of groups, once that is off
         return AclsCompared(judged, missing, stale, (made & (there | wanted)) | missing | unread)
 
-    def _rules(
-        self,
-        is_replicated: Callable[[str], bool],
-        name_of: Callable[[str], str],
-        takes_group: Callable[[str], bool],
-    ) -> AclRules:
+    def _rules(self) -> AclRules:
+        """Those of the flow as it is set."""
+        takes_group = self._clusters.filters.groups.matches
+        rules = AclRules(self._remotes.__contains__, self._remotes.__getitem__, takes_group=takes_group)
         if not self._settings.patterns:
-            return AclRules(is_replicated, name_of, takes_group=takes_group)
-        return AclRules(is_replicated, name_of, self._remote_prefix, takes_group, takes_group_patterns=True)
+            return rules
+        return replace(rules, remote_prefix=self._remote_prefix, takes_group_patterns=True)
 
     def _is_named_so(self, acl: Acl) -> bool:
         """Whether the policy gives such a name: of what was made by another one nobody knows here what it is for."""
