@@ -221,8 +221,8 @@ def test_an_unclean_election_of_the_target_is_found_where_others_write_and_no_co
     """The new leader knows nothing of the flow's producer, so it takes what comes; the old one only hung."""
     source, there, a = Kafka(primary), Kafka(target), f"a{unique}"
     topic, remote = f"t-{unique}", f"a{unique}.t-{unique}"
-    for name, partitions in ((f"mm2-offsets.{a}.internal", 3), (f"mm2-offset-map.{a}.internal", 1)):
-        make(there, name, [(1,)] * partitions, cleanup_policy="compact")
+    for name, partitions in {"mm2-offsets": 3, "mm2-offset-map": 1, "mm2-control": 1, "mm2-srm-status": 1}.items():
+        make(there, f"{name}.{a}.internal", [(1,)] * partitions, cleanup_policy="compact")
     make(there, remote, [(2, 3)], min_insync_replicas="1", unclean_leader_election_enable="true")
     target.broker(3).kill()
     await_until(lambda: leader(there, remote) == (2, [2]), 2 * SOON, lambda: f"2 alone, {leader(there, remote)}")

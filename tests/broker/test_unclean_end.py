@@ -31,6 +31,8 @@ OWN = {
     "__consumer_offsets": 3,
     "mm2-offsets.a.internal": 3,
     "mm2-offset-map.a.internal": 1,
+    "mm2-control.a.internal": 1,
+    "mm2-srm-status.a.internal": 1,
     "__transaction_state": 3,
 }
 """Topics that the flow needs to start, on the one broker that never hangs; with their partitions.

@@ -46,6 +46,8 @@ _INTERNAL = {
     "__transaction_state": (3, "compact"),
     "mm2-offsets.a.internal": (3, "compact"),
     _MAP: (1, "compact"),
+    "mm2-control.a.internal": (1, "compact"),
+    "mm2-srm-status.a.internal": (1, "compact"),
     "mm2-realtime.a.internal": (1, "delete"),
 }
 """Partitions and cleanup of the topics that lie on the one broker that is never touched: with a broker away the flow
