@@ -9,19 +9,19 @@ import socket
 import tempfile
 import threading
 
-_RANGE = range(20000, 32000)
+RANGE = range(20000, 32000)
 """Below the range from which Linux takes source ports. In that range a client that keeps trying to reach a stopped
 broker is given the broker's own port one day, connects to itself, and the broker can't come back."""
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count: int, among: range = RANGE) -> list[int]:
     """Ports of the loopback interface that nobody listens on, and that nobody else is given while this process lives.
 
     A broker listens seconds after its port was chosen, and is stopped for a while in tests: looking alone gives two
     processes that run beside each other the same port one day.
     """
     ports: list[int] = []
-    for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
+    for port in random.SystemRandom().sample(among, len(among)):
         if len(ports) == count:
             break
         if _is_free(port) and _RESERVED.reserve(port):
