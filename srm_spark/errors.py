@@ -90,16 +90,19 @@ class ActNotUnderstood(CodecError):
 
 
 class PatternError(SrmError):
-    """A regular expression of a filter cannot be used; names the pattern, the construct and a rewrite."""
+    """A regular expression of a filter cannot be used; names the pattern, the construct, where it begins (the first
+    character is 1; None where that is not known) and a rewrite."""
 
-    def __init__(self, pattern: str, construct: str, rewrite: str) -> None:
+    def __init__(self, pattern: str, construct: str, rewrite: str, character: int | None = None) -> None:
         self.pattern = pattern
         self.construct = construct
         self.rewrite = rewrite
-        super().__init__(pattern, construct, rewrite)
+        self.character = character
+        super().__init__(pattern, construct, rewrite, character)
 
     def __str__(self) -> str:
-        return f"pattern {self.pattern!r}: {self.construct} — {self.rewrite}"
+        where = "" if self.character is None else f", at character {self.character}"
+        return f"pattern {self.pattern!r}: {self.construct}{where} — {self.rewrite}"
 
 
 class PluginError(SrmError):

@@ -1,4 +1,4 @@
-"""A door in the network: it forwards connections to a broker, refuses them, or lets them hang."""
+"""A door in the network: it forwards connections to a broker, refuses them, lets them hang, or keeps answers back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Door:
     def __init__(self, to: int) -> None:
         (self.port,) = free_ports(1)
         self._to = to
-        self._moves = threading.Event()
+        self._asks, self._answers = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._listener: socket.socket | None = None
@@ -31,7 +31,7 @@ class Door:
         if self._listener is None:
             self._listener = socket.create_server((_HOST, self.port))
             threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
-        self._moves.set()
+        self._let_through()
 
     def refuse(self) -> None:
         """Connections end, and new ones are refused."""
@@ -39,7 +39,7 @@ class Door:
             self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread that accepts
             self._listener.close()
             self._listener = None
-        self._moves.set()
+        self._let_through()
         with self._lock:
             for connection in self._connections:
                 with suppress(OSError):
@@ -47,7 +47,16 @@ class Door:
 
     def hang(self) -> None:
         """Connections stay, and new ones are accepted, but no byte comes through."""
-        self._moves.clear()
+        self._asks.clear()
+        self._answers.clear()
+
+    def mute(self) -> None:
+        """Requests go through, and no answer comes back: what is asked for is done, and nobody hears of it."""
+        self._answers.clear()
+
+    def _let_through(self) -> None:
+        self._asks.set()
+        self._answers.set()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -68,17 +77,17 @@ class Door:
             self._connections |= {client, broker}
         if listener is not self._listener:  # refused meanwhile
             self._end(client, broker)
-        threading.Thread(target=self._forward, args=(client, broker), daemon=True).start()
-        self._forward(broker, client)
+        threading.Thread(target=self._forward, args=(client, broker, self._asks), daemon=True).start()
+        self._forward(broker, client, self._answers)
         with self._lock:
             self._connections -= {client, broker}
         client.close()
         broker.close()
 
-    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket, passes: threading.Event) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                self._moves.wait()
+                passes.wait()
                 target.sendall(data)
         self._end(source, target)
 
@@ -108,6 +117,11 @@ class Doors:
         """Connections stay, and new ones are accepted, but no byte comes through."""
         for door in self._doors:
             door.hang()
+
+    def mute(self) -> None:
+        """Requests go through, and no answer comes back."""
+        for door in self._doors:
+            door.mute()
 
     @property
     def ports(self) -> list[int]:

@@ -149,7 +149,8 @@ def _create(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
         cluster = _cluster(one.clusters, alias)
         answers = cluster.create(step.spec for step in created)
         refused |= {step: why for step in created if (why := answers[step.topic]) is not None}
-        _await_shown(cluster, {step.topic: step.partitions for step in created if step not in refused})
+        hidden = _hidden(cluster, {step.topic: step.partitions for step in created if step not in refused})
+        refused |= {step: hidden[step.topic] for step in created if step.topic in hidden}
     return refused
 
 
@@ -157,21 +158,20 @@ def _grow(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
     growing = [step for step in steps if isinstance(step, AddPartitions)]
     answers = one.clusters.target.grow({step.topic: step.after for step in growing}) if growing else {}
     refused: dict[Step, str] = {step: why for step in growing if (why := answers[step.topic]) is not None}
-    _await_shown(one.clusters.target, {step.topic: step.after for step in growing if step not in refused})
-    return refused
+    hidden = _hidden(one.clusters.target, {step.topic: step.after for step in growing if step not in refused})
+    return {**refused, **{step: hidden[step.topic] for step in growing if step.topic in hidden}}
 
 
-def _await_shown(cluster: Cluster, partitions: Mapping[str, int]) -> None:
+def _hidden(cluster: Cluster, partitions: Mapping[str, int]) -> dict[str, str]:
+    """Topics that were made and do not show: what they are → why nothing more is done with them."""
     # An answer comes when the controller knows; the broker that is asked next may learn it later.
     deadline = time.monotonic() + _SHOWN_SECONDS
-    while partitions:
-        present = cluster.topics()
+    while True:
+        present = cluster.topics() if partitions else {}
         missing = [name for name, wanted in partitions.items() if present.get(name, 0) < wanted]
-        if not missing:
-            return
-        if time.monotonic() > deadline:
-            why = f"created {_SHOWN_SECONDS:g} s ago; check the controller, and DESCRIBE on the topic"
-            raise cluster.refused(f"see {count(partitions[missing[0]], 'partition')} of topic {missing[0]}", why)
+        if not missing or time.monotonic() > deadline:
+            why = f"it was made, and does not show {_SHOWN_SECONDS:g} s later; allow DESCRIBE on topic"
+            return {name: f"{why} {name}, or check the controller" for name in missing}
         time.sleep(_LOOK_SECONDS)
 
 

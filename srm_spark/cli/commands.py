@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from srm_spark.cli.interrupts import interrupted_with
 from srm_spark.cli.lists import check_reason, who
 from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
@@ -133,7 +134,8 @@ def _run(
     command = Command(kind, Scope(topic, partition), int(time.time() * 1000), who(), reason)
     with told():
         settings = flow_of(files, defines, name)
-        done = carry_out(settings, command)
+        with interrupted_with("it may count all the same: srm-control history says"):
+            done = carry_out(settings, command)
     decision, answer = done.decision, done.answer
     if output == "json":
         print_json(

@@ -14,6 +14,7 @@ from srm_spark.cli.commands import history, pause, restart, resume
 from srm_spark.cli.completion import completion_of
 from srm_spark.cli.explain import explain as explain_group
 from srm_spark.cli.groups import groups, offsets
+from srm_spark.cli.interrupts import InterruptedGroup
 from srm_spark.cli.lists import CLIENTS, reverse_checkpointed_topics, topics
 from srm_spark.cli.losses import losses
 from srm_spark.cli.manual import manual, overview
@@ -35,7 +36,6 @@ from srm_spark.cli.options import config as config_option
 from srm_spark.cli.plan import apply as apply_plan
 from srm_spark.cli.plan import drift, plan
 from srm_spark.cli.positions import list_
-from srm_spark.cli.prefixes import PrefixedGroup
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
 from srm_spark.cli.reload import read_pid, signal_driver
@@ -59,13 +59,16 @@ _FILES_ONLY = "the files; no cluster."
     "srm-control status --config srm.properties",
     "srm-control topics --config srm.properties --source A --target B --add orders",
 )
-@click.group(cls=PrefixedGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=InterruptedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @config_option("For every command below that has it, too; repeatable.", required=False)
 @CLIENTS
 @VERSION
 @click.pass_context
 def main(context: click.Context, /, **options: Any) -> None:
-    """Looks at and steers srm-spark. Options that a command has, too, may stand in front of it, as in SRM's scripts."""
+    """Looks at and steers srm-spark. Options that a command has, too, may stand in front of it, as in SRM's scripts.
+
+    Ctrl-C ends each command with exit code 130, within seconds, also where a cluster does not answer.
+    """
     given = {name: value for name, value in options.items() if value}
     command = main.commands.get(context.invoked_subcommand or "")
     for name in given:

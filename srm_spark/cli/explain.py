@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,16 @@ from typing import Any
 import click
 
 from srm_spark.cli.manual import manual, overview
-from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FLOW, OUTPUT, flows_of, print_json, several, told
+from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, ERROR, FLOW, OUTPUT, flows_of, print_json, several, told
 from srm_spark.cli.status_view import moment
 from srm_spark.look.acls import explain_acls
-from srm_spark.look.answer import Answer, Rule
+from srm_spark.look.answer import Answer, Rule, Verdict
 from srm_spark.look.groups import explain_group
 from srm_spark.look.properties import explain_property
 from srm_spark.look.topics import explain_topic
 
 _COMMON = several(CONFIG, DEFINES, FLOW, OUTPUT)
+_UNKNOWN = "an answer is unknown: who knows it does not answer"
 
 
 @overview("srm-control explain topic --config srm.properties orders")
@@ -33,6 +34,7 @@ def explain() -> None:
 @manual(
     "srm-control explain topic --config srm.properties --flow 'A->B' orders",
     reads="the lists and the progress of the flow, what drivers say, and topics and ACLs of both clusters.",
+    different=_UNKNOWN,
 )
 @explain.command("topic")
 @click.argument("topic")
@@ -47,6 +49,7 @@ def of_topic(*, topic: str, files: Sequence[Path], defines: Sequence[str], name:
 @manual(
     "srm-control explain group --config srm.properties billing",
     reads="the lists and the offset map of the flow, checkpoints, and the group on both clusters.",
+    different=_UNKNOWN,
 )
 @explain.command("group")
 @click.argument("group")
@@ -61,6 +64,7 @@ def of_group(*, group: str, files: Sequence[Path], defines: Sequence[str], name:
 @manual(
     "srm-control explain property --config srm.properties retention.ms --topic orders",
     reads="the file; with --topic the configs of it and of its remote topic, too.",
+    different=_UNKNOWN,
 )
 @explain.command("property")
 @click.argument("key", metavar="PROPERTY")
@@ -78,6 +82,7 @@ def of_property(
 @manual(
     "srm-control explain acl --config srm.properties orders",
     reads="ACLs of both clusters.",
+    different=_UNKNOWN,
 )
 @explain.command("acl")
 @click.argument("topic")
@@ -90,12 +95,14 @@ def of_acls(*, topic: str, files: Sequence[Path], defines: Sequence[str], name: 
     _print(answers, output)
 
 
-def _print(answers: Iterable[Answer], output: str) -> None:
+def _print(answers: Sequence[Answer], output: str) -> None:
     if output == "json":
         print_json([document(answer) for answer in answers])
     else:
         for answer in answers:
             click.echo("\n".join(lines(answer)))
+    if any(answer.verdict is Verdict.UNKNOWN for answer in answers):
+        raise SystemExit(DIFFERENT)
 
 
 def lines(answer: Answer) -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
+from srm_spark.cli.interrupts import interrupted_with
 from srm_spark.cli.lists_view import (
     View,
     exported,
@@ -205,7 +206,8 @@ def steer(kind: ListKind, asked: Asked) -> None:
                 after, effect = decision.after, None
                 if decision.change and not asked.dry_run:
                     act = Act(kind, decision.change, int(time.time() * 1000), who(), asked.reason)
-                    after = lists.write(act).of(kind)
+                    with interrupted_with("the change may count all the same: --list says"):
+                        after = lists.write(act).of(kind)
                 elif asked.dry_run and place.file is not None:
                     effect = effect_of(place.settings, kind, after)
                 view.changed(decision, after, effect, _warnings(kind, place, decision.change))

@@ -16,7 +16,18 @@ from rich.live import Live
 from rich.text import Text
 
 from srm_spark.cli.manual import manual
-from srm_spark.cli.options import CONFIG, DEFINES, ERROR, FLOW, INTERRUPTED, flows_of, output, print_json, told
+from srm_spark.cli.options import (
+    CONFIG,
+    DEFINES,
+    DIFFERENT,
+    ERROR,
+    FLOW,
+    INTERRUPTED,
+    flows_of,
+    output,
+    print_json,
+    told,
+)
 from srm_spark.cli.status_view import clock, documents, text
 from srm_spark.look.flows import FlowLook, FlowReport, look_at
 
@@ -27,7 +38,7 @@ _WATCH_SECONDS = 2.0
     "srm-control status --config srm.properties --watch",
     "srm-control status --config srm.properties --flow 'A->B' -o json",
     reads="progress and what drivers say, on the targets; how far topics go, on the sources.",
-    error="an error, or a target does not answer",
+    different="a cluster does not answer, and what only it knows is unknown",
     interrupted="--watch, ended by Ctrl-C",
 )
 @click.command()
@@ -55,8 +66,8 @@ def status(*, files: Sequence[Path], defines: Sequence[str], name: str | None, i
         click.echo(yaml.safe_dump(documents(reports), sort_keys=False, allow_unicode=True), nl=False)
     else:
         click.echo(text(reports, is_wide=output == "wide"))
-    if any(report.target_down is not None for report in reports):
-        raise SystemExit(ERROR)
+    if not all(report.is_whole for report in reports):
+        raise SystemExit(DIFFERENT)
 
 
 @contextmanager

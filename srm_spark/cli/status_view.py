@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from srm_spark.core.driver_status import DriverStatus
+from srm_spark.core.model import Flow
+from srm_spark.core.standstills import by_name
 from srm_spark.core.wording import count, escaped
 from srm_spark.look.flows import FlowReport, Lag, PartitionLag
 
@@ -21,6 +23,8 @@ _SHOWN = 10
 """Lines of one kind below the table; `-o wide` has all of them."""
 _UNKNOWN = "unknown"
 _WIDTH = 200
+_NOT_SHOWN = ("driver", "every", "is_last", "standing")
+"""Fields of a driver's word that the document has in another form, or not."""
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -233,22 +237,23 @@ def _document(report: FlowReport) -> dict[str, Any]:
         "source_down": report.source_down,
         "target_down": report.target_down,
         "lag": {**asdict(lag), "unknown_since": _moment(lag.unknown_since)},
-        "owner": None if owner is None else _driver(owner),
-        "trying": [_driver(one) for one in drivers.trying],
-        "standby": [_driver(one) for one in drivers.standby],
+        "owner": None if owner is None else _driver(owner, report.flow),
+        "trying": [_driver(one, report.flow) for one in drivers.trying],
+        "standby": [_driver(one, report.flow) for one in drivers.standby],
         "silent": [_gone(one) for one in drivers.silent],
         "ended": [_gone(one) for one in drivers.ended],
-        "held": dict(report.held),
+        "held": report.held,
         "not_shown": list(report.not_shown),
         "partitions": [_partition(row) for row in report.partitions],
     }
 
 
-def _driver(driver: DriverStatus) -> dict[str, Any]:
+def _driver(driver: DriverStatus, flow: Flow) -> dict[str, Any]:
     times = ("at", "since", "unknown_since", "last_error_at")
-    document = {name: value for name, value in vars(driver).items() if name not in ("driver", "every", "is_last")}
+    document = {name: value for name, value in vars(driver).items() if name not in _NOT_SHOWN}
     document |= {name: _moment(document[name]) for name in times}
     document |= {"state": driver.state.value, "groups": None if driver.groups is None else asdict(driver.groups)}
+    document["held"] = by_name(driver.standing, flow)
     micro_batch = None if driver.partitions is None else driver.partitions - driver.realtime
     document["lanes"] = {"realtime": document.pop("realtime"), "micro_batch": micro_batch}
     return {"host": driver.driver.host, "pid": driver.driver.pid, "started": moment(driver.driver.started), **document}

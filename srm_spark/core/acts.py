@@ -24,8 +24,6 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import escaped
 from srm_spark.errors import CodecError
 
-_PAUSED = "paused by "
-
 
 class CommandKind(Enum):
     """What is done; the value is the command's word."""
@@ -76,15 +74,10 @@ class Command:
     @property
     def held(self) -> str:
         """Why something stands still, where this is a pause."""
-        return f"{_PAUSED}{escaped(self.who)}" + (f": {escaped(self.why)}" if self.why else "")
+        return f"paused by {escaped(self.who)}" + (f": {escaped(self.why)}" if self.why else "")
 
     def __str__(self) -> str:
         return f"{self.said} by {escaped(self.who)}{in_brackets(self.why)}"
-
-
-def is_pause(held: str) -> bool:
-    """Whether this is why something stands still that somebody has paused."""
-    return held.startswith(_PAUSED)
 
 
 AnyAct = Act | Command

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 
 from srm_spark.core.compact_json import compact_json
+from srm_spark.core.standstills import Standstill, document_of, from_names, standstill_of
 
 VERSION = 1
 MISSED_WORDS = 3
@@ -105,7 +106,8 @@ class DriverStatus:
     unknown_since: int | None = None
     """Since when lag and latency are not known."""
     limit: str | None = None
-    held: Mapping[str, str] = field(default_factory=dict)
+    standing: tuple[Standstill, ...] = ()
+    """What stands still."""
     held_more: int = 0
     """Further topics and partitions that are held, without their names."""
     parked: int = 0
@@ -128,14 +130,17 @@ def driver_key(driver: DriverId) -> bytes:
 
 def encode_status(status: DriverStatus) -> bytes:
     """Value of what it says; what is not known or empty is left out, long lists are cut."""
-    held, held_more = _cut(status.held, status.held_more)
+    ordered = sorted(status.standing, key=lambda one: (str(one.scope), one.scope.partition is not None))
+    standing = tuple(replace(one, why=_short(one.why) or "") for one in ordered[:_NAMES])
+    held_more = status.held_more + len(ordered) - len(standing)
     groups = status.groups
     if groups is not None:
         left, more = _cut(groups.left, groups.more)
         groups = replace(groups, left=left, more=more)
-    cut = replace(status, held=held, held_more=held_more, groups=groups, reason=_short(status.reason))
+    cut = replace(status, standing=(), held_more=held_more, groups=groups, reason=_short(status.reason))
     document = asdict(replace(cut, last_error=_short(status.last_error)))
     del document["driver"]
+    document["standing"] = [document_of(one) for one in standing] or None
     document["state"] = status.state.value
     kept = {name: value for name, value in document.items() if value is not None and value is not False and value != {}}
     return compact_json({"v": VERSION, **kept})
@@ -151,11 +156,13 @@ def decode_status(key: bytes | None, value: bytes | None) -> DriverStatus | None
         host, pid, started = str(written).rsplit("/", 2)
         groups = document.pop("groups", None)
         state = FlowState(document.pop("state"))
+        standing = tuple(map(standstill_of, document.pop("standing", ()))) or from_names(document.pop("held", {}))
         known = {name: value for name, value in document.items() if name in DriverStatus.__dataclass_fields__}
         return DriverStatus(
             driver=DriverId(host, int(pid), int(started)),
             state=state,
             groups=None if groups is None else GroupsSummary(**groups),
+            standing=standing,
             **known,
         )
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):

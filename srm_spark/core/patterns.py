@@ -99,6 +99,8 @@ class _Level:
     outer_case: bool
     outer_dot_all: bool
     own_case: bool
+    begins: int = 0
+    """Where in the pattern it was opened."""
     opened: int = 0
 
 
@@ -107,7 +109,8 @@ class _Translator:
 
     def __init__(self, pattern: str, state: _State) -> None:
         self.pattern = pattern
-        self.at = 0
+        self.at = self.begins = 0
+        """Where it is read on, and where the construct begins that is read."""
         self.out: list[str] = []
         self.case, self.dot_all = state.ignore_case, state.dot_all
         self.earlier_groups, self.groups = state.groups, 0
@@ -119,8 +122,10 @@ class _Translator:
         """The Python pattern, self-contained, and the state for the next one of the list."""
         self.out.append("(?i:" if self.case else "(?:")
         while self.at < len(self.pattern):
+            self.begins = self.at
             self._construct(self._take())
         if len(self.levels) > 1:
+            self.begins = self.levels[-1].begins
             self._fail("an opening ( is never closed", "close it, or write \\( for the character")
         self.out.append(")" * (self.levels[0].opened + 1))
         return "".join(self.out), _State(self.case, self.dot_all, self.earlier_groups + self.groups)
@@ -165,7 +170,7 @@ class _Translator:
         return self.pattern.startswith(text, self.at)
 
     def _fail(self, construct: str, rewrite: str) -> NoReturn:
-        raise PatternError(self.pattern, construct, rewrite)
+        raise PatternError(self.pattern, construct, rewrite, self.begins + 1)
 
     # Groups, alternatives and flags
 
@@ -179,7 +184,7 @@ class _Translator:
             head = f"(?{'' if self.case else '-'}i:"
         else:
             head = self._group_head()
-        self.levels.append(_Level(outer_case, outer_dot_all, self.case))
+        self.levels.append(_Level(outer_case, outer_dot_all, self.case, self.begins))
         self._emit(head, repeatable=False)
 
     def _group_head(self) -> str:

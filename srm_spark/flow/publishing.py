@@ -169,7 +169,7 @@ def said(
         lag_records=status.lag_records,
         unknown_since=_milliseconds(status.unknown_since),
         limit=status.limit,
-        held=status.held,
+        standing=status.standing,
         parked=len(status.parked),
         lost_records=status.lost_records,
         groups=None if consumers is None else summary_of(consumers, settings.checkpoints.sync_enabled),

@@ -421,7 +421,7 @@ class FlowRun:
             batch_ms={} if self._generation is None else self._generation.phases(),
             limit=pace_of(self._settings).describe(),
             realtime=len(self._lanes.live),
-            held=self._assigner.paused.describe(),
+            standing=self._assigner.paused.standing(),
             parked=self._recorded.quarantine().describe(),
             consumers=self._services.groups.report,
         )

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.html import table
 from srm_spark.core.model import Flow
+from srm_spark.core.standstills import Standstill, by_name
 from srm_spark.flow.groups.consumer_groups import ConsumersReport
 
 __all__ = ["FlowState", "FlowStatus", "Statuses"]
@@ -57,12 +58,17 @@ class FlowStatus:
     """Where consumer groups stand; None until they were looked at."""
     parked: Mapping[str, str] = field(default_factory=dict)
     """Source topic → how many of its records are in quarantine, and why; empty where nothing ever goes there."""
-    held: Mapping[str, str] = field(default_factory=dict)
-    """Topic or partition → why it stands still, with the offset."""
+    standing: tuple[Standstill, ...] = ()
+    """What stands still, and why."""
     last_error: str | None = None
     """Why it stalled, failed or was tried again the last time, though it may run since."""
     last_error_at: float | None = None
     """When that was, in seconds since the epoch."""
+
+    @property
+    def held(self) -> dict[str, str]:
+        """Topic or partition, or the whole flow → why it stands still, with the offset."""
+        return by_name(self.standing, self.flow)
 
     @property
     def ways(self) -> str:

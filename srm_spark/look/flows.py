@@ -11,13 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.acts import is_pause
+from srm_spark.core.acts import Command, Scope, scope_of
 from srm_spark.core.driver_status import FlowDrivers, drivers_of
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.core.standstills import Standstill, by_name, of_pauses
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters, Connect, connect
+from srm_spark.flow.refused.paused import standstill
 from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.flow.topics.status_topic import StatusTopic
@@ -77,8 +79,8 @@ class FlowReport:
     drivers: FlowDrivers = field(default_factory=FlowDrivers)
     lag: Lag = field(default_factory=Lag)
     partitions: tuple[PartitionLag, ...] = ()
-    held: Mapping[str, str] = field(default_factory=dict)
-    """Topic, partition or the whole flow → why it stands still."""
+    standing: Mapping[Scope, Standstill] = field(default_factory=dict)
+    """What stands still."""
     not_shown: tuple[str, ...] = ()
     """Topics that were copied and that the source does not show: deleted, or not ours to see. No part of the lag."""
     source_down: str | None = None
@@ -87,6 +89,16 @@ class FlowReport:
     """Why nothing is known at all; None where the target answered."""
     unknown_since: int | None = None
     """Since when nothing is known of the flow's drivers; None where it is, or where nothing ever was."""
+
+    @property
+    def held(self) -> dict[str, str]:
+        """Topic, partition or the whole flow → why it stands still, for people."""
+        return by_name(self.standing.values(), self.flow)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether both clusters could be asked."""
+        return self.source_down is None and self.target_down is None
 
 
 class FlowLook:
@@ -134,43 +146,42 @@ class FlowLook:
         totals = self._progress.take_totals()
         self._copied[0] += totals.records
         self._copied[1] += totals.bytes
-        take_lists(self._clusters)
-        held = self._held(drivers)
+        standing = self._standing(drivers, take_lists(self._clusters))
         try:
             topics = self._clusters.source.topics()
-            partitions, not_shown = self._partitions(topics, held), self._not_shown(topics)
+            partitions, not_shown = self._partitions(topics, standing), self._not_shown(topics)
             lag, source_down = self._lag(partitions), None
         except SourceUnavailable as error:
             source_down, not_shown = str(error), ()
-            partitions, lag = self._recorded(held), self._told(drivers, source_down)
+            partitions, lag = self._recorded(standing), self._told(drivers, source_down)
         return FlowReport(
             self._settings.flow,
             now,
             drivers,
             lag,
             partitions,
-            held,
+            standing,
             not_shown,
             source_down=source_down,
             unknown_since=drivers.unknown_since,
         )
 
-    def _held(self, drivers: FlowDrivers) -> dict[str, str]:
+    def _standing(self, drivers: FlowDrivers, pauses: Mapping[Scope, Command]) -> dict[Scope, Standstill]:
         """As whoever runs the flow says; where nobody does, as was recorded."""
-        if drivers.owner is not None:
-            return dict(drivers.owner.held)
-        holds = {p: position.hold for p, position in sorted(self._progress.positions.items())}
-        return {
-            str(p): f"held at offset {hold.offset}: {hold.why}"
-            for p, hold in holds.items()
-            if hold is not None and flows(self._clusters, p.topic)
+        recorded = {
+            scope_of(p): standstill(p, position.hold)
+            for p, position in sorted(self._progress.positions.items())
+            if position.hold is not None and flows(self._clusters, p.topic)
         }
+        if drivers.owner is None:
+            return {**recorded, **{one.scope: one for one in of_pauses(pauses)}}
+        return {one.scope: _with_kind(one, pauses, recorded) for one in drivers.owner.standing}
 
     def _not_shown(self, topics: Mapping[str, int]) -> tuple[str, ...]:
         copied = {p.topic for p in self._progress.positions}
         return tuple(sorted(topic for topic in copied - topics.keys() if flows(self._clusters, topic)))
 
-    def _partitions(self, topics: Mapping[str, int], held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
+    def _partitions(self, topics: Mapping[str, int], standing: Mapping[Scope, Standstill]) -> tuple[PartitionLag, ...]:
         """Every partition that flows, of these topics of the source, as both sides say now."""
         source, positions = self._clusters.source, self._progress.positions
         taken = {topic: count for topic, count in topics.items() if flows(self._clusters, topic)}
@@ -182,7 +193,7 @@ class FlowLook:
         for p in every:
             copied = positions[p].next_offset if p in positions else None
             begins, end = first.get(p) if copied is None else copied, ends.get(p)
-            row = self._row(p, copied, end, held)
+            row = self._row(p, copied, end, standing)
             if begins is None or end is None:
                 rows.append(replace(row, unknown="has no leader"))
             elif self._is_another(p, ids.get(p.topic), end):
@@ -199,23 +210,22 @@ class FlowLook:
         recorded = position.logs.topic_id
         return end < position.next_offset or (None not in (recorded, topic_id) and recorded != topic_id)
 
-    def _recorded(self, held: Mapping[str, str]) -> tuple[PartitionLag, ...]:
+    def _recorded(self, standing: Mapping[Scope, Standstill]) -> tuple[PartitionLag, ...]:
         """The same without a source."""
         positions = sorted(self._progress.positions.items())
         return tuple(
-            self._row(p, position.next_offset, None, held)
+            self._row(p, position.next_offset, None, standing)
             for p, position in positions
             if flows(self._clusters, p.topic)
         )
 
-    def _row(self, p: TopicPartition, copied: int | None, end: int | None, held: Mapping[str, str]) -> PartitionLag:
+    def _row(
+        self, p: TopicPartition, copied: int | None, end: int | None, standing: Mapping[Scope, Standstill]
+    ) -> PartitionLag:
         """Its lag is not known yet."""
         remote = self._clusters.policy.format_remote_topic(self._settings.flow.source, p.topic)
-        why = held.get(str(p)) or held.get(p.topic) or held.get(str(self._settings.flow))
-        hold = self._progress.positions[p].hold if why is not None and p in self._progress.positions else None
-        kind = None if hold is None else hold.why.kind
-        if why is not None and is_pause(why):
-            kind = FailureKind.PAUSED
+        around = [standing[scope] for scope in scope_of(p).around() if scope in standing]
+        why, kind = (around[-1].why, around[-1].kind) if around else (None, None)  # the narrowest
         return PartitionLag(p, TopicPartition(remote, p.partition), copied, end, None, why, kind)
 
     def _lag(self, partitions: Sequence[PartitionLag]) -> Lag:
@@ -261,6 +271,15 @@ class FlowLook:
         if len(first) < len(asked) or any(timestamp < 0 for timestamp in times):
             return None
         return round(max(0.0, self._clock() - min(times) / 1000), 3) if times else 0.0
+
+
+def _with_kind(one: Standstill, pauses: Mapping[Scope, Command], recorded: Mapping[Scope, Standstill]) -> Standstill:
+    """Drivers of before did not say the kind."""
+    if one.kind is not None:
+        return one
+    if one.scope in pauses:
+        return replace(one, kind=FailureKind.PAUSED)
+    return replace(one, kind=recorded[one.scope].kind if one.scope in recorded else None)
 
 
 def hurried(settings: FlowSettings) -> FlowSettings:

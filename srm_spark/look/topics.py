@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.acts import is_pause
+from srm_spark.core.acts import Scope
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.filters import SelectionReason, select
 from srm_spark.core.lists import ListKind
@@ -136,11 +136,11 @@ class _Explained:
         remote = self._clusters.policy.format_remote_topic(self._flow.source, topic)
         rows = [row for row in self._report.partitions if row.partition.topic == topic]
         ruled = replace(ruled, facts={"remote topic": remote, **self._lag(rows)})
-        drivers, held = self._report.drivers, self._report.held
+        drivers, standing = self._report.drivers, self._report.standing
         told = "" if drivers.owner is not None else " (as recorded, no driver runs)"
-        for name, what in ((topic, "it"), (str(self._flow), "the whole flow")):
-            if name in held:
-                return self._held(ruled, f"{what} is held{told}: {held[name]}", is_paused=is_pause(held[name]))
+        for scope, what in ((Scope(topic), "it"), (Scope(), "the whole flow")):
+            if scope in standing:
+                return self._held(ruled, f"{what} is held{told}: {standing[scope].why}", standing[scope].kind)
         if (waiting := self._waiting_flow(ruled)) is not None:
             return waiting
         partitions = self._clusters.target.topics().get(remote)
@@ -168,10 +168,10 @@ class _Explained:
             return replace(ruled, verdict=Verdict.UNKNOWN, because=Because.HELD, why=why, remedy=remedy)
         return ruled
 
-    def _held(self, ruled: Answer, why: str, *, is_paused: bool) -> Answer:
+    def _held(self, ruled: Answer, why: str, kind: FailureKind | None) -> Answer:
         """Where a topic, or all of them, stands still."""
-        if is_paused:
-            return self._waits(ruled, Because.HELD, why, "its end", FailureKind.PAUSED.remedy)
+        if kind is FailureKind.PAUSED:
+            return self._waits(ruled, Because.HELD, why, "its end", kind.remedy)
         return self._waits(ruled, Because.HELD, why, "what the sentence names; tried again every minute", None)
 
     def _stuck(self, ruled: Answer, stuck: list[PartitionLag], of: int, told: str) -> Answer:

@@ -11,6 +11,7 @@ from unittest.mock import MagicMock
 
 from srm_spark.config.settings import FlowSettings, Timings
 from srm_spark.core.model import Interval, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
+from srm_spark.core.standstills import by_name
 from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.batch.replicate import Assignment
@@ -183,6 +184,11 @@ class World:
     def last(self, name: str) -> Any:
         """What was shown of it last."""
         return next(changes[name] for _, _, changes in reversed(self.shown) if name in changes)
+
+    @property
+    def held(self) -> dict[str, str]:
+        """What was shown last of what stands still."""
+        return by_name(self.last("standing"), self.flow.settings.flow)
 
     @property
     def losses(self) -> dict[str, str]:

@@ -75,7 +75,7 @@ def test_without_a_driver_a_pause_counts_for_whoever_starts(tool: Tool) -> None:
     assert answer.stderr == "note: no position of t is recorded: nothing of it was copied so far\n"
     with tool.world.run() as run:
         run.begin()
-        assert tool.world.last("held") == {"t": "paused by ann@host: maintenance"}
+        assert tool.world.held == {"t": "paused by ann@host: maintenance"}
 
 
 def test_the_driver_that_took_it_is_named(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

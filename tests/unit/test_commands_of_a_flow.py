@@ -44,7 +44,7 @@ def test_what_is_paused_stands_still_and_goes_on_where_it_stood(scope: tuple[obj
         world.copy(run)
         world.pause(*scope)
         world.look(run)
-        assert (world.flowing, world.last("held")) == (set(), {name: WHY})
+        assert (world.flowing, world.held) == (set(), {name: WHY})
         world.write(b"t2", b"t3")
         world.copy(run)
         assert world.values() == values("t0", "t1")
@@ -53,7 +53,7 @@ def test_what_is_paused_stands_still_and_goes_on_where_it_stood(scope: tuple[obj
         world.resume(*scope)
         world.look(run)
         world.copy(run)
-        assert (world.values(), world.last("held")) == (values("t0", "t1", "t2", "t3"), {})
+        assert (world.values(), world.held) == (values("t0", "t1", "t2", "t3"), {})
         assert world.losses == {}
 
 
@@ -83,7 +83,7 @@ def test_one_partition_is_paused_and_its_topic_goes_on() -> None:
         world.pause("t", 1)
         world.look(run)
         assert world.flowing == {P}
-        assert world.last("held") == {"t-1": WHY}
+        assert world.held == {"t-1": WHY}
 
 
 def test_the_widest_pause_counts_until_each_is_lifted() -> None:
@@ -93,10 +93,10 @@ def test_the_widest_pause_counts_until_each_is_lifted() -> None:
         world.pause("t", 0)
         world.pause(why="")
         world.look(run)
-        assert world.last("held") == {"t-0": WHY, "A->B": "paused by ann@host"}
+        assert world.held == {"t-0": WHY, "A->B": "paused by ann@host"}
         world.resume()
         world.look(run)
-        assert (world.flowing, world.last("held")) == (set(), {"t-0": WHY})
+        assert (world.flowing, world.held) == (set(), {"t-0": WHY})
         world.resume("t", 0)
         world.look(run)
         assert world.flowing == {P}
@@ -108,7 +108,7 @@ def test_a_pause_holds_across_starts_and_a_topic_that_was_never_copied_begins_at
     for _ in range(2):
         with world.run() as run:
             run.begin()
-            assert (world.flowing, world.last("held")) == (set(), {"t": WHY})
+            assert (world.flowing, world.held) == (set(), {"t": WHY})
     assert world.values() == []
     world.resume("t")
     world.copied()
@@ -143,13 +143,13 @@ def test_a_pause_is_nothing_that_is_tried_again_and_hides_no_other_reason() -> N
         run.begin()
         world.generation.copy()
         run.tick()
-        assert world.last("held") == {"t-0": "held at offset 0: words"}
+        assert world.held == {"t-0": "held at offset 0: words"}
         world.pause("t")
         world.look(run)
         for _ in range(3):
             run.tick()
         assert world.flowing == set()
-        assert world.last("held")["t"] == WHY
+        assert world.held["t"] == WHY
 
 
 def test_acts_are_answered_once_they_count() -> None:

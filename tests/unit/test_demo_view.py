@@ -9,7 +9,9 @@ from click import UsageError
 from rich.console import Console
 
 from srm_spark.cli.options import DIFFERENT, OK, pairs
+from srm_spark.core.acts import Scope
 from srm_spark.core.model import Flow
+from srm_spark.core.standstills import Standstill
 from srm_spark.demo.run import judge
 from srm_spark.demo.view import Rate, View, fields
 from srm_spark.flow.status import FlowState, FlowStatus
@@ -26,7 +28,9 @@ def test_the_rate_is_that_of_the_last_seconds() -> None:
 
 
 def test_what_is_unknown_is_a_dash_and_reasons_are_shown() -> None:
-    status = FlowStatus(Flow("A", "B"), FlowState.RETRYING, "no answer", held={"orders-0": "too large"})
+    status = FlowStatus(
+        Flow("A", "B"), FlowState.RETRYING, "no answer", standing=(Standstill(Scope("orders", 0), "too large"),)
+    )
     shown = fields(status, 1000, 0.0)
     assert (shown["lag"], shown["latency"], shown["topics"]) == ("-", "-", "-")
     assert (shown["written"], shown["reason"], shown["held orders-0"]) == ("1,000", "no answer", "too large")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.acts import Scope
 from srm_spark.core.driver_status import (
     DriverId,
     DriverStatus,
@@ -18,37 +19,23 @@ from srm_spark.core.driver_status import (
     drivers_of,
     encode_status,
 )
+from srm_spark.core.model import Flow
+from srm_spark.core.standstills import Standstill, by_name
+from tests.unit.driver_samples import HELD, ME, OWNER
 
-ONE, OTHER = DriverId("host-1", 4711, 1_700_000_000_000), DriverId("host/2", 12, 1_700_000_000_001)
+ONE, OTHER = ME, DriverId("host/2", 12, 1_700_000_000_001)
 NOW = 1_700_000_100_000
-WHOLE = DriverStatus(
-    ONE,
-    at=1_700_000_005_000,
-    every=5.0,
-    state=FlowState.RUNNING,
-    since=1_700_000_003_000,
-    topics=2,
-    partitions=5,
-    realtime=3,
-    records=10,
-    bytes=200,
-    records_per_second=1.5,
-    bytes_per_second=30.0,
-    latency_ms=40,
-    lag_records=0,
-    held={"orders-0": "held at offset 5: too large"},
-    groups=GroupsSummary(2, 1, {"g": "it is ahead"}),
-    last_error="B did not answer",
-    last_error_at=1_700_000_002_000,
+HERE = (b'["status","host-1/4711/1700000000000"]', b'{"v":1,"at":1700000005000,"every":5.0,"state":"running",')
+REST = (
+    b'"since":1700000003000,"topics":1,"partitions":2,"realtime":1,"records":5,"bytes":200,"records_per_second":1234.5,'
+    b'"bytes_per_second":30.0,"latency_ms":40,"lag_records":12000,%s"held_more":0,"parked":0,"lost_records":0,'
+    b'"groups":{"taken":3,"in_sync":2,"left":{"g":"t-0: not synced: the group has members on the target"},"more":0},'
+    b'"last_error":"B did not answer","last_error_at":1699999945000}'
 )
-GOLDEN = (
-    b'["status","host-1/4711/1700000000000"]',
-    b'{"v":1,"at":1700000005000,"every":5.0,"state":"running","since":1700000003000,"topics":2,"partitions":5,'
-    b'"realtime":3,"records":10,"bytes":200,"records_per_second":1.5,"bytes_per_second":30.0,"latency_ms":40,'
-    b'"lag_records":0,"held":{"orders-0":"held at offset 5: too large"},"held_more":0,"parked":0,"lost_records":0,'
-    b'"groups":{"taken":2,"in_sync":1,"left":{"g":"it is ahead"},"more":0},"last_error":"B did not answer",'
-    b'"last_error_at":1700000002000}',
-)
+STANDING = b'"standing":[{"topic":"t","partition":1,"why":"held at offset 0: no","kind":"too-large"}],'
+GOLDEN = (HERE[0], HERE[1] + REST % STANDING)
+BEFORE = (HERE[0], HERE[1] + REST % b'"held":{"A->B":"paused","t-1":"held at offset 0: no","u":"gone"},')
+"""As drivers said it that named what stands still, and no kind."""
 
 
 def said(
@@ -58,8 +45,27 @@ def said(
 
 
 def test_bytes() -> None:
-    assert (driver_key(ONE), encode_status(WHOLE)) == GOLDEN
-    assert decode_status(*GOLDEN) == WHOLE
+    assert (driver_key(ONE), encode_status(OWNER)) == GOLDEN
+    assert decode_status(*GOLDEN) == OWNER
+
+
+def test_what_drivers_of_before_said_is_read() -> None:
+    named = (Standstill(Scope(), "paused"), Standstill(Scope("t", 1), "held at offset 0: no"))
+    assert decode_status(*BEFORE) == replace(OWNER, standing=(*named, Standstill(Scope("u"), "gone")))
+
+
+def test_a_topic_that_is_called_as_a_partition_is_not_taken_for_it() -> None:
+    both = (Standstill(Scope("t-0"), "no remote topic"), Standstill(Scope("t", 0), "too large"))
+    read = decode_status(GOLDEN[0], encode_status(replace(OWNER, standing=both)))
+    assert read is not None
+    assert set(read.standing) == set(both)
+    names = {"topic t-0": "no remote topic", "t-0": "too large"}
+    assert by_name(read.standing, Flow("A", "B")) == names
+
+
+def test_a_kind_of_a_later_version_is_not_known() -> None:
+    read = decode_status(GOLDEN[0], GOLDEN[1].replace(b"too-large", b"too-late"))
+    assert read == replace(OWNER, standing=(replace(HELD, kind=None),))
 
 
 def test_what_is_not_known_is_left_out_and_read_as_not_known() -> None:
@@ -79,7 +85,9 @@ def test_what_is_not_known_is_left_out_and_read_as_not_known() -> None:
         (GOLDEN[0], b"[]"),
         (GOLDEN[0], GOLDEN[1].replace(b'"v":1', b'"v":2')),
         (GOLDEN[0], GOLDEN[1].replace(b"running", b"dancing")),
-        (GOLDEN[0], GOLDEN[1].replace(b'"taken":2,', b"")),
+        (GOLDEN[0], GOLDEN[1].replace(b'"taken":3,', b"")),
+        (GOLDEN[0], GOLDEN[1].replace(b'"partition":1', b'"partition":"1"')),
+        (GOLDEN[0], GOLDEN[1].replace(STANDING, b'"standing":7,')),
     ],
 )
 def test_anything_else_is_no_word_of_a_driver(key: bytes | None, value: bytes | None) -> None:
@@ -87,17 +95,20 @@ def test_anything_else_is_no_word_of_a_driver(key: bytes | None, value: bytes | 
 
 
 def test_a_field_of_a_later_version_is_passed_over() -> None:
-    assert decode_status(GOLDEN[0], GOLDEN[1].replace(b'"topics":2', b'"topics":2,"weather":"fine"')) == WHOLE
+    assert decode_status(GOLDEN[0], GOLDEN[1].replace(b'"topics":1', b'"topics":1,"weather":"fine"')) == OWNER
 
 
 def test_many_names_and_long_sentences_fit_into_a_record() -> None:
-    held = {f"t-{number}": "x" * 50_000 for number in range(10_000)}
-    groups = GroupsSummary(10_000, 0, held)
-    value = encode_status(replace(WHOLE, held=held, groups=groups, reason="y" * 90_000, last_error="z" * 90_000))
+    left = {f"g{number}": "x" * 50_000 for number in range(10_000)}
+    standing = tuple(Standstill(Scope("t", number), "x" * 50_000) for number in range(10_000))
+    groups = GroupsSummary(10_000, 0, left)
+    value = encode_status(
+        replace(OWNER, standing=standing, groups=groups, reason="y" * 90_000, last_error="z" * 90_000)
+    )
     assert len(value) < 500_000
     read = decode_status(GOLDEN[0], value)
     assert read is not None
-    assert len(read.held) + read.held_more == 10_000
+    assert len(read.standing) + read.held_more == 10_000
     assert json.loads(value)["groups"]["more"] == 9_800
 
 

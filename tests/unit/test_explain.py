@@ -13,16 +13,18 @@ from click.testing import CliRunner
 from srm_spark.cli.control import main
 from srm_spark.cli.explain import document, lines
 from srm_spark.core.acls import Acl
+from srm_spark.core.acts import Scope
 from srm_spark.core.cluster import Committed, TopicConfig
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.filters import NameFilter
-from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
+from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.standstills import Standstill
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.topic_configs import configs_key, configs_value
 from srm_spark.errors import SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic, map_topic
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
 from srm_spark.look.acls import explain_acls
 from srm_spark.look.answer import Answer, Because, Rule, Verdict
 from srm_spark.look.groups import explain_group
@@ -31,7 +33,7 @@ from srm_spark.look.topics import explain_topic
 from tests.memory_cluster import MemoryGroups
 from tests.unit.memory_flow import HERE
 from tests.unit.memory_run import World
-from tests.unit.memory_words import say
+from tests.unit.memory_words import act, say
 
 ADDED_AT = 1_700_000_000_000
 FLOWS, WAITS, LEFT_OUT, UNKNOWN = Verdict.FLOWS, Verdict.WAITS, Verdict.LEFT_OUT, Verdict.UNKNOWN
@@ -50,9 +52,7 @@ OWN = f"{__name__}:NotMine"
 
 def listed(world: World, kind: ListKind, change: Change) -> None:
     """Somebody changes the lists."""
-    ensure_topic(world.flow.target, control_topic(world.flow.settings))
-    log = world.flow.target.log(TopicPartition(world.flow.settings.control_topic, 0))
-    log.append(TailRecord(0, 1, act_key(str(log.end)), encode_act(Act(kind, change, ADDED_AT, "ann@host", "it moves"))))
+    act(world, Act(kind, change, ADDED_AT, "ann@host", "it moves"))
 
 
 def topic(world: World, name: str = "t", *, forbidden: bool = False) -> Answer:
@@ -100,9 +100,9 @@ def cycle() -> Answer:
     return topic(world, "B.t")
 
 
-def held(why: str) -> Answer:
+def held(why: str, kind: FailureKind | None = None) -> Answer:
     world = running()
-    say(world, held={"t": why})
+    say(world, standing=[Standstill(Scope("t"), why, kind)])
     return topic(world)
 
 
@@ -111,19 +111,19 @@ def partition_held() -> Answer:
     world.flow.write(b"a")
     world.refuse = lambda *_: Failure(FailureKind.TOO_LARGE, "it is too large")
     world.copied()
-    say(world, held={"t-0": "held at offset 0: it is too large"})
+    say(world, standing=[Standstill(Scope("t", 0), "held at offset 0: it is too large")])
     return topic(world)
 
 
 def flow_paused() -> Answer:
     world = running()
-    say(world, held={"A->B": "paused by ann@host: x"})
+    say(world, standing=[Standstill(Scope(), "paused by ann@host: x", FailureKind.PAUSED)])
     return topic(world)
 
 
 def names_cut_off() -> Answer:
     world = running()
-    say(world, held={f"u-{number}": "held at offset 0: x" for number in range(250)})
+    say(world, standing=[Standstill(Scope("u", number), "held at offset 0: x") for number in range(250)])
     return topic(world)
 
 
@@ -329,8 +329,9 @@ def test_what_is_skipped_is_explained(case: str) -> None:
 
 
 def test_what_helps_against_a_pause_is_its_end() -> None:
-    for answer in (held("paused by ann@host"), flow_paused()):
-        assert answer.remedy == "srm-control resume"
+    for answer in (held("whatever it says", FailureKind.PAUSED), flow_paused()):
+        assert (answer.remedy, answer.waits_for) == ("srm-control resume", "its end")
+    assert held("paused by nobody: only a sentence").remedy is None
 
 
 def test_a_rule_of_a_file_is_named_with_its_line() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from srm_spark.cli.status_view import documents, text
+from srm_spark.core.acts import Command, CommandKind, Scope, scope_of
 from srm_spark.core.driver_status import FlowState, drivers_of
-from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
+from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import ProgressDetail, TopicPartition
+from srm_spark.core.standstills import Standstill
 from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.topics.committer import committer_of
-from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic
 from srm_spark.flow.topics.status_topic import StatusTopic
 from srm_spark.look.flows import FlowLook, FlowReport, look_at
 from tests.unit.memory_flow import HERE
 from tests.unit.memory_run import World
-from tests.unit.memory_words import now, say
+from tests.unit.memory_words import act, now, say
 
 
 def look(world: World) -> FlowReport:
@@ -56,7 +57,7 @@ def test_bytes_are_estimated_by_what_was_copied() -> None:
     assert look(world).lag.bytes == 0
     world.flow.write(b"c", b"d", b"e")
     assert look(world).lag.bytes == 300
-    say(world, held={"t-0": "held at offset 2: it is too large"})
+    say(world, standing=[Standstill(scope_of(HERE), "held at offset 2: it is too large")])
     assert look(world).lag.bytes is None, "a record that is refused is no usual one"
 
 
@@ -179,7 +180,7 @@ def test_what_is_held_is_told_by_the_owner_or_else_as_it_was_recorded() -> None:
     world.copied()
     assert look(world).held == {"t-0": "held at offset 0: it is too large"}
     assert look(world).partitions[0].kind is FailureKind.TOO_LARGE
-    say(world, held={"t": "A.t cannot be created"})
+    say(world, standing=[Standstill(Scope("t"), "A.t cannot be created")])
     assert look(world).held == {"t": "A.t cannot be created"}
     assert look(world).partitions[0].held == "A.t cannot be created"
 
@@ -221,19 +222,27 @@ def test_where_the_whole_flow_is_paused_each_partition_stands_still() -> None:
     world = World()
     world.flow.write(b"a")
     world.copied()
-    say(world, held={"A->B": "paused by ann@host: x"})
-    (row,) = look(world).partitions
-    assert (row.held, row.kind) == ("paused by ann@host: x", FailureKind.PAUSED)
+    for one in (Standstill(Scope(), "by ann", FailureKind.PAUSED), Standstill(Scope(), "by ann")):
+        act(world, Command(CommandKind.PAUSE, Scope(), 1, "ann@host", "x"))
+        say(world, standing=[one])  # a driver of before does not say the kind
+        (row,) = look(world).partitions
+        assert (row.held, row.kind) == ("by ann", FailureKind.PAUSED)
+
+
+def test_where_no_driver_runs_pauses_are_told_by_their_acts() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.copied()
+    act(world, Command(CommandKind.PAUSE, Scope("t"), 1, "ann@host", "x"))
+    found = look(world)
+    assert (found.held, found.partitions[0].kind) == ({"t": "paused by ann@host: x"}, FailureKind.PAUSED)
 
 
 def test_topics_on_the_deny_list_are_no_part_of_the_lag() -> None:
     world = World()
     world.topic("u", b"1", b"2")
     assert look(world).lag.records == 2
-    ensure_topic(world.flow.target, control_topic(world.flow.settings))
-    act = Act(ListKind.TOPICS, Change(add_deny=("u",)), 1, "ann@host")
-    log = world.flow.target.log(TopicPartition(world.flow.settings.control_topic, 0))
-    log.append(TailRecord(0, 1, act_key("1"), encode_act(act)))
+    act(world, Act(ListKind.TOPICS, Change(add_deny=("u",)), 1, "ann@host"))
     assert look(world).lag.records == 0
 
 

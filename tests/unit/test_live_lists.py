@@ -135,15 +135,15 @@ def test_a_topic_that_is_off_the_list_waits_for_nothing() -> None:
         world.generation.refuse = world.refuse
         world.generation.copy()
         run.tick()
-        assert set(world.last("held")) == {"u-0"}
+        assert set(world.held) == {"u-0"}
         world.change(remove=("u",))
         world.look(run)
-        assert world.last("held") == {}
+        assert world.held == {}
         world.change("u")
         world.look(run)
         world.generation.copy()
         run.tick()
-        assert set(world.last("held")) == {"u-0"}, "it is tried again, and waits as before"
+        assert set(world.held) == {"u-0"}, "it is tried again, and waits as before"
 
 
 def test_heartbeats_alone_are_no_choice() -> None:

@@ -135,6 +135,17 @@ def test_what_cannot_be_said_is_refused_with_a_rewrite(pattern: str, construct: 
     assert repr(pattern) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "character"),
+    [("ab(c", 3), ("(a(b", 3), ("a)", 2), ("ab**", 4), ("a[bc", 2), (r"ab\y", 3), ("[z-a]", None)],
+)
+def test_what_is_refused_is_told_with_its_place(pattern: str, character: int | None) -> None:
+    with pytest.raises(PatternError) as caught:
+        compile_java(["fine", pattern])
+    assert caught.value.character == character
+    assert (f", at character {character} — " in str(caught.value)) == (character is not None)
+
+
 def test_a_flag_holds_for_the_rest_of_the_list() -> None:
     compiled = compile_java(["a", "(?i)b", "c"])
     assert [name for name in "aAbBcC" if compiled.matches(name)] == ["a", "b", "B", "c", "C"]

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from srm_spark.config.settings import LossPolicies, Timings
-from srm_spark.core.model import PausedPartition, TopicPartition
+from srm_spark.core.model import Flow, PausedPartition, TopicPartition
+from srm_spark.core.standstills import by_name
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.refused.paused import PausedPartitions
 from srm_spark.flow.topics.progress import Position
@@ -97,4 +98,5 @@ def test_only_what_was_recorded_since_a_generation_began_is_taken_in() -> None:
 def test_people_are_told_where_and_why() -> None:
     paused = BothSides().paused((P, FailureKind.NO_KEY))
     paused.topics = {"v": "it is gone"}
-    assert paused.describe() == {"v": "it is gone", "t-0": "held at offset 7: words"}
+    assert by_name(paused.standing(), Flow("A", "B")) == {"v": "it is gone", "t-0": "held at offset 7: words"}
+    assert [one.kind for one in paused.standing()] == [None, FailureKind.NO_KEY]

@@ -7,7 +7,9 @@ import math
 import pytest
 
 from srm_spark.cli.progress_log import ProgressLog, describe
+from srm_spark.core.acts import Scope
 from srm_spark.core.model import Flow
+from srm_spark.core.standstills import Standstill
 from srm_spark.flow.status import FlowState, FlowStatus
 
 FLOW = Flow("A", "B")
@@ -32,7 +34,14 @@ def test_what_is_lost_is_counted_in_records() -> None:
 
 
 def test_what_stands_still_is_counted() -> None:
-    status = FlowStatus(FLOW, FlowState.RUNNING, records=120, lag_records=3, latency_ms=40, held={"t-0": "too large"})
+    status = FlowStatus(
+        FLOW,
+        FlowState.RUNNING,
+        records=120,
+        lag_records=3,
+        latency_ms=40,
+        standing=(Standstill(Scope("t", 0), "too large"),),
+    )
     assert describe(status, 2.0) == "flow=A->B state=running records=120 rate=2/s lag=3 latency_ms=40 held=1"
 
 

@@ -194,7 +194,7 @@ def test_a_refused_record_pauses_its_partition_until_the_limit_is_another_one() 
         world.generation.copy()
         run.tick()
         assert world.generation.partitions == {OTHER}
-        assert world.last("held") == {"t-0": "held at offset 1: too large"}
+        assert world.held == {"t-0": "held at offset 1: too large"}
         assert world.last("lag_records") == 2
         run.tick()
         assert len(world.generations) == 2, "it rests"
@@ -203,7 +203,7 @@ def test_a_refused_record_pauses_its_partition_until_the_limit_is_another_one() 
         run.tick()
         world.generation.copy()
         run.tick()
-        assert world.last("held") == {}
+        assert world.held == {}
     assert world.values() == [b"a", b"big", b"c"]
     assert world.values("A.other") == [b"x", b"y"]
 
@@ -232,7 +232,7 @@ def test_a_restart_tries_it_at_once_and_copies_nothing_twice() -> None:
             run.begin()
             world.generation.copy()
             run.tick()
-            assert world.last("held") == {"t-0": "held at offset 1: no key"}
+            assert world.held == {"t-0": "held at offset 1: no key"}
             assert world.values() == [b"a"]
     world.refuse = lambda *_: None
     with world.run() as run:
@@ -273,7 +273,7 @@ def test_unreadable_records_are_passed_where_the_policy_says_so_and_pause_elsewh
         assert (HERE in world.generation.blocked, OTHER in world.generation.blocked) == (False, True)
         world.generation.copy()
         run.tick()
-        assert world.last("held").keys() == {"other-0"}
+        assert world.held.keys() == {"other-0"}
     assert world.values() == [b"0", b"2"]
     assert world.values("A.other") == [b"0"]
 
@@ -318,7 +318,7 @@ def test_topics_that_may_not_be_read_wait_and_the_others_go_on() -> None:
         assert world.generation.partitions == {HERE}
         world.generation.copy()
         run.tick()
-        assert world.last("held") == {"other-0": "held at offset 0: not authorized"}
+        assert world.held == {"other-0": "held at offset 0: not authorized"}
     assert world.values() == [b"a"]
 
 
@@ -360,8 +360,8 @@ def test_a_remote_topic_that_is_deleted_under_a_running_flow(policy: str) -> Non
         world.fail(FailureKind.TARGET_CHANGED)
         run.tick()
         if policy == "stop":
-            assert "is gone on B" in world.last("held")["t"]
-            assert "set target.changed.policy=resume" in world.last("held")["t"]
+            assert "is gone on B" in world.held["t"]
+            assert "set target.changed.policy=resume" in world.held["t"]
             assert "A.t" not in world.flow.target.held
             return
         world.generation.copy()
@@ -418,7 +418,7 @@ def test_a_foreign_record_holds_its_partition_and_the_others_go_on() -> None:
     world.flow.write(b"later")
     world.flow.source.log(OTHER).append(TailRecord(0, 1_000, b"k", b"y"))
     world.copied()
-    held = world.last("held")
+    held = world.held
     assert held.keys() == {"t-0"}
     assert held["t-0"].startswith("held at offset 2: ")
     assert "foreign writer" in held["t-0"]
@@ -435,7 +435,7 @@ def test_a_topic_that_keeps_its_name_is_held_when_records_of_another_flow_are_re
     world.flow.write(b"b")
     world.flow.source.log(TopicPartition("own", 0)).append(TailRecord(0, 1_000, b"k", b"y"))
     world.copied()
-    assert world.last("held").keys() == {"t-0"}
+    assert world.held.keys() == {"t-0"}
     assert (world.values("t"), world.values("own")) == ([b"a", b"of C"], [b"x", b"y"])
 
 
@@ -448,7 +448,7 @@ def test_records_deleted_before_they_were_replicated_hold_where_the_policy_says_
     world.flow.log.delete_before(2)
     world.flow.source.log(OTHER).append(TailRecord(0, 1_000, b"k", b"y"))
     world.copied()
-    held = world.last("held")["t-0"]
+    held = world.held["t-0"]
     assert held.startswith("held at offset 1")
     assert "source.truncated.policy=resume" in held
     assert (world.values(), world.values("A.other")) == ([b"a"], [b"x", b"y"])
@@ -471,7 +471,7 @@ def test_a_topic_made_anew_under_a_running_flow(count: int, policy: str) -> None
         world.generation.copy()
         run.tick()
     if policy == "stop":
-        assert "created anew" in world.last("held")["t-0"]
+        assert "created anew" in world.held["t-0"]
         assert world.values() == [b"0", b"1", b"2"]
     else:
         assert world.values()[3:] == [b"new %d" % number for number in range(count)]
@@ -486,7 +486,7 @@ def test_a_topic_of_another_name_waits_until_somebody_says_which_way(way: str, v
     world.flow.write(b"later")
     world.change(now)
     world.copied()
-    assert "lie in A.t on B and would go to A-t" in world.last("held")["t"]
+    assert "lie in A.t on B and would go to A-t" in world.held["t"]
     assert "A-t" not in world.flow.target.held
     world.change({**now, "target.renamed.policy": way})
     for _ in range(2):  # and once more, when nothing is left to decide
@@ -505,7 +505,7 @@ def test_a_topic_that_cannot_be_made_is_held_and_the_others_flow() -> None:
     world.flow.target.held["A.t"] = MemoryTopic([MemoryLog()], {})
     world.flow.write(b"a")
     world.copied()
-    reason = world.last("held")["missing"]
+    reason = world.held["missing"]
     assert reason.startswith("A.missing cannot be created on B: ")
     assert "replication factor" in reason
     assert "A.missing" not in world.flow.target.held
@@ -593,7 +593,7 @@ def test_of_a_topic_that_is_held_before_its_first_record_nobody_knows_the_lag() 
         run.begin()
         world.generation.copy()
         run.tick()
-        assert (set(world.last("held")), world.last("lag_records")) == ({OTHER.topic}, None)
+        assert (set(world.held), world.last("lag_records")) == ({OTHER.topic}, None)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -609,8 +609,8 @@ def test_a_partition_without_a_leader_waits_for_one_and_no_other_does(side: str)
         assert world.generation.partitions == {OTHER}
         world.generation.copy()
         run.tick()
-        assert "no leader" in world.last("held")["t-0"]
-        assert world.last("held")["t-0"].startswith("held at offset 1: ")
+        assert "no leader" in world.held["t-0"]
+        assert world.held["t-0"].startswith("held at offset 1: ")
         assert world.last("lag_records") is None, "nobody knows how much there is"
         begun = len(world.generations)
         run.tick()
@@ -620,7 +620,7 @@ def test_a_partition_without_a_leader_waits_for_one_and_no_other_does(side: str)
         assert world.generation.partitions == {HERE, OTHER}
         world.generation.copy()
         run.tick()
-        assert (world.last("held"), world.last("lag_records")) == ({}, 0)
+        assert (world.held, world.last("lag_records")) == ({}, 0)
     assert (world.values(), world.values("A.other")) == ([b"a", b"b"], [b"x", b"y"])
 
 
@@ -633,4 +633,4 @@ def test_a_leader_that_is_lost_while_a_query_runs_stops_its_partition_only() -> 
         world.flow.source.without_leader = {HERE}
         run.tick()
         assert world.generation.partitions == {OTHER}
-        assert "no leader" in world.last("held")["t-0"]
+        assert "no leader" in world.held["t-0"]

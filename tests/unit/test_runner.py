@@ -10,7 +10,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from srm_spark.config import load_settings
+from srm_spark.core.acts import Scope
 from srm_spark.core.model import Flow
+from srm_spark.core.standstills import Standstill
 from srm_spark.flow.generation import Running
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.runner import FlowRunner
@@ -60,7 +62,9 @@ def test_what_stands_still_is_logged_once_with_its_reason(tmp_path: Path, caplog
     runner = _runner(tmp_path)
     with caplog.at_level(logging.WARNING):
         for reason in ("too large", "too large", "too old"):
-            runner.show(FlowState.RUNNING, None, held={"orders-0": f"held at offset 5: {reason}"})
+            runner.show(
+                FlowState.RUNNING, None, standing=(Standstill(Scope("orders", 0), f"held at offset 5: {reason}"),)
+            )
             runner.show(FlowState.RUNNING, None)  # nothing new about it
     assert [record.getMessage() for record in caplog.records if record.name == "srm_spark.flow.runner"] == [
         "flow=A->B orders-0 held at offset 5: too large",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from srm_spark.core.acts import Scope
 from srm_spark.core.model import Flow
+from srm_spark.core.standstills import Standstill
 from srm_spark.flow.status import FlowState, FlowStatus, Statuses
 
 
@@ -39,7 +41,9 @@ def test_flows_are_rows_and_unknown_is_no_number() -> None:
 
 
 def test_what_clusters_say_is_no_html() -> None:
-    held = FlowStatus(Flow("A", "B"), FlowState.RUNNING, held={"t-0": "<script>alert(1)</script>"})
+    held = FlowStatus(
+        Flow("A", "B"), FlowState.RUNNING, standing=(Standstill(Scope("t", 0), "<script>alert(1)</script>"),)
+    )
     assert "<script>" not in held._repr_html_()
     assert "t-0: &lt;script&gt;" in held._repr_html_()
 

@@ -17,30 +17,14 @@ from rich.console import Console
 from srm_spark.cli.control import main
 from srm_spark.cli.status import watch
 from srm_spark.cli.status_view import age, documents, size, text
-from srm_spark.core.driver_status import DriverId, DriverStatus, FlowDrivers, FlowState, GroupsSummary
+from srm_spark.core.acts import Scope
+from srm_spark.core.driver_status import DriverId, FlowDrivers, FlowState
 from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.standstills import Standstill
 from srm_spark.look.flows import FlowReport, Lag, PartitionLag
+from tests.unit.driver_samples import AT, HELD, OWNER
 
 GOOD = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
-AT = 1_700_000_005_000
-ME = DriverId("host-1", 4711, 1_700_000_000_000)
-OWNER = DriverStatus(
-    ME,
-    AT,
-    5.0,
-    FlowState.RUNNING,
-    since=AT - 2000,
-    topics=1,
-    partitions=2,
-    realtime=1,
-    records=5,
-    records_per_second=1234.5,
-    latency_ms=40,
-    lag_records=12_000,
-    groups=GroupsSummary(3, 2, {"g": "t-0: not synced: the group has members on the target"}),
-    last_error="B did not answer",
-    last_error_at=AT - 60_000,
-)
 STANDBY = replace(OWNER, driver=DriverId("host-2", 12, 1), state=FlowState.WAITING)
 FULL = FlowReport(
     Flow("A", "B"),
@@ -51,7 +35,7 @@ FULL = FlowReport(
         PartitionLag(TopicPartition("t", 0), TopicPartition("A.t", 0), 10, 10, 0),
         PartitionLag(TopicPartition("t", 1), TopicPartition("A.t", 1), None, 12_000, 12_000, "held at offset 0: no"),
     ),
-    {"t-1": "held at offset 0: no"},
+    {HELD.scope: HELD},
 )
 SILENT = FlowReport(
     Flow("A", "B"),
@@ -132,11 +116,11 @@ def test_before_the_first_driver() -> None:
 
 
 def test_a_table_does_not_grow_with_what_is_held() -> None:
-    held = {f"t-{number}": "no" for number in range(50)}
-    shown = text([replace(FULL, held=held)])
+    held = {Scope("t", number): Standstill(Scope("t", number), "no") for number in range(50)}
+    shown = text([replace(FULL, standing=held)])
     assert "… and 40 more" in shown
-    assert "… and" not in text([replace(FULL, held=held)], is_wide=True)
-    more = replace(FULL, held=held, drivers=FlowDrivers(replace(OWNER, held_more=7)))
+    assert "… and" not in text([replace(FULL, standing=held)], is_wide=True)
+    more = replace(FULL, standing=held, drivers=FlowDrivers(replace(OWNER, held_more=7)))
     assert "… and 47 more" in text([more])
     assert "… and 7 more" in text([more], is_wide=True)
 
@@ -179,6 +163,7 @@ def test_json_and_yaml_say_the_same(ask: Callable[..., Result]) -> None:
     assert yaml.safe_load(as_yaml.stdout) == document
     assert document["version"] == 1
     (flow,) = document["flows"]
+    assert flow["owner"]["held"] == flow["held"] == {"t-1": "held at offset 0: no"}
     assert flow["owner"]["lanes"] == {"realtime": 1, "micro_batch": 1}
     assert flow["lag"] == {
         "records": 12_000,
@@ -202,8 +187,8 @@ def test_json_and_yaml_say_the_same(ask: Callable[..., Result]) -> None:
 
 
 def test_exit_codes(ask: Callable[..., Result]) -> None:
-    assert ask().exit_code == ask("-o", "wide", report=SILENT).exit_code == 0
-    assert ask("-o", "json", report=GONE).exit_code == 1
+    assert ask().exit_code == ask("-o", "wide").exit_code == 0
+    assert ask("-o", "wide", report=SILENT).exit_code == ask("-o", "json", report=GONE).exit_code == 3
     assert ask("--watch", "-o", "json").exit_code == 2
 
 

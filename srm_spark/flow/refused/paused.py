@@ -11,11 +11,17 @@ from collections.abc import Collection, Mapping
 from srm_spark.core.acts import Command, Scope, pause_of, scope_of
 from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.news import Every
+from srm_spark.core.standstills import Standstill, of_pauses
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.leaderless import without_leader
 from srm_spark.flow.topics.progress import Position
 from srm_spark.flow.topics.remote_topics import RemoteTopics
+
+
+def standstill(partition: TopicPartition, hold: PausedPartition) -> Standstill:
+    """What is told of a partition that stands still."""
+    return Standstill(scope_of(partition), f"held at offset {hold.offset}: {hold.why}", hold.why.kind)
 
 
 class PausedPartitions:
@@ -86,18 +92,13 @@ class PausedPartitions:
         """Those that wait for that."""
         return {partition for partition, hold in self.partitions.items() if hold.why.kind is kind}
 
-    def describe(self) -> dict[str, str]:
-        """Topic or partition, or the whole flow → reason, for people."""
-        pauses = {self._name(scope): pause.held for scope, pause in self.pauses.items()}
-        partitions = {
-            str(p): f"held at offset {hold.offset}: {hold.why}"
-            for p, hold in self.partitions.items()
-            if hold.why.kind is not FailureKind.PAUSED
-        }
-        return {**pauses, **self.topics, **partitions}
-
-    def _name(self, scope: Scope) -> str:
-        return str(self._clusters.settings.flow if scope == Scope() else scope)
+    def standing(self) -> tuple[Standstill, ...]:
+        """All that stands still, each thing once."""
+        topics = (Standstill(Scope(topic), why) for topic, why in self.topics.items())
+        partitions = (
+            standstill(p, hold) for p, hold in self.partitions.items() if hold.why.kind is not FailureKind.PAUSED
+        )
+        return tuple({one.scope: one for one in (*of_pauses(self.pauses), *topics, *partitions)}.values())
 
     def _freed(self) -> set[TopicPartition]:
         """Partitions whose obstacle is gone for certain."""

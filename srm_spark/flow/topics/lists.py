@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from srm_spark.core.acts import AnyAct, Command, CommandState, act_id, decode
+from srm_spark.core.acts import AnyAct, Command, CommandState, Scope, act_id, decode
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, Lists, ListState, change_between
 from srm_spark.core.news import News
@@ -228,16 +228,17 @@ class FlowLists:
             log.warning(text, self._flow, self._since, error)
 
 
-def take_lists(clusters: Clusters) -> None:
-    """Let the filters be as the lists say now, for a command; where no list was ever changed there is no topic.
+def take_lists(clusters: Clusters) -> Mapping[Scope, Command]:
+    """Let the filters be as the lists say now, for a command; the pauses that are in force.
 
-    Raises TargetUnavailable.
+    Where nothing was ever changed there is no topic. Raises TargetUnavailable.
     """
     settings = clusters.settings
     with closing(ActLog(clusters.target, settings.control_topic, f"{settings.flow}|lists")) as acts:
         if acts.is_there:
             acts.refresh()
     clusters.filters.take(acts.state.lists)
+    return acts.commands.pauses
 
 
 def _summary(lists: Mapping[ListKind, Lists]) -> str:
