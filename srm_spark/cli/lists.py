@@ -190,16 +190,18 @@ def steer(kind: ListKind, asked: Asked) -> None:
         place = _place(asked, kind)
         view = View(kind, place.settings.flow, asked.output, is_dry_run=asked.dry_run, has_file=place.file is not None)
         with place.writer() as lists:
+            state = lists.state()
+            for remark in lists.remarks():
+                click.echo(f"note: {remark}", err=True)
             if asked.is_history:
-                view.history(lists.state().acts)
+                view.history(state.acts)
             elif asked.is_export:
-                click.echo(exported(kind, place.settings.flow, lists.state().of(kind)))
+                click.echo(exported(kind, place.settings.flow, state.of(kind)))
             elif asked.is_list:
-                state = lists.state()
                 entries = (*state.of(kind).allow, *state.of(kind).deny)
                 view.lists(state, place.file, lambda: matches_of(place.settings, kind, entries))
             else:
-                before = lists.state().of(kind)
+                before = state.of(kind)
                 if asked.import_file is not None:
                     wanted = change_between(before, imported(kind, asked.import_file))
                 decision = decide(kind, wanted, before, place.file)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from srm_spark.core.patterns import JavaPatterns, compile_java
+from srm_spark.core.patterns import JavaPatterns, compile_entry, compile_java
 from srm_spark.core.policy import ReplicationPolicy, is_cycle
 from srm_spark.errors import PatternError
 
@@ -60,6 +60,12 @@ def _first_match(patterns: tuple[str, ...], parts: Iterable[re.Pattern[str]], na
 def is_name(pattern: str) -> bool:
     """Whether a pattern looks like one whole name: no character in it is a regular expression's but the dot."""
     return _NAME.fullmatch(pattern) is not None
+
+
+def require_usable(entry: str) -> None:
+    """Raises PatternError for a name or pattern that no filter can use."""
+    if not is_name(entry):
+        compile_entry(entry)
 
 
 def split_list(text: str) -> tuple[str, ...]:

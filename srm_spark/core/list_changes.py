@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from srm_spark.core.filters import NameFilter, is_name
+from srm_spark.core.filters import NameFilter, is_name, require_usable
 from srm_spark.core.listed_filter import ListedFilter
 from srm_spark.core.lists import Change, ListKind, Lists
-from srm_spark.core.patterns import compile_java
 from srm_spark.core.wording import escaped
 from srm_spark.errors import PatternError
 
@@ -69,7 +68,7 @@ def _problem(entry: str) -> str | None:
     if not entry.isprintable():
         return f"{escaped(entry)} has characters that cannot be shown: write \\xhh for one in a regex"
     try:
-        compile_java([entry])
+        require_usable(entry)
     except PatternError as error:
         return str(error)
     return None

@@ -6,13 +6,12 @@ entry of the deny list does. So it is with groups.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from srm_spark.core.filters import NameFilter
+from srm_spark.core.filters import NameFilter, is_name
 from srm_spark.core.lists import NO_LISTS, ListKind, Lists
-from srm_spark.core.patterns import JavaPatterns, compile_java
+from srm_spark.core.patterns import LINE_ENDS, JavaPatterns, compile_entry
 
 RULES = {
     ListKind.TOPICS: "a topic flows where a pattern of the file or an entry of the allow list matches it, "
@@ -22,24 +21,52 @@ RULES = {
     ListKind.REVERSE: "a group's position on a remote topic goes back where the allow list is empty or an entry of it "
     "matches the topic or what it is a copy of, and no entry of the deny list does",
 }
-_NAME = re.compile(r"[\w\-]+", re.ASCII)
 
 
 class Entries:
-    """Entries of one list. Each is a pattern of its own: joined, flags of one would reach the next ones."""
+    """Entries of one list. Each is a pattern of its own: joined, flags of one would reach the next ones.
+
+    Nothing is compiled of what is a name but for its dots: 10,000 of them would take seconds at each change.
+    """
 
     def __init__(self, entries: Collection[str]) -> None:
         """Raises PatternError for one that cannot be used."""
-        self._names = frozenset(entry for entry in entries if _NAME.fullmatch(entry))
+        self._names = frozenset(filter(is_name, entries))
+        self._dotted = DottedNames(name for name in entries if "." in name and name in self._names)
         self._patterns: list[tuple[str, JavaPatterns]] = [
-            (entry, compile_java([entry])) for entry in entries if entry not in self._names
+            (entry, compile_entry(entry)) for entry in entries if entry not in self._names
         ]
 
     def first(self, name: str) -> str | None:
-        """An entry that matches the whole name: the name itself, or the first pattern."""
+        """An entry that matches the whole name: the name itself, a name with other dots, or the first pattern."""
         if name in self._names:
             return name
+        if (dotted := self._dotted.of(name)) is not None:
+            return dotted
         return next((entry for entry, pattern in self._patterns if pattern.matches(name)), None)
+
+
+class DottedNames:
+    """Names of which each dot matches any character, as in a pattern; looked up by length and by where dots are."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._shapes: dict[int, dict[tuple[int, ...], set[str]]] = {}
+        for name in names:
+            dots = tuple(at for at, char in enumerate(name) if char == ".")
+            self._shapes.setdefault(len(name), {}).setdefault(dots, set()).add(name)
+
+    def of(self, name: str) -> str | None:
+        """One that matches the whole name."""
+        shapes = self._shapes.get(len(name), {})
+        dotted = (_with_dots(name, dots) for dots in shapes)
+        return next((found for found, known in zip(dotted, shapes.values(), strict=True) if found in known), None)
+
+
+def _with_dots(name: str, dots: tuple[int, ...]) -> str:
+    chars = list(name)
+    for at in dots:
+        chars[at] = chars[at] if chars[at] in LINE_ENDS else "."
+    return "".join(chars)
 
 
 @dataclass(frozen=True)

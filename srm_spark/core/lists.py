@@ -22,7 +22,7 @@ from enum import Enum
 from typing import Any
 
 from srm_spark.core.compact_json import compact_json
-from srm_spark.core.patterns import compile_java
+from srm_spark.core.filters import require_usable
 from srm_spark.core.wording import SHOWN, escaped
 from srm_spark.errors import ActNotUnderstood, CodecError, PatternError
 
@@ -192,7 +192,7 @@ def decode_act(key: bytes | None, value: bytes | None) -> Act:
         raise CodecError("no act: a field has a value of another type, or a time that is none")
     for entry in (*change.add, *change.add_deny):
         try:
-            compile_java([entry])
+            require_usable(entry)
         except PatternError as error:
             raise ActNotUnderstood(f"it adds an entry that cannot be used here: {error}") from error
     return Act(kind, change, at, who, why)

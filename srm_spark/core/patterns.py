@@ -40,6 +40,7 @@ _SPACES = {"h": r" \t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000", "v": r"\n
 _ANCHORS = {"b": r"\b", "B": r"\B", "A": r"\A", "z": r"\Z", "Z": r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"}
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 # Python's dot stops at \n only, Java's at every line terminator.
+LINE_ENDS = frozenset("\n\r\x85\u2028\u2029")
 _DOT = r"[^\n\r\x85\u2028\u2029]"
 _LINE_BREAK = r"(?:\r\n|[\n-\r\x85\u2028\u2029])"
 _CODE_POINT = re.compile(
@@ -73,6 +74,12 @@ def compile_java(patterns: Sequence[str]) -> JavaPatterns:
         parts.append(text)
     compiled = tuple(_compile(pattern, text) for pattern, text in zip(patterns, parts, strict=True))
     return JavaPatterns(compiled, _compile("|".join(patterns), "|".join(parts)) if parts else None)
+
+
+@lru_cache(maxsize=10_000)
+def compile_entry(pattern: str) -> JavaPatterns:
+    """Compile one pattern that stands for itself; long lists have the same ones at each change."""
+    return compile_java([pattern])
 
 
 def _compile(pattern: str, translated: str) -> re.Pattern[str]:

@@ -18,6 +18,7 @@ from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.librdkafka import headers_of
 
 _POLL_SECONDS = 0.5
+_OTHERWISE = "check that the topic exists and that WRITE is allowed"
 Acknowledge = Callable[[KafkaError | None, Message], None]
 
 
@@ -104,10 +105,11 @@ class ControlWriter:
         # Without a right to write anywhere the producer gets no id, and later errors only say that it is fatal.
         seen = self._last_error.newest
         cause = seen if seen is not None and is_denied(seen) else error
-        otherwise = "check that the topic exists and that WRITE is allowed"
+        is_large = cause.code() == KafkaError.MSG_SIZE_TOO_LARGE
+        otherwise = f"raise max.message.bytes of topic {topic}" if is_large else _OTHERWISE
         return self._failure(f"{topic}: {named(cause)}", remedy(cause, f"WRITE on topic {topic}", otherwise))
 
-    def _failure(self, reason: str, hint: str = "check that the topic exists and that WRITE is allowed") -> FlowError:
+    def _failure(self, reason: str, hint: str = _OTHERWISE) -> FlowError:
         return self._error(
             f"cluster {self._cluster.alias} ({self._cluster.bootstrap_servers}): {self._role} cannot write: {reason}; "
             f"last seen: {self._last_error}; {hint}"

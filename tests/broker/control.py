@@ -57,6 +57,15 @@ class Running:
 
         await_until(lambda: port in ports(), END_SECONDS, lambda: f"a connection to {port}: {self.said}")
 
+    def await_clients(self, count: int) -> None:
+        """Wait until it has so many clients of librdkafka, each of which has a thread of this name."""
+        tasks = Path(f"/proc/{self._process.pid}/task")
+
+        def clients() -> int:
+            return sum((task / "comm").read_text().strip() == "rdk:main" for task in tasks.iterdir())
+
+        await_until(lambda: clients() >= count, END_SECONDS, lambda: f"{count} clients: {self.said}")
+
     def interrupt(self, seconds: float = 15) -> int:
         """Ctrl-C; its exit code, which has to come in so many seconds."""
         self._process.send_signal(signal.SIGINT)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from srm_spark.core.cluster import Cluster, Reader, ReadRecord
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.news import Every
 from srm_spark.errors import FlowError
+
+_SAME_SECONDS = 10.0
+"""How often a topic is asked for its id where its ends say nothing: another one may have as many records."""
 
 
 class FollowedTopic:
@@ -22,6 +27,7 @@ class FollowedTopic:
         *,
         partitions: Sequence[int] | None = None,
         forget: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`error` is raised when it cannot be read to its end within `timeout` seconds; None takes all partitions.
 
@@ -29,6 +35,7 @@ class FollowedTopic:
         """
         self._chosen = partitions
         self._forget = forget
+        self._clock, self._same = clock, Every(_SAME_SECONDS)
         self.topic = topic
         self._cluster = cluster
         self._role = role
@@ -45,8 +52,9 @@ class FollowedTopic:
         """
         reader = self._reader or self._open()
         ends = {p.partition: end for p, end in self._cluster.end_offsets(self._partitions, committed=True).items()}
-        if ends != reader.next_offsets:
+        if ends != reader.next_offsets or self._same.is_due(self._clock()):
             self._check(ends, reader.next_offsets)
+            self._same.done(self._clock())
         yield from reader.read(ends, self._timeout)
 
     def close(self) -> None:
@@ -79,6 +87,7 @@ class FollowedTopic:
             )
         chosen = range(count) if self._chosen is None else self._chosen
         self._topic_id = self._id()
+        self._same.done(self._clock())
         self._partitions = [TopicPartition(self.topic, number) for number in chosen]
         self._reader = self._cluster.follow(self.topic, chosen, self._role)
         return self._reader

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from srm_spark.config.settings import control_topic
 from srm_spark.core.cluster import Cluster, ControlRecord
 from srm_spark.core.lists import Act, ListState, act_key, encode_act, in_parts
+from srm_spark.core.wording import count
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.topics.internal_topics import ensure_topic, lists_topic
+from srm_spark.flow.topics.internal_topics import ensure_topic, fault_of, lists_topic
 from srm_spark.flow.topics.lists import ActLog
 
 _LOOK_SECONDS = 0.05
@@ -41,6 +42,16 @@ class ListWriter:
         if self.acts.is_there:
             self.acts.refresh()
         return self.acts.state
+
+    def remarks(self) -> tuple[str, ...]:
+        """What is odd about the topic, in sentences. Raises TargetUnavailable."""
+        strange, partitions = self.acts.strange, self._target.topics().get(self.topic)
+        if partitions is None:
+            return ()
+        passed_over = f"passed over {count(strange, 'record')} of topic {self.topic}: no act of srm-control"
+        fault = fault_of(self._target, lists_topic(self.topic, 1), partitions)
+        faulty = None if fault is None else f"topic {self.topic} {fault.text}; {fault.remedy}"
+        return tuple(filter(None, (passed_over if strange else None, faulty, self.acts.gone())))
 
     def write(self, act: Act) -> ListState:
         """Write an act and read it back: what all acts add up to then. Raises as `append`."""

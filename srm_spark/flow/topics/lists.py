@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from srm_spark.core.acts import AnyAct, Command, CommandState, Scope, act_id, decode
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, Lists, ListState, change_between
+from srm_spark.core.model import TopicPartition
 from srm_spark.core.news import News
 from srm_spark.core.wording import count
 from srm_spark.errors import ActNotUnderstood, CodecError, FlowError, TargetUnavailable
@@ -67,6 +68,14 @@ class ActLog:
     def is_there(self) -> bool:
         """Whether the topic exists, as far as we may see."""
         return bool(self._cluster.topic_ids([self._topic.topic]))
+
+    def gone(self) -> str | None:
+        """What was deleted in front of the first act that it holds, in a sentence; None where nothing was."""
+        first = self._cluster.first_offsets([TopicPartition(self._topic.topic, 0)], waits=False)
+        if not (count_gone := next(iter(first.values()), 0)):
+            return None
+        what = f"the first {count(count_gone, 'record')} of topic {self._topic.topic}"
+        return f"{what} were deleted, and what they said counts no more: compare --history, and add it again"
 
     def require(self) -> None:
         """Raises where the topic does not show, though it was made."""
@@ -162,6 +171,8 @@ class FlowLists:
         self._filters.take(self._acts.state.lists)
         self._commands.begin(self._acts.commands, self._acts.newest)
         self._tell_strange()
+        if (gone := self._acts.gone()) is not None:
+            log.warning("flow=%s lists: %s", self._flow, gone)
         if said := _summary(self._acts.state.lists):
             log.info("flow=%s lists: %s", self._flow, said)
 
