@@ -13,7 +13,7 @@ from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.filters import select
 from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.doctor.permissions import check_kept_alike, check_source, check_target
+from srm_spark.doctor.permissions import check_flow
 from srm_spark.doctor.report import Finding, Health
 from srm_spark.errors import FlowError
 from srm_spark.flow.batch.realtime import reports_topic
@@ -43,8 +43,7 @@ def rights_of(settings: FlowSettings) -> list[Finding]:
     """What the flow's principals may do on both clusters."""
     source = Access(settings.source, settings.source_admin, _RIGHTS_SECONDS)
     target = Access(settings.target, settings.target_admin, _RIGHTS_SECONDS)
-    checks = (check_source, check_target, check_kept_alike)
-    return [finding for check in checks for finding in check(settings, source, target)]
+    return list(check_flow(settings, source, target))
 
 
 def make_plan(clusters: Clusters, *, prune: bool, rights: Rights) -> ChangePlan:

@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
+from srm_spark.cli.clients import CLIENTS
 from srm_spark.cli.commands import history, pause, restart, resume
 from srm_spark.cli.completion import completion_of
 from srm_spark.cli.explain import explain as explain_group
 from srm_spark.cli.groups import groups, offsets
 from srm_spark.cli.interrupts import InterruptedGroup
-from srm_spark.cli.lists import CLIENTS, reverse_checkpointed_topics, topics
+from srm_spark.cli.lists import reverse_checkpointed_topics, topics
 from srm_spark.cli.losses import losses
 from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.moves import failback, failover
@@ -72,10 +73,16 @@ def main(context: click.Context, /, **options: Any) -> None:
     given = {name: value for name, value in options.items() if value}
     command = main.commands.get(context.invoked_subcommand or "")
     for name in given:
-        if name != "files" and command is not None and name not in {each.name for each in command.params}:
+        if name != "files" and command is not None and name not in _options(command):
             raise click.UsageError(f"{context.invoked_subcommand} does not take --{name.replace('_', '-')}")
     if given:
         context.default_map = _defaults(main, given)
+
+
+def _options(command: click.Command) -> set[str | None]:
+    """Names of its options, and of those of all below it."""
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return {each.name for each in command.params}.union(*map(_options, below))
 
 
 def _defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, Any]:

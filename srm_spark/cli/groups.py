@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.table import Table
 
+from srm_spark.cli.clients import CLIENTS, ClientOptions, place_of
 from srm_spark.cli.lists import LISTS, Asked, list_manual, steer
 from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import (
@@ -28,15 +29,16 @@ from srm_spark.cli.options import (
     OUTPUT,
     SOURCE,
     TARGET,
+    config,
     flow_of,
     output,
     told,
 )
-from srm_spark.cli.prefixes import PrefixedGroup
+from srm_spark.cli.prefixes import PrefixedCommand, PrefixedGroup
 from srm_spark.core.filters import NameFilter, split_list
 from srm_spark.core.lists import ListKind
 from srm_spark.core.wording import count
-from srm_spark.flow.groups.report import GroupReport, GroupRow, report_groups
+from srm_spark.flow.groups.report import GroupReport, GroupRow, report_checkpoints, report_groups
 
 EXPORT = "export"
 _SHOWN = 5
@@ -50,6 +52,9 @@ class _Offsets(click.Group):
         if not args and ctx.resilient_parsing:  # a shell asks what there is
             return super().parse_args(ctx, args)
         is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        in_front = [name for name, value in ctx.find_root().params.items() if value and name != "files"]
+        if is_named and in_front:
+            raise click.UsageError(f"offsets {args[0]} does not take --{in_front[0].replace('_', '-')}")
         return super().parse_args(ctx, args if is_named else [EXPORT, *args])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -79,9 +84,10 @@ def offsets() -> None:
     writes="the file of --to.",
     error="an error, or nothing could be exported",
 )
-@offsets.command(EXPORT, hidden=True)
-@CONFIG
+@offsets.command(EXPORT, hidden=True, cls=PrefixedCommand)
+@config("As for srm-driver; repeatable. Without: --bootstrap-servers.", required=False)
 @DEFINES
+@CLIENTS
 @SOURCE
 @TARGET
 @GROUP
@@ -104,13 +110,16 @@ def export(
     names: str,
     output: str,
     path: Path | None,
+    **clients: Any,
 ) -> None:
     """Prints where groups go on on the target: group, topic, partition, offset.
 
     Import them with: kafka-consumer-groups --reset-offsets --from-file FILE --execute --group G. Works while the source
-    is down, too: then from the newest checkpoints.
+    is down, too: then from the newest checkpoints; so it does without a file, from --bootstrap-servers of the target.
     """
-    report = _report(files, defines, source, target, names)
+    with told():
+        settings = place_of(files, defines, source, target, ClientOptions(**clients)).settings
+        report = _said((report_groups if files else report_checkpoints)(settings, NameFilter(split_list(names))))
     rows = [row for row in report.rows if row.downstream is not None]
     text = _csv(rows) if output == "csv" else json.dumps([_as_json(row) for row in rows], indent=2) + "\n"
     if path is None:
@@ -202,7 +211,11 @@ def _left_out(groups: Mapping[str, str]) -> Iterator[str]:
 
 def _report(files: Sequence[Path], defines: Sequence[str], source: str, target: str, names: str) -> GroupReport:
     with told():
-        report = report_groups(flow_of(files, defines, f"{source}->{target}"), NameFilter(split_list(names)))
+        return _said(report_groups(flow_of(files, defines, f"{source}->{target}"), NameFilter(split_list(names))))
+
+
+def _said(report: GroupReport) -> GroupReport:
+    """Tell what is not known."""
     if report.source_down is not None:
         click.echo(f"from checkpoints, since the source does not answer: {report.source_down}", err=True)
     for refusal in report.refusals:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
+from srm_spark.cli.clients import CLIENTS, ClientOptions, place_of
 from srm_spark.cli.interrupts import interrupted_with
 from srm_spark.cli.lists_view import (
     View,
@@ -31,29 +32,23 @@ from srm_spark.cli.options import (
     config,
     dry_run,
     output,
-    pairs,
     several,
-    shown_key,
     told,
-    unknown_flow,
 )
 from srm_spark.cli.prefixes import PrefixedCommand
-from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS
-from srm_spark.config.load import Loaded, load
+from srm_spark.cli.slow_patterns import is_slow
+from srm_spark.config.load import Loaded
 from srm_spark.config.settings import FlowSettings
-from srm_spark.config.spelling import did_you_mean
 from srm_spark.core.filters import split_list
 from srm_spark.core.list_changes import FileRules, decide, problems_of
 from srm_spark.core.lists import Act, Change, ListKind, change_between
 from srm_spark.core.wording import escaped
-from srm_spark.errors import ConfigError, PatternError
+from srm_spark.errors import PatternError
 from srm_spark.flow.clusters import filters_of, target_of
 from srm_spark.flow.list_effects import effect_of, matches_of, may_go_round
 from srm_spark.flow.topics.list_writer import ListWriter
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_HERE = "nobody:1"
-"""Stands in for the source where no file says where it is: nothing asks it."""
 _SECONDS = 30.0
 """Somebody is waiting."""
 
@@ -62,12 +57,6 @@ def _list(*names: str, text: str) -> Callable[[_F], _F]:
     return click.option(*names, multiple=True, metavar="LIST", help=text)
 
 
-CLIENTS = several(
-    click.option("--bootstrap-servers", metavar="H:P,…", help="The target, instead of what a file says."),
-    click.option("--props", multiple=True, metavar="K=V", help="Property of every client of the target; repeatable."),
-    click.option("--producer-props", multiple=True, metavar="K=V", help="The same, of what writes the lists."),
-    click.option("--consumer-props", multiple=True, metavar="K=V", help="The same, of what reads them."),
-)
 LISTS = several(
     config("As for srm-driver; repeatable.", required=False),
     DEFINES,
@@ -161,6 +150,8 @@ class Place:
     """All of the file."""
     producer: dict[str, str] = field(repr=False)
     consumer: dict[str, str] = field(repr=False)
+    is_enabled: bool
+    """Whether the flow is enabled in the file; where there is none it is not asked for."""
 
     @contextmanager
     def writer(self) -> Iterator[ListWriter]:
@@ -205,6 +196,7 @@ def steer(kind: ListKind, asked: Asked) -> None:
                 if asked.import_file is not None:
                     wanted = change_between(before, imported(kind, asked.import_file))
                 decision = decide(kind, wanted, before, place.file)
+                _refuse_slow(decision.change)
                 after, effect = decision.after, None
                 if decision.change and not asked.dry_run:
                     act = Act(kind, decision.change, int(time.time() * 1000), who(), asked.reason)
@@ -221,6 +213,8 @@ def _warnings(kind: ListKind, place: Place, change: Change) -> list[str]:
     """What there is to know about the flow as a whole."""
     settings = place.settings
     warnings: list[str] = []
+    if not place.is_enabled:
+        warnings.append(f"{settings.flow} is not enabled in these files: its lists count once it is")
     if place.file is None:
         return warnings
     if kind is ListKind.REVERSE and not settings.checkpoints.reverse_enabled:
@@ -254,39 +248,20 @@ def _wanted(asked: Asked) -> Change:
     return change
 
 
+def _refuse_slow(change: Change) -> None:
+    if slow := [entry for entry in (*change.add, *change.add_deny) if is_slow(entry)]:
+        what = "one match with a long name takes for ever, and drivers would stand still"
+        raise click.UsageError("\n".join(f"{entry}: {what}: write no repetition within another one" for entry in slow))
+
+
 def _place(asked: Asked, kind: ListKind) -> Place:
-    props = _pairs("--props", asked.props)
-    if asked.bootstrap_servers is not None:
-        props["bootstrap.servers"] = asked.bootstrap_servers
-    if not asked.files and "bootstrap.servers" not in props:
-        raise click.UsageError("write --config FILE, or --bootstrap-servers H:P of the target")
     if asked.files and asked.target is None:
         raise click.UsageError("write --target ALIAS")
-    every = {key: value for key, value in props.items() if key not in SECURITY_KEYS}
-    producer = {**every, **_pairs("--producer-props", asked.producer_props)}
-    consumer = {**every, **_pairs("--consumer-props", asked.consumer_props)}
-    source, target = asked.source or "source", asked.target or "target"
-    clients = {f"{target}.{key}": value for key, value in props.items() if key in SECURITY_KEYS}
-    for client, given in (("admin", every), ("producer", producer), ("consumer", consumer)):
-        clients |= {f"{target}.{client}.{key}": value for key, value in given.items()}
-    if not asked.files:
-        flow = f"{source}->{target}"
-        clients = {
-            "clusters": f"{source},{target}",
-            "dialect": "srm",
-            f"{source}.bootstrap.servers": _HERE,
-            f"{flow}.enabled": "true",
-            **clients,
-        }
-    found = load(asked.files, {**pairs(asked.defines), **clients})
-    if found.report.problems:
-        raise ConfigError(found.report.problems)
-    flows = {str(one.flow): one for one in found.settings.flows}
-    name = f"{source}->{target}"
-    if name not in flows:
-        raise unknown_flow(name, flows)
-    rules = _rules(found, flows[name], kind) if asked.files else None
-    return Place(flows[name], rules, found.settings.flows, producer, consumer)
+    given = ClientOptions(asked.bootstrap_servers, asked.props, asked.producer_props, asked.consumer_props)
+    found = place_of(asked.files, asked.defines, asked.source or "source", asked.target or "target", given)
+    rules = _rules(found.loaded, found.settings, kind) if asked.files else None
+    flows = found.loaded.settings.flows
+    return Place(found.settings, rules, flows, given.producer, given.consumer, found.is_enabled)
 
 
 def _rules(found: Loaded, settings: FlowSettings, kind: ListKind) -> FileRules:
@@ -301,20 +276,6 @@ def _rules(found: Loaded, settings: FlowSettings, kind: ListKind) -> FileRules:
         return f"{settings_of[0].place}: {settings_of[0].key}" if settings_of else f"{names[0]}, by default"
 
     return FileRules(takes, place(kind.value), place(f"{kind.value}.exclude", f"{kind.value}.blacklist"))
-
-
-def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    values = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise click.UsageError(f"{option} {shown_key(text)}: write K=V")
-        if key.strip() not in CLIENT_KEYS:
-            known = did_you_mean(key.strip(), CLIENT_KEYS)
-            what = f"{option} {shown_key(text)}: no property of a Kafka client"
-            raise click.UsageError(what + (f" — {known}" if known else ""))
-        values[key.strip()] = value
-    return values
 
 
 def check_reason(reason: str) -> None:

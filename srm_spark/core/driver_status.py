@@ -62,7 +62,12 @@ class DriverId:
     @property
     def place(self) -> str:
         """Where to find it, for people."""
-        return f"{self.host} pid {self.pid}"
+        return place_of(self.host, self.pid)
+
+
+def place_of(host: str, pid: int) -> str:
+    """Where to find a process, for people."""
+    return f"{host} pid {pid}"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from srm_spark.config.settings import ClusterSettings, FlowSettings, Settings
 from srm_spark.core.wording import count
 from srm_spark.doctor.internal_topics import check_internal_topics
-from srm_spark.doctor.permissions import check_kept_alike, check_source, check_target
+from srm_spark.doctor.permissions import check_flow
 from srm_spark.doctor.report import Finding, failed, ok, unknown
 from srm_spark.errors import SrmError
 from srm_spark.kafka.access import Access, Reach, Trouble
@@ -99,9 +99,7 @@ def _check_flow(flow: FlowSettings, reached: Mapping[str, Reach | SrmError], sec
         return
     source = Access(flow.source, flow.source_admin, seconds)
     target = Access(flow.target, flow.target_admin, seconds)
-    yield from check_source(flow, source, target)
-    yield from check_target(flow, source, target)
-    yield from check_kept_alike(flow, source, target)
+    yield from check_flow(flow, source, target)
     yield from check_internal_topics(flow, seconds)
 
 

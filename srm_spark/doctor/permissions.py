@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import wraps
+from functools import cached_property
 
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import ClusterSettings, FlowSettings
@@ -19,38 +19,58 @@ from srm_spark.flow.topics.lists import take_lists
 from srm_spark.kafka.access import Access, Operations
 
 _SHOWN = 3
-_Check = Callable[[FlowSettings, Access, Access], Iterator[Finding]]
 
 
-def _guarded(check: _Check) -> _Check:
-    """What goes wrong in the middle leaves the rest unknown; the other checks go on."""
+class _Topics:
+    """What flows, by file and lists, and under which names: asked for once, and needed by several checks."""
 
-    @wraps(check)
-    def run(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+    def __init__(self, flow: FlowSettings, source: Access) -> None:
+        self._flow, self.source = flow, source
+
+    @cached_property
+    def ends(self) -> Clusters:
+        """The flow with its lists, where they can be read; that they cannot is a finding of its own."""
+        ends = connect(self._flow)
+        with suppress(TargetUnavailable):
+            take_lists(ends)
+        return ends
+
+    @cached_property
+    def selected(self) -> list[str]:
+        """Topics of the source that flow."""
+        ends, heartbeats, target = self.ends, self._flow.topics.heartbeats_replicated, self._flow.flow.target
+        names = self.source.topic_partitions()
+        return [name for name in names if is_replicated(name, ends.topics, ends.policy, target, heartbeats)]
+
+    @cached_property
+    def remote(self) -> set[str]:
+        """Their remote topics, there or not."""
+        return {self.ends.policy.format_remote_topic(self._flow.flow.source, topic) for topic in self.selected}
+
+
+def check_flow(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+    """What the flow may do; what goes wrong amid a check leaves the rest of it unknown, and the others go on."""
+    topics = _Topics(flow, source)
+    for check in (_check_source, _check_target, _check_kept_alike):
         try:
-            yield from check(flow, source, target)
+            yield from check(flow, topics, target)
         except SrmError as error:
             yield unknown(f"permissions {flow.flow}", f"not all checked: {error}")
 
-    return run
 
-
-@_guarded
-def check_source(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+def _check_source(flow: FlowSettings, topics: _Topics, target: Access) -> Iterator[Finding]:
     """READ and DESCRIBE_CONFIGS on the selected topics, WRITE on the offset-syncs topic or CREATE."""
     alias = flow.flow.source
     needed = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
-    selected = _selected(flow, source)
-    yield from _unseen(flow, selected)
-    yield _topics(f"{flow.flow}: read the topics on {alias}", selected, needed, source, flow.source)
+    yield from _unseen(flow, topics)
+    yield _topics(f"{flow.flow}: read the topics on {alias}", topics.selected, needed, topics.source, flow.source)
     if flow.syncs.enabled:
-        side, cluster = (target, flow.target) if flow.syncs.on_target else (source, flow.source)
+        side, cluster = (target, flow.target) if flow.syncs.on_target else (topics.source, flow.source)
         check = f"{flow.flow}: write offset syncs on {cluster.alias}"
-        yield _own_topic(check, connect(flow).syncs_topic, frozenset({"WRITE"}), side, cluster)
+        yield _own_topic(check, topics.ends.syncs_topic, frozenset({"WRITE"}), side, cluster)
 
 
-@_guarded
-def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+def _check_target(flow: FlowSettings, topics: _Topics, target: Access) -> Iterator[Finding]:
     """CREATE, WRITE on the remote topics, READ and WRITE on progress, map and status, READ on lists and lease."""
     alias = flow.flow.target
     on_cluster = target.on_cluster()
@@ -60,7 +80,7 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     else:
         unseen = "no CREATE on the cluster; whether single names or prefixes may be created cannot be seen"
         yield unknown(check, unseen, _grant(flow.target, target, ["CREATE"], "--cluster"))
-    there = _remote_topics(flow, source) & target.topic_partitions().keys()
+    there = topics.remote & target.topic_partitions().keys()
     yield _topics(f"{flow.flow}: write the remote topics on {alias}", there, frozenset({"WRITE"}), target, flow.target)
     needed = frozenset({"READ", "WRITE"})
     check = f"{flow.flow}: record progress on {alias}"
@@ -83,21 +103,20 @@ def check_target(flow: FlowSettings, source: Access, target: Access) -> Iterator
     yield ok(check, f"one by one: {reason}" if reason else "in the batches that they came in, where nothing forbids it")
 
 
-@_guarded
-def check_kept_alike(flow: FlowSettings, source: Access, target: Access) -> Iterator[Finding]:
+def _check_kept_alike(flow: FlowSettings, topics: _Topics, target: Access) -> Iterator[Finding]:
     """ALTER_CONFIGS on the remote topics; for ACLs DESCRIBE on the source's cluster and ALTER on the target's.
 
     Records are copied without them, too, so that what is missing is a warning.
     """
     alias = flow.flow.target
     if flow.topics.configs_seconds is not None:
-        there = _remote_topics(flow, source) & target.topic_partitions().keys()
+        there = topics.remote & target.topic_partitions().keys()
         check = f"{flow.flow}: keep the configs of remote topics on {alias}"
         found = _topics(check, there, frozenset({"ALTER_CONFIGS"}), target, flow.target)
         yield replace(found, health=Health.WARNED) if found.health is Health.FAILED else found
     if flow.acls.seconds is not None:
         sides = (
-            ("see the ACLs", "DESCRIBE", source, flow.source),
+            ("see the ACLs", "DESCRIBE", topics.source, flow.source),
             ("give remote topics ACLs", "ALTER", target, flow.target),
         )
         for what, operation, access, cluster in sides:
@@ -132,34 +151,15 @@ def _fence(flow: FlowSettings) -> Finding:
     return ok(check, f"by transactional id {name}")
 
 
-def _unseen(flow: FlowSettings, selected: Collection[str]) -> Iterator[Finding]:
+def _unseen(flow: FlowSettings, topics: _Topics) -> Iterator[Finding]:
     """What `topics` names and the source does not show."""
-    if idle := _ends(flow).topics.idle(selected):
+    if idle := topics.ends.topics.idle(topics.selected):
         nothing = (
             f"no topic that flows matches {some(idle)}: there is none, READ on it is not allowed, or it is excluded"
         )
         yield warned(
             f"{flow.flow}: topics on {flow.flow.source}", nothing, f"check {flow.flow}.topics and topics.exclude"
         )
-
-
-def _ends(flow: FlowSettings) -> Clusters:
-    """The flow with its lists, where they can be read; that they cannot is a finding of its own."""
-    ends = connect(flow)
-    with suppress(TargetUnavailable):
-        take_lists(ends)
-    return ends
-
-
-def _selected(flow: FlowSettings, source: Access) -> list[str]:
-    ends, heartbeats = _ends(flow), flow.topics.heartbeats_replicated
-    names = source.topic_partitions()
-    return [name for name in names if is_replicated(name, ends.topics, ends.policy, flow.flow.target, heartbeats)]
-
-
-def _remote_topics(flow: FlowSettings, source: Access) -> set[str]:
-    policy = connect(flow).policy
-    return {policy.format_remote_topic(flow.flow.source, topic) for topic in _selected(flow, source)}
 
 
 def _topics(

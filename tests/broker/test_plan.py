@@ -10,18 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from srm_spark.change.apply import Ready, apply_plan, check
-from srm_spark.change.document import load_plan
-from srm_spark.change.look import make_plan
-from srm_spark.change.report import RunReport, load_report, report_path
-from srm_spark.change.steps import Stage
 from srm_spark.cli.control import main
-from srm_spark.config import load_settings
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import ConfigChange, TopicSpec
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import connect
+from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
@@ -112,42 +105,3 @@ def test_a_plan_is_applied_and_a_driver_has_nothing_left_to_do(
     assert (there.topics(), there.acls(["TOPIC"]), there.configs(["A.orders", "A.users"])) == before
     changes = ("created", "as on the source now", "added", "removed", "cannot be")
     assert [line for line in caplog.messages if any(word in line for word in changes)] == []
-
-
-@pytest.mark.slow
-def test_a_target_that_dies_amid_a_stage_is_an_error_and_the_next_run_finishes(
-    local_kafka: Callable[..., LocalKafka], tmp_path: Path
-) -> None:
-    source, target = (local_kafka(name, overrides=AUTHORIZED) for name in ("dying-source", "dying-target"))
-    keys = {**KEYS, "admin.timeout.ms": "10000"}
-    config = write_config(tmp_path / "srm.properties", {"A": source, "B": target}, ["A->B"], keys)
-    path = tmp_path / "plan.json"
-    values = {"retention.ms": "86400000"}
-    assert not any(
-        client(source).create([TopicSpec("orders", 3, 1, values), TopicSpec("users", 1, 1, values)]).values()
-    )
-    assert not any(client(target).create([TopicSpec("A.orders", 3, 1, {}), TopicSpec("A.users", 1, 1, {})]).values())
-    assert not any(client(source).add_acls([READS]).values())
-    assert CliRunner().invoke(main, ["--config", str(config), "plan", "--out", str(path)]).exit_code == 0
-    plan, settings = load_plan(path), load_settings([config]).flows[0]
-
-    def run(tell: Callable[[str], None] = lambda _: None) -> RunReport:
-        clusters = connect(settings)
-        fresh = make_plan(clusters, prune=False, rights=lambda _: ())
-        report = check(plan, load_report(report_path(path), plan.id), {"A->B": fresh})
-        return apply_plan([Ready(clusters, fresh)], report, report_path(path), tell)
-
-    def kill(said: str) -> None:
-        if "configs" in said:
-            target.kill()
-
-    with pytest.raises(TargetUnavailable, match="cluster B"):
-        run(kill)
-    stopped = load_report(report_path(path), plan.id)
-    assert stopped is not None
-    assert (stopped.of("A->B").stage, stopped.refused) == (Stage.CONFIGS, 0)
-    target.start()
-    report = run()
-    assert (len(report.of("A->B").done), report.refused) == (len(plan.flows[0].steps), 0)
-    alike = CliRunner().invoke(main, ["--config", str(config), "apply", str(path), "--yes"])
-    assert (alike.exit_code, "nothing was changed" in alike.output) == (0, True), alike.output

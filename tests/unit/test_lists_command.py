@@ -112,6 +112,19 @@ def test_a_host_without_a_file_names_the_target(tool: Tool) -> None:
     assert told.output.splitlines() == ["would change: -t", "what would begin and stop is not known without --config"]
 
 
+def test_lists_of_a_flow_that_is_not_enabled_are_prepared_and_it_is_said(tool: Tool) -> None:
+    tool.path.write_text(SRM.replace("A->B.enabled = true", "A->B.enabled = false") + "B->A.enabled = true\n")
+    said = "A->B is not enabled in these files: its lists count once it is"
+    for result in (tool("--add", "t"), tool("--add", "u", "--dry-run")):
+        assert (result.exit_code, said in result.stderr) == (0, True)
+    assert "t" in tool.lists()
+    unknown = tool.bare("--config", str(tool.path), "topics", "--source", "A", "--target", "C", "--list")
+    assert (unknown.exit_code, "A->C is not an enabled flow of these files; enabled: B->A" in unknown.output) == (
+        2,
+        True,
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -135,6 +148,7 @@ def test_a_host_without_a_file_names_the_target(tool: Tool) -> None:
             "--producer-props ackz: no property of a Kafka client — did you mean acks?",
         ),
         (("--boot", "h:1", "losses"), "losses does not take --bootstrap-servers"),
+        (("--boot", "h:1", "offsets", "list"), "offsets list does not take --bootstrap-servers"),
         (("groups", "--list", "status"), "write options behind status, or lists without it"),
         (("groups",), "nothing to do"),
     ],
@@ -143,6 +157,19 @@ def test_a_command_line_that_makes_no_sense_is_refused(tool: Tool, arguments: tu
     answer = tool.bare(*arguments)
     assert answer.exit_code == 2
     assert said in answer.output.replace("\n", " ")
+
+
+def test_a_pattern_that_would_stop_drivers_is_refused(tool: Tool, tmp_path: Path) -> None:
+    slow = [r"(a+)+b", r"(\w+-?)*x", r"(foo-.*)*bar"]
+    for entry in slow:
+        answer = tool("--add", entry)
+        assert (answer.exit_code, f"{entry}: one match with a long name takes for ever" in answer.output) == (2, True)
+    path = tmp_path / "lists.json"
+    path.write_text(json.dumps({**json.loads(tool("--export").stdout), "deny": slow[:1]}))
+    assert tool("--import", str(path)).exit_code == 2
+    honest = ["(a+b)+c", r"(?:[a-z]+\.)+x", ".*-orders-.*", "(a|b)*", "a.b"]
+    assert tool("--add", ",".join(honest)).exit_code == 0
+    assert tool.lists()[1:-2] == honest
 
 
 def test_what_is_wrong_with_entries_is_told_at_once_and_nothing_is_written(tool: Tool) -> None:

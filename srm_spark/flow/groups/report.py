@@ -69,6 +69,12 @@ def report_groups(settings: FlowSettings, groups: NameFilter, reach: Connect = c
         return GroupReport(tuple(_from_checkpoints(clusters, groups)), str(error))
 
 
+def report_checkpoints(settings: FlowSettings, groups: NameFilter, reach: Connect = connect) -> GroupReport:
+    """The same by the target alone, where nobody knows the source. Raises TargetUnavailable."""
+    clusters = reach(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
+    return GroupReport(tuple(_from_checkpoints(clusters, groups)), "no file says where it is")
+
+
 def _now(clusters: Clusters, groups: NameFilter) -> GroupReport:
     flow = clusters.settings.flow
     maps = OffsetMaps(clusters.target, clusters.settings.map_topic, f"{flow}|groups", TargetUnavailable)

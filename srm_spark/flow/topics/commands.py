@@ -17,6 +17,7 @@ from types import MappingProxyType
 from srm_spark.core.acts import Command, CommandState, Scope
 from srm_spark.core.answers import Answer, taken_record
 from srm_spark.core.cluster import ControlRecord, Writer
+from srm_spark.core.driver_status import place_of
 from srm_spark.core.news import Every, News
 from srm_spark.errors import FlowError, ProgressFailed
 from srm_spark.flow.clusters import Clusters
@@ -31,7 +32,7 @@ AGAIN_SECONDS = 30.0
 
 def driver_name() -> str:
     """This process, for people."""
-    return f"{socket.gethostname()} pid {os.getpid()}"
+    return place_of(socket.gethostname(), os.getpid())
 
 
 class Restarts:

@@ -1,0 +1,62 @@
+"""Patterns of which one match takes for ever: `(a+)+b` on a long name. They are refused before others have them.
+
+Java's engine and Python's go back over what they took, each time in another way, and neither has a limit. Python's
+holds its lock meanwhile, so that all of a driver would stand still. It looks for signals, and so a trial can be ended:
+in the main thread, which commands run in.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from srm_spark.core.filters import is_name
+from srm_spark.core.patterns import compile_entry
+
+_LONGEST = 249
+"""Characters of a topic's name."""
+_SECONDS = 0.5
+"""An honest pattern takes less than a thousandth of that."""
+_TEXTS = re.compile(r"[\w.\-]+", re.ASCII)
+
+
+class _TooSlowError(Exception):
+    """The time is over."""
+
+
+def is_slow(entry: str) -> bool:
+    """Whether a pattern does not get done with long names that are made of its own characters."""
+    if is_name(entry):
+        return False
+    pattern = compile_entry(entry)
+    try:
+        with _limited():
+            for name in _names(entry):
+                pattern.matches(name)
+    except _TooSlowError:
+        return True
+    return False
+
+
+def _names(entry: str) -> Iterator[str]:
+    """Each ends in what no pattern of names expects, so that all ways are tried."""
+    texts = _TEXTS.findall(entry)
+    for text in dict.fromkeys((*texts, *"".join(texts))):
+        yield (text * _LONGEST)[: _LONGEST - 1] + "!"
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    def end(_: int, __: FrameType | None) -> None:
+        raise _TooSlowError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
