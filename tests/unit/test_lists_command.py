@@ -362,6 +362,19 @@ def test_a_topic_that_may_not_be_made_or_written_is_told(tool: Tool) -> None:
     assert (tool("--list").exit_code, "no route" in tool("--list").stderr) == (1, True)
 
 
+def test_a_change_that_is_interrupted_may_count(tool: Tool) -> None:
+    def happens(what: str) -> None:
+        if what == "list topics" and TOPIC in tool.target.held:
+            raise KeyboardInterrupt
+
+    tool.target.happens = happens
+    answer = tool("--add", "t")
+    assert (answer.exit_code, answer.output.splitlines()[-1]) == (
+        130,
+        "interrupted; the change may count all the same: --list says",
+    )
+
+
 def test_lists_that_only_a_newer_version_can_read_are_not_changed(tool: Tool) -> None:
     tool("--add", "t")
     writer = tool.target.writer("test", TargetUnavailable)

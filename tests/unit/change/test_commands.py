@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from srm_spark.change.report import report_path
 from srm_spark.cli.control import main
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import TopicPartition
@@ -185,6 +186,28 @@ def test_an_interrupt_says_how_to_go_on(flow: MemoryFlow, ask: Ask, tmp_path: Pa
     assert (result.exit_code, "the same command goes on" in result.output) == (130, True)
     flow.target.happens = lambda _: None
     assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 7 changes done, 0 refused"
+
+
+@pytest.mark.parametrize("word", ["plan", "drift", "apply"])
+def test_an_interrupt_in_front_of_any_change_ends_the_command(
+    flow: MemoryFlow, ask: Ask, tmp_path: Path, word: str
+) -> None:
+    def happens(_: str) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "plan.json"
+    ask("plan", "--out", str(path))
+    flow.target.happens = happens
+    result = ask(word, *([str(path), "--yes"] if word == "apply" else []))
+    assert (result.exit_code, result.output.splitlines()[-1]) == (130, "interrupted")
+    assert not report_path(path).exists()
+
+
+def test_a_question_that_nobody_answers_is_an_error(flow: MemoryFlow, ask: Ask, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    ask("plan", "--out", path)
+    nobody = ask("apply", path, stdin="")
+    assert (nobody.exit_code, flow.target.held) == (1, {})
 
 
 def test_a_cluster_that_goes_away_says_how_to_go_on(flow: MemoryFlow, ask: Ask, tmp_path: Path) -> None:
