@@ -15,6 +15,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Committed, ControlRecord
 from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, act_key, encode_act
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.tail import TailRecord
 from srm_spark.errors import ProtocolUnavailable, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.list_effects import Effect, Size, effect_of, matches_of
 from srm_spark.flow.topics.list_writer import ListWriter
@@ -360,6 +361,19 @@ def test_a_topic_that_may_not_be_made_or_written_is_told(tool: Tool) -> None:
     assert (answer.exit_code, "cannot be created: not authorized; allow CREATE" in answer.stderr) == (1, True)
     tool.target.down = "no route"
     assert (tool("--list").exit_code, "no route" in tool("--list").stderr) == (1, True)
+
+
+def test_what_is_odd_about_the_topic_is_said_by_each_command(tool: Tool) -> None:
+    tool("--add", "t")
+    log = tool.target.log(TopicPartition(TOPIC, 0))
+    log.append(TailRecord(0, 1, b"x", b"junk"))
+    tool.target.held[TOPIC].configs["cleanup.policy"] = "delete"
+    for option in ("--list", "--history", "--export"):
+        told = tool(option).stderr.splitlines()
+        assert told[0] == f"note: passed over 1 record of topic {TOPIC}: no act of srm-control"
+        assert f"--alter --topic {TOPIC} --add-config cleanup.policy=compact" in told[1]
+    assert tool("--add", "u").exit_code == 1
+    assert tool.lists()[1:-2] == ["t"]
 
 
 def test_a_change_that_is_interrupted_may_count(tool: Tool) -> None:

@@ -219,6 +219,16 @@ def test_garbage_is_passed_over_and_told_once(told: Callable[[], list[str]]) -> 
     ]
 
 
+def test_acts_that_were_deleted_are_told_at_the_start(told: Callable[[], list[str]]) -> None:
+    world = Steered()
+    world.put(act(1, Change(add_deny=("t",))), act(2, Change(("u",))))
+    world.flow.target.log(TopicPartition(world.flow.settings.control_topic, 0)).delete_before(1)
+    with world.run() as run:
+        run.begin()
+        assert world.flowing == {"u"}
+    assert "topic mm2-control.A.internal begins at offset 1: what was in front of it was deleted" in told()[0]
+
+
 def test_an_act_that_was_written_twice_counts_once() -> None:
     world = Steered()
     once = act(1, Change(("u",)))

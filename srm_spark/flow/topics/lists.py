@@ -72,10 +72,10 @@ class ActLog:
     def gone(self) -> str | None:
         """What was deleted in front of the first act that it holds, in a sentence; None where nothing was."""
         first = self._cluster.first_offsets([TopicPartition(self._topic.topic, 0)], waits=False)
-        if not (count_gone := next(iter(first.values()), 0)):
+        if not (start := next(iter(first.values()), 0)):
             return None
-        what = f"the first {count(count_gone, 'record')} of topic {self._topic.topic}"
-        return f"{what} were deleted, and what they said counts no more: compare --history, and add it again"
+        what = f"topic {self._topic.topic} begins at offset {start}: what was in front of it was deleted"
+        return f"{what} and counts no more; look at the lists, and add again what is missing"
 
     def require(self) -> None:
         """Raises where the topic does not show, though it was made."""
