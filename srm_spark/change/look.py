@@ -27,7 +27,6 @@ from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.progress import Position, copied_topics
 from srm_spark.flow.topics.remote_acls import AclComparison, no_authorizer, read_acls
 from srm_spark.flow.topics.remote_topics import RemoteTopics, lacking
-from srm_spark.flow.topics.topic_configs import config_filter
 from srm_spark.kafka.access import Access
 from srm_spark.kafka.lease import lease_group
 from srm_spark.plan.renames import renames_of
@@ -54,7 +53,7 @@ def make_plan(clusters: Clusters, *, prune: bool, rights: Rights) -> ChangePlan:
     settings = clusters.settings
     flowing = {pair.topic: pair.remote for pair in world.topics}
     acls = AclComparison(clusters, flowing)
-    return plan_of(world, Rules(settings, remote.spec, config_filter(settings), acls.compare, prune))
+    return plan_of(world, Rules(settings, remote.spec, settings.topics.config_classes(), acls.compare, prune))
 
 
 def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:

@@ -23,7 +23,7 @@ from srm_spark.change.world import AclsFound, Configs, TopicPair, World
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import Acl, NotCopied
 from srm_spark.core.cluster import ConfigChange, TopicSpec
-from srm_spark.core.filters import NameFilter
+from srm_spark.core.config_classes import ConfigClasses
 from srm_spark.core.losing_configs import LosingConfig
 from srm_spark.core.topic_configs import ConfigsCompared, not_taken
 from srm_spark.core.wording import count
@@ -39,12 +39,12 @@ class Rules:
     settings: FlowSettings
     spec: Callable[[str, int, Configs], TopicSpec]
     """Source topic, its partitions and configs → how its remote topic is made."""
-    takes: NameFilter
-    """Which configs are taken."""
+    classes: ConfigClasses
+    """Of configs."""
     acls: Callable[[Set[Acl], Set[Acl], Set[Acl]], AclsCompared]
     """Entries of the source, of the target, and those that were made there before."""
     prune: bool = False
-    """ACLs that were made here go with their source, whatever `sync.topic.acls.removal.enabled` says."""
+    """What was made here goes with its source: ACLs, whatever `sync.topic.acls.removal.enabled` says, and configs."""
 
 
 class KeptKind(Enum):
@@ -55,6 +55,8 @@ class KeptKind(Enum):
     ACL = "acl"
     STALE_ACL = "stale-acl"
     """Made here; its source is gone."""
+    STALE_CONFIG = "stale-config"
+    """Made here; its source gives it no more."""
     TOPIC = "topic"
     """Its source topic does not flow."""
 
@@ -121,7 +123,9 @@ def plan_of(world: World, rules: Rules) -> ChangePlan:
     specs = {pair.remote: rules.spec(pair.topic, pair.partitions, pair.source) for pair in _absent(world)}
     pairs = {pair.remote: (pair.source, pair.target) for pair in world.topics if pair.is_there}
     keeps_configs = rules.settings.topics.configs_seconds is not None
-    compared = compare_pairs(rules.settings, rules.takes, pairs, world.ours) if keeps_configs else {}
+    compared = (
+        compare_pairs(rules.settings, rules.classes, pairs, world.ours, prunes=rules.prune) if keeps_configs else {}
+    )
     found = world.acls
     acls = None if isinstance(found, str) else rules.acls(found.here, found.there, found.made)
     removes = rules.prune or rules.settings.acls.removes
@@ -138,10 +142,10 @@ def plan_of(world: World, rules: Rules) -> ChangePlan:
         ),
         kept=(
             *_kept_topics(world),
-            *_kept_configs(compared),
+            *_kept_configs(compared, prunes=rules.prune),
             *_kept_acls(world, acls, removes=removes),
         ),
-        skipped_configs=_skipped_configs(world, rules.takes) if keeps_configs else {},
+        skipped_configs=_skipped_configs(world, rules.classes) if keeps_configs else {},
         skipped_acls={} if acls is None else _skipped_acls(acls),
         losing=dict(_losing(world, specs, compared)),
         unknown=tuple(_unknown(world, specs)),
@@ -193,8 +197,10 @@ def _changed(world: World, compared: Mapping[str, ConfigsCompared]) -> Iterator[
             own = {key: one.value for key, one in pair.target.items() if one.is_own}
             changes = tuple((key, own.get(key), value) for key, value in sorted(each.changes))
             sets = any(value is not None for _, _, value in changes)
-            back = any(value is None for _, _, value in changes)
+            back = any(value is None and key not in each.stale for key, _, value in changes)
+            stale = any(value is None and key in each.stale for key, _, value in changes)
             reasons = [f"{pair.topic} has it"] * sets + [f"{pair.topic} has its default"] * back
+            reasons += ["made here, and not taken any more"] * stale
             yield ChangeConfigs(world.flow.target, pair.remote, changes, reason=", ".join(reasons))
 
 
@@ -220,9 +226,12 @@ def _kept_topics(world: World) -> Iterator[Kept]:
         yield Kept(KeptKind.TOPIC, remote, f"{topic} does not flow; no topic is ever deleted")
 
 
-def _kept_configs(compared: Mapping[str, ConfigsCompared]) -> Iterator[Kept]:
+def _kept_configs(compared: Mapping[str, ConfigsCompared], *, prunes: bool) -> Iterator[Kept]:
     hint = "set by hand; target.override.policy = reset takes it back"
     for remote, each in compared.items():
+        for key, value in () if prunes else sorted(each.stale.items()):
+            text = f"{key}={value}: made here, and not taken any more; --prune takes it back"
+            yield Kept(KeptKind.STALE_CONFIG, remote, text)
         for key, value in sorted(each.kept.items()):
             yield Kept(KeptKind.CONFIG, remote, f"{key}={value}: {hint}")
 
@@ -241,10 +250,10 @@ def _kept_acls(world: World, acls: AclsCompared | None, *, removes: bool) -> Ite
             yield Kept(KeptKind.ACL, acl.name, f"{acl}: made by somebody else")
 
 
-def _skipped_configs(world: World, takes: NameFilter) -> Mapping[tuple[str, str], tuple[str, ...]]:
+def _skipped_configs(world: World, classes: ConfigClasses) -> Mapping[tuple[str, str], tuple[str, ...]]:
     found: dict[tuple[str, str], list[str]] = {}
     for pair in world.topics:
-        for key, why in not_taken(pair.source, takes.matches).items():
+        for key, why in not_taken(pair.source, classes.of).items():
             found.setdefault((key, why.value), []).append(pair.topic)
     return {why: tuple(topics) for why, topics in sorted(found.items())}
 

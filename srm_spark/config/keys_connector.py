@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
+from srm_spark.core.config_classes import ConfigClass
 
 _H, _T, _C, _I, _R = KeyEffect.HONOURED, KeyEffect.TRANSLATED, KeyEffect.CHECKED, KeyEffect.IGNORED, KeyEffect.REFUSED
 _TOP, _CON, _FLOW = Scope.TOP, Scope.CONNECTOR, Scope.FLOW
@@ -247,6 +248,11 @@ def _choices(policy: str) -> tuple[str, ...]:
 
 MODE_KEY = "mode"
 OVERRIDES_KEY = "target.override.policy"
+CONFIG_CLASS_DOCS = {
+    ConfigClass.ALWAYS: "that remote topics always have as they are in force on the source topic, its default, too",
+    ConfigClass.USUALLY: "that are copied where the source topic sets them",
+    ConfigClass.NEVER: "that are never copied, whatever else matches",
+}
 ACL_PATTERNS_KEY = "sync.topic.acls.patterns.enabled"
 ACL_REMOVAL_KEY = "sync.topic.acls.removal.enabled"
 GROUP_ACLS_KEY = "sync.group.acls.enabled"
@@ -278,6 +284,16 @@ OWN = (
         "What becomes of a config that somebody set on a remote topic, and that the source has at its default: `reset` "
         "takes it back, as MM2 does.",
         allowed=("keep", "reset"),
+    ),
+    *(
+        _text(
+            one.key,
+            "",
+            f"Topic configs {doc}; before `config.properties.exclude` and the filter class.",
+            _H,
+            ValueKind.REGEXES,
+        )
+        for one, doc in CONFIG_CLASS_DOCS.items()
     ),
     _flag(
         ACL_PATTERNS_KEY,

@@ -43,6 +43,7 @@ from srm_spark.config.settings import (
 )
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report, Values
+from srm_spark.core.config_classes import ConfigClass
 from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, FilterKey, is_kafkas_own
 from srm_spark.core.model import Flow, RefusedPolicy
 from srm_spark.core.moments import moment_of
@@ -191,6 +192,7 @@ _EXPLAINED = frozenset(
         "sync.topic.acls.enabled",
         "use.defaults.from",
         OVERRIDES_KEY,
+        *(one.key for one in ConfigClass),
     }
 )
 """Properties that `srm-control explain` names with their places."""
@@ -238,6 +240,7 @@ def _topics(values: Values) -> TopicSettings:
         config_filter_class=_filter_class(values, CONFIG_PROPERTIES),
         configs_seconds=_every(values, "sync.topic.configs"),
         resets_overrides=values.text(OVERRIDES_KEY) == "reset",
+        config_moved={one: values.patterns(one.key) for one in ConfigClass},
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from srm_spark.core.config_classes import ConfigClass, ConfigClasses
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow, RefusedPolicy
 from srm_spark.core.policy import HEARTBEATS_TOPIC, ReplicationPolicy, load_policy
@@ -48,6 +49,12 @@ class TopicSettings:
     """How often configs of remote topics are compared; None: never."""
     resets_overrides: bool = False
     """What somebody set on a remote topic goes back to its default where the source has that."""
+    config_moved: Mapping[ConfigClass, tuple[str, ...]] = field(default_factory=dict)
+    """Class of topic configs → patterns of those that were moved to it."""
+
+    def config_classes(self) -> ConfigClasses:
+        """Which class a topic config is of. Raises PluginError and PatternError."""
+        return ConfigClasses(self.config_exclude, self.config_filter_class, self.config_moved)
 
 
 @dataclass(frozen=True)

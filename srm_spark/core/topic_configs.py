@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from srm_spark.core.cluster import ConfigChange, TopicConfig
 from srm_spark.core.compact_json import compact_json
+from srm_spark.core.config_classes import ConfigClass
 
 _VERSION, _KIND = 1, "configs"
+ClassOf = Callable[[str], ConfigClass]
+"""Property → its class."""
 
 
 class NotTaken(Enum):
@@ -23,7 +26,7 @@ class NotTaken(Enum):
     SENSITIVE = "it is a secret"
     READ_ONLY = "it is read-only"
     STATIC = "it is in the brokers' own file"
-    EXCLUDED = "config.properties.exclude or a filter class leaves it out"
+    EXCLUDED = "config.properties.exclude, config.properties.never or a filter class leaves it out"
 
 
 @dataclass(frozen=True)
@@ -36,31 +39,37 @@ class ConfigsCompared:
     """Set there by somebody else, with the value: the source has them at their default."""
     ours: Mapping[str, str]
     """What the remote topic has from its source then; only that is ever taken back."""
+    stale: Mapping[str, str] = field(default_factory=dict)
+    """Had from its source, which gives it no more by the rules of now; goes by choice only."""
 
 
 def compare_configs(
     source: Mapping[str, TopicConfig],
     target: Mapping[str, TopicConfig],
-    takes: Callable[[str], bool],
+    class_of: ClassOf,
     *,
     copies_defaults: bool,
     ours: Mapping[str, str],
     resets: bool,
+    prunes: bool = False,
 ) -> ConfigsCompared:
     """Compare the configs of a source topic with those of its remote topic.
 
-    `takes` is the filter of properties. With `copies_defaults` a remote topic gets the source's defaults, too
-    (`use.defaults.from`). `ours` is what it had from its source before; with `resets` everything else goes, too.
+    With `copies_defaults` a remote topic gets the source's defaults, too (`use.defaults.from`). `ours` is what it had
+    from its source before; with `resets` everything else goes, too, and with `prunes` what is stale.
     """
     changes: list[ConfigChange] = []
     kept: dict[str, str] = {}
     now: dict[str, str] = {}
-    for key, here in source.items():
-        if _not_taken(key, here, takes) is not None:
-            continue
-        there = target.get(key)
+    stale: dict[str, str] = {}
+    for key in (*source, *sorted(ours.keys() - source.keys())):
+        here, there = source.get(key), target.get(key)
         value = there.value if there is not None and there.is_own else None
-        if here.value is not None and (copies_defaults or not here.is_default):
+        if here is None or _not_taken(key, here, class_of) is not None:
+            if value is not None and ours.get(key) == value:
+                stale[key] = value
+            continue
+        if here.value is not None and (copies_defaults or not here.is_default or class_of(key) is ConfigClass.ALWAYS):
             now[key] = here.value
             if value != here.value:
                 changes.append(ConfigChange(key, here.value))
@@ -68,30 +77,33 @@ def compare_configs(
             changes.append(ConfigChange(key, None))
         elif value is not None:
             kept[key] = value
-    return ConfigsCompared(tuple(changes), kept, now)
+    if prunes:
+        changes += [ConfigChange(key, None) for key in stale]
+    else:
+        now |= stale
+    return ConfigsCompared(tuple(changes), kept, now, stale)
 
 
-def inherited(
-    source: Mapping[str, TopicConfig], takes: Callable[[str], bool], *, copies_defaults: bool
-) -> Mapping[str, str]:
+def inherited(source: Mapping[str, TopicConfig], class_of: ClassOf, *, copies_defaults: bool) -> Mapping[str, str]:
     """The configs that a remote topic is made with: what it would get if it were there without any."""
-    return compare_configs(source, {}, takes, copies_defaults=copies_defaults, ours={}, resets=False).ours
+    return compare_configs(source, {}, class_of, copies_defaults=copies_defaults, ours={}, resets=False).ours
 
 
-def not_taken(source: Mapping[str, TopicConfig], takes: Callable[[str], bool]) -> Mapping[str, NotTaken]:
+def not_taken(source: Mapping[str, TopicConfig], class_of: ClassOf) -> Mapping[str, NotTaken]:
     """Configs that are set on the source topic itself and are left alone, with the reason."""
     own = {key: one for key, one in source.items() if one.is_own}
-    return {key: why for key, one in own.items() if (why := _not_taken(key, one, takes)) is not None}
+    return {key: why for key, one in own.items() if (why := _not_taken(key, one, class_of)) is not None}
 
 
-def _not_taken(key: str, here: TopicConfig, takes: Callable[[str], bool]) -> NotTaken | None:
+def _not_taken(key: str, here: TopicConfig, class_of: ClassOf) -> NotTaken | None:
     if here.is_sensitive:
         return NotTaken.SENSITIVE
     if here.is_read_only:
         return NotTaken.READ_ONLY
-    if here.is_static:
-        return NotTaken.STATIC
-    return None if takes(key) else NotTaken.EXCLUDED
+    config_class = class_of(key)
+    if config_class is ConfigClass.NEVER:
+        return NotTaken.EXCLUDED
+    return NotTaken.STATIC if here.is_static and config_class is not ConfigClass.ALWAYS else None
 
 
 def configs_key(remote: str) -> bytes:

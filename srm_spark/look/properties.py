@@ -10,7 +10,7 @@ from typing import NamedTuple
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.core.cluster import TopicConfig
-from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, is_kafkas_own, load_filter
+from srm_spark.core.config_classes import EXCLUDE_KEY, ConfigClass
 from srm_spark.core.topic_configs import compare_configs
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters, Connect, connect
@@ -19,7 +19,7 @@ from srm_spark.look.answer import Answer, Because, Rule, Verdict
 from srm_spark.look.flows import hurried
 from srm_spark.look.rules import Rules, rules_of
 
-_EXCLUDE, _SWITCH, _DEFAULTS = "config.properties.exclude", "sync.topic.configs.enabled", "use.defaults.from"
+_SWITCH, _DEFAULTS = "sync.topic.configs.enabled", "use.defaults.from"
 _OVERRIDES = "target.override.policy"
 
 
@@ -28,8 +28,10 @@ def explain_property(settings: FlowSettings, name: str, topic: str | None = None
     clusters = reach(hurried(settings))
     subject = f"property {name}" if topic is None else f"property {name} of topic {topic}"
 
-    def found(verdict: Verdict, because: Because, why: str, remedy: str | None = None) -> Answer:
-        return Answer(clusters.settings.flow, subject, verdict, because, why, remedy=remedy)
+    def found(
+        verdict: Verdict, because: Because, why: str, remedy: str | None = None, rule: Rule | None = None
+    ) -> Answer:
+        return Answer(clusters.settings.flow, subject, verdict, because, why, rule, remedy=remedy)
 
     try:
         rules = rules_of(clusters)
@@ -49,21 +51,27 @@ def _ruled(clusters: Clusters, rules: Rules, name: str, found: Callable[..., Ans
     """By its name alone."""
     topics = clusters.settings.topics
     own = topics.config_filter_class
-    takes = load_filter(CONFIG_PROPERTIES, own, (".*",), topics.config_exclude)
-    if not is_kafkas_own(CONFIG_PROPERTIES, own) and not takes.matches(name):
-        answer = found(Verdict.LEFT_OUT, Because.FILTER_CLASS, f"{own} does not take it", f"change the rule in {own}")
-        return replace(answer, rule=rules.switch(CONFIG_PROPERTIES.key, own))
-    if is_kafkas_own(CONFIG_PROPERTIES, own) and (pattern := takes.excluded_by(name)) is not None:
-        remedy = f"set {_EXCLUDE} without {pattern}; what a remote topic has is left alone"
-        answer = found(Verdict.LEFT_OUT, Because.EXCLUDED, f"{_EXCLUDE} has {pattern}", remedy)
-        return replace(answer, rule=Rule(pattern, rules.place(_EXCLUDE)))
+    config_class, key, pattern = topics.config_classes().classify(name)
+    rule = None if pattern is None else Rule(pattern, rules.place(key))
+    if config_class is ConfigClass.NEVER:
+        move = f"{ConfigClass.USUALLY.key} = {name} moves it"
+        if pattern is None:
+            answer = found(Verdict.LEFT_OUT, Because.FILTER_CLASS, f"{own} does not take it", move)
+            return replace(answer, rule=rules.switch(key, own))
+        back = f"set {key} without {pattern}" if key == ConfigClass.NEVER.key else move
+        remedy = f"{back}; what a remote topic has is left alone"
+        return found(Verdict.LEFT_OUT, Because.EXCLUDED, f"{key} has {pattern}", remedy, rule)
     if topics.configs_seconds is None:
         why = "remote topics get it when they are made, and are not compared afterwards"
         answer = found(Verdict.LEFT_OUT, Because.SWITCHED_OFF, why, f"{_SWITCH} = true")
         return replace(answer, rule=rules.switch(_SWITCH, "false"))
-    why = f"no pattern of {_EXCLUDE} matches it; it is compared every {topics.configs_seconds:g} s"
+    ruled = f"no pattern of {EXCLUDE_KEY} matches it" if key == EXCLUDE_KEY else f"{own} takes it"
+    if pattern is not None:
+        default = ", its default, too" if config_class is ConfigClass.ALWAYS else ""
+        ruled = f"{key} has {pattern}: it is {config_class.value} copied{default}"
+    why = f"{ruled}; it is compared every {topics.configs_seconds:g} s"
     remedy = "add --topic TOPIC to see what both topics have"
-    return replace(found(Verdict.FLOWS, Because.INCLUDED, why, remedy), rule=rules.switch(_SWITCH, "true"))
+    return found(Verdict.FLOWS, Because.INCLUDED, why, remedy, rule or rules.switch(_SWITCH, "true"))
 
 
 def _compared(clusters: Clusters, rules: Rules, name: str, topic: str, ruled: Answer) -> Answer:
@@ -104,7 +112,8 @@ def _never_copied(clusters: Clusters, name: str, pair: _Pair, ruled: Answer) -> 
     if config.is_sensitive:
         why = "it is a secret, which brokers do not tell"
         return _left(ruled, Because.SENSITIVE, why, f"set it on {pair.remote} by hand")
-    if config.is_static:
+    is_always = clusters.settings.topics.config_classes().of(name) is ConfigClass.ALWAYS
+    if config.is_static and not is_always:
         why = f"on {flow.source} it comes from the brokers' own file, which says nothing about {flow.target}"
         return _left(ruled, Because.STATIC, why, f"set it on topic {pair.topic}, and it is copied")
     return None
@@ -117,7 +126,7 @@ def _differing(clusters: Clusters, rules: Rules, name: str, pair: _Pair, ruled: 
     compared = compare_configs(
         {name: pair.here[name]},
         pair.there,
-        lambda _: True,
+        settings.topics.config_classes().of,
         copies_defaults=settings.topics.use_defaults_from == "source",
         ours=_ours(clusters, remote),
         resets=settings.topics.resets_overrides,
@@ -134,7 +143,12 @@ def _differing(clusters: Clusters, rules: Rules, name: str, pair: _Pair, ruled: 
     if name in compared.ours:
         return replace(ruled, why=f"{remote} has what {topic} has: {compared.ours[name]}")
     why = f"{topic} has its default, and so has {remote} that of {flow.target}"
-    answer = _left(ruled, Because.DEFAULT, why, f"set it on {topic}, or {_DEFAULTS} = source copies defaults, too")
+    answer = _left(
+        ruled,
+        Because.DEFAULT,
+        why,
+        f"set it on {topic}; {_DEFAULTS} = source or {ConfigClass.ALWAYS.key} copies defaults, too",
+    )
     return replace(answer, rule=rules.switch(_DEFAULTS, settings.topics.use_defaults_from))
 
 

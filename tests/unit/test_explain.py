@@ -290,6 +290,11 @@ SKIPPED: dict[str, tuple[Callable[[], Answer], Verdict, Because]] = {
     "group: the flow never ran": (lambda: in_group({}, group_before_the_first_run), WAITS, Because.NO_DRIVER),
     "group: source down": (lambda: in_group({}, group_and_source_down), UNKNOWN, Because.SOURCE_DOWN),
     "property: excluded": (lambda: prop(World(), "min.insync.replicas"), LEFT_OUT, Because.EXCLUDED),
+    "property: never": (
+        lambda: prop(World({"config.properties.never": "retention.*"}), "retention.ms"),
+        LEFT_OUT,
+        Because.EXCLUDED,
+    ),
     "property: filter class": (
         lambda: prop(World({"config.property.filter.class": OWN}), "retention.ms"),
         LEFT_OUT,
@@ -427,6 +432,21 @@ def test_a_property_that_both_have_flows() -> None:
     answer = with_config("retention.ms", SET, retention_ms="5")
     assert (answer.verdict, answer.why) == (FLOWS, "A.t has what t has: 5")
     assert prop(World(), "retention.ms", None).verdict is FLOWS
+
+
+def test_the_class_of_a_property_is_said_with_its_place() -> None:
+    keys = {"config.properties.always": "max.*", "config.properties.usually": "min.insync.replicas"}
+    for name, key, why in (
+        ("max.message.bytes", "always", "it is always copied, its default, too"),
+        ("min.insync.replicas", "usually", "it is usually copied"),
+    ):
+        answer = prop(World(keys), name, None)
+        assert answer.verdict is FLOWS
+        assert answer.why.startswith(f"config.properties.{key} has {keys[f'config.properties.{key}']}: {why}")
+        assert answer.rule is not None
+        assert answer.rule.place.endswith(f"config.properties.{key}")
+    left_out = prop(World(), "min.insync.replicas", None)
+    assert "config.properties.usually = min.insync.replicas" in (left_out.remedy or "")
 
 
 ANN = Acl("t", "LITERAL", "User:ann", "*", "READ", "ALLOW")

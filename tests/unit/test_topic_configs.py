@@ -7,28 +7,23 @@ import logging
 import pytest
 
 from srm_spark.core.cluster import ConfigChange, TopicConfig
+from srm_spark.core.config_classes import ConfigClass
 from srm_spark.core.losing_configs import losing_configs
 from srm_spark.core.topic_configs import compare_configs, configs_key, configs_value, decode_configs
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.topic_configs import TopicConfigs
+from tests.unit.config_values import config_of, default, own
 from tests.unit.memory_flow import MemoryFlow, flow_settings
 
 DAY, WEEK = "86400000", "604800000"
 
 
-def own(value: str | None, **more: bool) -> TopicConfig:
-    """Set on the topic itself."""
-    return _config(value, is_own=True, **more)
+def usually(_: str) -> ConfigClass:
+    return ConfigClass.USUALLY
 
 
-def default(value: str | None) -> TopicConfig:
-    """What nobody set."""
-    return _config(value, is_default=True)
-
-
-def _config(value: str | None, **more: bool) -> TopicConfig:
-    none = {"is_default": False, "is_static": False, "is_read_only": False, "is_sensitive": False, "is_own": False}
-    return TopicConfig(value, **{**none, **more})
+def never(_: str) -> ConfigClass:
+    return ConfigClass.NEVER
 
 
 @pytest.mark.parametrize(
@@ -38,10 +33,10 @@ def _config(value: str | None, **more: bool) -> TopicConfig:
         (own(DAY), own(WEEK), DAY),
         (own(DAY), own(DAY), ""),
         (own(WEEK), default(WEEK), WEEK),  # equal by chance, until the cluster's default is another one
-        (_config(DAY), default(WEEK), DAY),  # a default of all brokers that somebody set while they ran
+        (config_of(DAY), default(WEEK), DAY),  # a default of all brokers that somebody set while they ran
         (own(DAY, is_sensitive=True), default(WEEK), ""),
         (own(DAY, is_read_only=True), default(WEEK), ""),
-        (_config(DAY, is_static=True), own(WEEK), ""),
+        (config_of(DAY, is_static=True), own(WEEK), ""),
         (default(DAY), default(WEEK), ""),
         (own(DAY), None, DAY),
         (own(None), own(WEEK), ""),
@@ -51,9 +46,7 @@ def test_what_the_source_sets_the_remote_topic_gets(
     source: TopicConfig, target: TopicConfig | None, change: str
 ) -> None:
     there = {} if target is None else {"retention.ms": target}
-    found = compare_configs(
-        {"retention.ms": source}, there, lambda _: True, copies_defaults=False, ours={}, resets=False
-    )
+    found = compare_configs({"retention.ms": source}, there, usually, copies_defaults=False, ours={}, resets=False)
     assert found.changes == ((ConfigChange("retention.ms", change),) if change else ())
 
 
@@ -72,7 +65,7 @@ def test_only_what_came_from_the_source_goes_when_it_goes_there(
     found = compare_configs(
         {"retention.ms": default(WEEK)},
         {"retention.ms": own(DAY)},
-        lambda _: True,
+        usually,
         copies_defaults=False,
         ours=ours,
         resets=resets,
@@ -84,13 +77,13 @@ def test_only_what_came_from_the_source_goes_when_it_goes_there(
 
 def test_the_source_s_defaults_where_they_are_wanted() -> None:
     source, target = {"retention.ms": default(WEEK)}, {"retention.ms": default(DAY)}
-    found = compare_configs(source, target, lambda _: True, copies_defaults=True, ours={}, resets=False)
+    found = compare_configs(source, target, usually, copies_defaults=True, ours={}, resets=False)
     assert found.changes == (ConfigChange("retention.ms", WEEK),)
 
 
 def test_what_the_filter_leaves_out_is_left_alone() -> None:
     source, target = {"retention.ms": own(WEEK)}, {"retention.ms": own(DAY)}
-    found = compare_configs(source, target, lambda _: False, copies_defaults=False, ours={}, resets=True)
+    found = compare_configs(source, target, never, copies_defaults=False, ours={}, resets=True)
     assert (found.changes, found.kept, found.ours) == ((), {}, {})
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from srm_spark.config.rights import acl_name
 from srm_spark.core.cluster import TopicConfig, TopicSpec
-from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, load_filter
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.topic_configs import inherited
@@ -46,9 +45,7 @@ class RemoteTopics:
     def __init__(self, clusters: Clusters) -> None:
         self._clusters = clusters
         self._settings = clusters.settings.topics
-        self._config_filter = load_filter(
-            CONFIG_PROPERTIES, self._settings.config_filter_class, (".*",), self._settings.config_exclude
-        )
+        self._config_classes = self._settings.config_classes()
         self._verdicts: dict[str, bool] = {}
         self._lists = clusters.topics.lists
         """By which the verdicts were found."""
@@ -125,7 +122,7 @@ class RemoteTopics:
     def spec(self, topic: str, partitions: int, configs: Mapping[str, TopicConfig]) -> TopicSpec:
         """How its remote topic is made, where the source topic has so many partitions and these configs."""
         copies_defaults = self._settings.use_defaults_from == "source"
-        values = inherited(configs, self._config_filter.matches, copies_defaults=copies_defaults)
+        values = inherited(configs, self._config_classes.of, copies_defaults=copies_defaults)
         return TopicSpec(self.remote_name(topic), partitions, self._settings.replication_factor, values)
 
     def changed_limits(self, topics: Collection[str]) -> set[str]:

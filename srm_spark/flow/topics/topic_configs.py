@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import ConfigChange, ControlRecord, TopicConfig
-from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, load_filter
-from srm_spark.core.filters import NameFilter
+from srm_spark.core.config_classes import ConfigClasses
 from srm_spark.core.losing_configs import LosingConfig, losing_configs
 from srm_spark.core.news import News
 from srm_spark.core.topic_configs import ConfigsCompared, compare_configs, configs_key, configs_value
@@ -34,7 +33,7 @@ class TopicConfigs:
         self._clusters = clusters
         self._maps = maps
         self._remotes = remotes
-        self._filter = config_filter(clusters.settings)
+        self._classes = clusters.settings.topics.config_classes()
         self._refused, self._kept, self._losing, self._failed = News(), News(), News(), News()
 
     def look(self) -> None:
@@ -111,27 +110,27 @@ class TopicConfigs:
         with self._maps.lock:
             self._maps.refresh()
             ours = dict(self._maps.configs)
-        return compare_pairs(self._clusters.settings, self._filter, pairs, ours)
-
-
-def config_filter(settings: FlowSettings) -> NameFilter:
-    """Which configs a flow takes."""
-    topics = settings.topics
-    return load_filter(CONFIG_PROPERTIES, topics.config_filter_class, (".*",), topics.config_exclude)
+        return compare_pairs(self._clusters.settings, self._classes, pairs, ours)
 
 
 def compare_pairs(
-    settings: FlowSettings, takes: NameFilter, pairs: Mapping[str, Pair], ours: Mapping[str, Mapping[str, str]]
+    settings: FlowSettings,
+    classes: ConfigClasses,
+    pairs: Mapping[str, Pair],
+    ours: Mapping[str, Mapping[str, str]],
+    *,
+    prunes: bool = False,
 ) -> dict[str, ConfigsCompared]:
     """Remote topic → what is to be done; `ours` is what each had from its source before."""
     return {
         remote: compare_configs(
             source,
             target,
-            takes.matches,
+            classes.of,
             copies_defaults=settings.topics.use_defaults_from == "source",
             ours=ours.get(remote, {}),
             resets=settings.topics.resets_overrides,
+            prunes=prunes,
         )
         for remote, (source, target) in pairs.items()
     }
