@@ -29,6 +29,7 @@ from srm_spark.core.wording import count
 from srm_spark.errors import PlanError
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.remote_acls import record_acls, refused_acls
+from srm_spark.flow.topics.remote_topics import record_made
 from srm_spark.flow.topics.topic_configs import record_configs
 
 _SHOWN_SECONDS = 30.0
@@ -122,6 +123,8 @@ def apply_plan(ready: Sequence[Ready], report: RunReport, path: Path, tell: Call
             for step, why in refused.items():
                 tell(f"{flow}: refused: {step}: {why}")
             report = report.having(flow, report.of(flow).left(steps, refused))
+            if stage is Stage.TOPICS:
+                _record_topics(one, report.of(flow).done)
             save_report(path, report)
         report = report.having(flow, report.of(flow).ended())
     report = replace(report, ended=now())
@@ -152,6 +155,15 @@ def _create(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
         hidden = _hidden(cluster, {step.topic: step.partitions for step in created if step not in refused})
         refused |= {step: hidden[step.topic] for step in created if step.topic in hidden}
     return refused
+
+
+def _record_topics(one: Ready, done: Iterable[Step]) -> None:
+    """Record which remote topics were made here, by a run that was interrupted, too."""
+    known = one.fresh.world.made_topics
+    made = {step.topic for step in done if step.stage is Stage.TOPICS and isinstance(step, CreateTopic)} - known
+    sources = {pair.remote: pair.topic for pair in one.fresh.world.topics}
+    if made and _no_record(one.clusters, one.clusters.target.topics()) is None:
+        record_made(one.clusters, {remote: sources[remote] for remote in sorted(made & sources.keys())})
 
 
 def _grow(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:

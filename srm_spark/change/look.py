@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import closing
 from dataclasses import replace
 
 from srm_spark.change.planning import ChangePlan, Rules, plan_of
-from srm_spark.change.world import AclsFound, Configs, GroupsFound, InternalFound, PredictedLoss, TopicPair, World
+from srm_spark.change.world import (
+    AclsFound,
+    Configs,
+    GroupsFound,
+    InternalFound,
+    Orphan,
+    PredictedLoss,
+    TopicPair,
+    World,
+)
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.filters import select
+from srm_spark.core.made_here import MadeTopic
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.wording import count
 from srm_spark.doctor.permissions import check_flow
 from srm_spark.doctor.report import Finding, Health
 from srm_spark.errors import FlowError
@@ -24,6 +35,7 @@ from srm_spark.flow.recovery.renames import Renames
 from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.internal_topics import InternalTopic, fault_of, internal_topics
 from srm_spark.flow.topics.lists import take_lists
+from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import Position, copied_topics
 from srm_spark.flow.topics.remote_acls import AclComparison, no_authorizer, read_acls
 from srm_spark.flow.topics.remote_topics import RemoteTopics, lacking
@@ -69,7 +81,7 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:
         renames = renames_of(clusters, selected, positions)
         held = _held(clusters, remote, selected, positions)
         topics = tuple(_pairs(clusters, remote, {t: n for t, n in selected.items() if t not in held}, present))
-        made = frozenset(acl for of_one in recorded.maps.acls.values() for acl in of_one)
+        made = recorded.maps.made
         groups = _groups(clusters, recorded)
         owner, unknown = _owner(clusters)
         unseen = remote.unseen(selected)
@@ -80,9 +92,11 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:
             internal=tuple(_internal(clusters)),
             topics=topics,
             skipped={**_skipped(clusters, selected), **held},
-            orphans=_orphans(remote, selected, positions, present),
-            ours=dict(recorded.maps.configs),
-            acls=_acls(clusters, made),
+            made_topics=frozenset(made.topics),
+            unrecorded=_unrecorded(clusters, recorded.maps, positions, topics),
+            orphans=_orphans(clusters, remote, {*selected}, made.topics, positions),
+            ours=dict(made.configs),
+            acls=_acls(clusters, made.acls),
             defaults=_defaults(clusters.target, topics, present),
             groups=groups,
             losses=tuple(_losses(clusters, selected, positions)),
@@ -133,13 +147,40 @@ def _skipped(clusters: Clusters, selected: Mapping[str, int]) -> dict[str, str]:
 
 
 def _orphans(
+    clusters: Clusters,
     remote: RemoteTopics,
-    selected: Mapping[str, int],
+    selected: Set[str],
+    made: Mapping[str, MadeTopic],
     positions: Mapping[TopicPartition, Position],
-    present: Mapping[str, int],
-) -> dict[str, str]:
-    gone = {partition.topic for partition in positions} - selected.keys()
-    return {name: topic for topic in gone if (name := remote.remote_name(topic)) in present}
+) -> tuple[Orphan, ...]:
+    """Copied before, or made here; nothing flows there now."""
+    copied = {remote.remote_name(partition.topic): partition.topic for partition in positions}
+    sources = {**{name: one.source for name, one in made.items()}, **copied}
+    flowing = {remote.remote_name(topic) for topic in selected}
+    left = {name: topic for name, topic in sources.items() if topic not in selected and name not in flowing}
+    ids = clusters.target.topic_ids(sorted(left.keys() & clusters.target.topics().keys())) if left else {}
+    here = clusters.source.topics()
+    return tuple(
+        Orphan(name, left[name], name in made and made[name].topic_id == topic_id, left[name] not in here)
+        for name, topic_id in sorted(ids.items())
+    )
+
+
+def _unrecorded(
+    clusters: Clusters, maps: OffsetMaps, positions: Mapping[TopicPartition, Position], topics: Collection[TopicPair]
+) -> str | None:
+    """Why it is not known what was made here."""
+    topic, alias = clusters.settings.map_topic, clusters.settings.flow.target
+    nothing = f"nothing on {alias} counts as made here, and nothing is taken back"
+    if topic not in clusters.target.topics():
+        is_used = bool(positions) or any(pair.is_there for pair in topics)
+        return f"what was made here: topic {topic} is not there, so {nothing}" if is_used else None
+    if maps.unreadable:
+        what = f"{count(len(maps.unreadable), 'record')} of topic {topic} cannot be read"
+        return f"what was made here, in part: {what}, and what they were about does not count as made here"
+    if positions and not maps.maps:
+        return f"what was made here: topic {topic} knows nothing of what was copied, so it was lost; {nothing}"
+    return None
 
 
 def _internal(clusters: Clusters) -> Iterator[InternalFound]:

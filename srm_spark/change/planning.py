@@ -59,11 +59,13 @@ class KeptKind(Enum):
     """Made here; its source gives it no more."""
     TOPIC = "topic"
     """Its source topic does not flow."""
+    ORPHAN = "orphan"
+    """Its source topic is gone."""
 
     @property
     def is_drift(self) -> bool:
-        """Whether somebody can do something about it; topics are never deleted."""
-        return self is not KeptKind.TOPIC
+        """Whether it counts as a difference; topics are never deleted."""
+        return self not in (KeptKind.TOPIC, KeptKind.ORPHAN)
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,11 @@ class ChangePlan:
     def drift(self) -> tuple[Kept, ...]:
         """What is kept and differs."""
         return tuple(one for one in self.kept if one.kind.is_drift)
+
+    @property
+    def orphans(self) -> tuple[Kept, ...]:
+        """Remote topics whose source topic is gone."""
+        return tuple(one for one in self.kept if one.kind is KeptKind.ORPHAN)
 
     @property
     def is_open(self) -> bool:
@@ -222,8 +229,11 @@ def _kept_topics(world: World) -> Iterator[Kept]:
         if pair.remote_partitions is not None and pair.remote_partitions > pair.partitions:
             have, source = count(pair.remote_partitions, "partition"), f"{pair.topic} has {pair.partitions}"
             yield Kept(KeptKind.PARTITIONS, pair.remote, f"{have}, and {source}: partitions are never taken away")
-    for remote, topic in sorted(world.orphans.items()):
-        yield Kept(KeptKind.TOPIC, remote, f"{topic} does not flow; no topic is ever deleted")
+    for one in world.orphans:
+        kind = KeptKind.ORPHAN if one.is_gone else KeptKind.TOPIC
+        why = f"is gone on {world.flow.source}" if one.is_gone else "does not flow"
+        owner = "made here" if one.is_ours else "not recorded as made here"
+        yield Kept(kind, one.remote, f"{one.topic} {why}; {owner}; no topic is ever deleted")
 
 
 def _kept_configs(compared: Mapping[str, ConfigsCompared], *, prunes: bool) -> Iterator[Kept]:
@@ -272,6 +282,8 @@ def _losing(
 
 
 def _unknown(world: World, specs: Mapping[str, TopicSpec]) -> Iterator[str]:
+    if world.unrecorded is not None:
+        yield world.unrecorded
     if specs and not world.defaults:
         alias, many = world.flow.target, count(len(specs), "topic")
         yield f"whether the defaults of {alias} lose records of the {many} to create: {alias} has no topic that tells"

@@ -50,6 +50,19 @@ class TopicPair:
 
 
 @dataclass(frozen=True)
+class Orphan:
+    """A remote topic whose source topic does not flow."""
+
+    remote: str
+    topic: str
+    """Of the source."""
+    is_ours: bool
+    """Whether it is recorded as made here; else somebody else made it, or a version that did not record it."""
+    is_gone: bool
+    """Whether the source shows no such topic."""
+
+
+@dataclass(frozen=True)
 class AclsFound:
     """Entries of both sides, and those that are recorded as made on the target."""
 
@@ -88,8 +101,7 @@ class World:
     topics: tuple[TopicPair, ...]
     skipped: Mapping[str, str]
     """Source topic → why it does not flow, or waits."""
-    orphans: Mapping[str, str]
-    """Remote topic that is there → its source topic, which does not flow."""
+    orphans: tuple[Orphan, ...]
     ours: Mapping[str, Mapping[str, str]]
     """Remote topic → configs that are recorded as from its source."""
     acls: AclsFound | str
@@ -99,6 +111,10 @@ class World:
     groups: GroupsFound = GroupsFound()
     losses: tuple[PredictedLoss, ...] = ()
     renames: tuple[Rename, ...] = ()
+    made_topics: frozenset[str] = frozenset()
+    """Remote topics that are recorded as made here."""
+    unrecorded: str | None = None
+    """Why it is not known what was made here."""
     owner: str | None = None
     """The driver that runs the flow."""
     rights: tuple[Finding, ...] = ()

@@ -47,15 +47,14 @@ def steps_lines(plan: ChangePlan) -> Iterator[str]:
 
 def drift_lines(plan: ChangePlan) -> Iterator[str]:
     """What differs now for one flow."""
-    if plan.is_alike:
-        yield f"{plan.world.flow}: nothing differs"
-        return
-    yield f"{plan.world.flow}: {_differences(plan)}"
+    yield f"{plan.world.flow}: {'nothing differs' if plan.is_alike else _differences(plan)}"
     for stage in Stage:
         lines = [f"{step.mark} {step}  ({step.reason})" for step in of_stage(plan.steps, stage)]
         yield from _section(f"{stage.value} that apply would change", lines)
     yield from _section("is kept as it is", _kept(plan.drift))
     yield from _section("is or would be lost", _losing(plan))
+    yield from _section("is left of topics that are gone", _kept(plan.orphans))
+    yield from _section("is not known", filter(None, [plan.world.unrecorded]))
 
 
 def report_lines(report: RunReport) -> Iterator[str]:

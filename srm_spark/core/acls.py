@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from srm_spark.core.compact_json import compact_json
 
-_VERSION, _KIND = 1, "acls"
+_VERSION = 1
+MADE, STAGED = "acls", "staged"
+"""What a record says of the entries of a resource: they were made there, or wait for a failover."""
 TOPIC, GROUP = "TOPIC", "GROUP"
 _READS = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
 
@@ -104,21 +106,21 @@ def _copy(acl: Acl, rules: AclRules) -> Acl | NotCopied:
     return acl._replace(name=prefix, pattern="PREFIXED", operation=operation)
 
 
-def acl_records(before: Collection[Acl], now: Collection[Acl]) -> dict[bytes, bytes]:
-    """Key → value of the records by which what was made is `now` what it is: of each resource where that changed."""
+def acl_records(before: Collection[Acl], now: Collection[Acl], word: str = MADE) -> dict[bytes, bytes]:
+    """Key → value of the records by which what was made, or staged, is `now` what it is: where that changed."""
     known, new = _by_resource(before), _by_resource(now)
     return {
-        compact_json([_KIND, *resource]): compact_json({"v": _VERSION, "made": sorted(new.get(resource, ()))})
+        compact_json([word, *resource]): compact_json({"v": _VERSION, "made": sorted(new.get(resource, ()))})
         for resource in sorted(known.keys() | new.keys())
         if known.get(resource) != new.get(resource)
     }
 
 
 def decode_acls(key: bytes | None, value: bytes | None) -> tuple[tuple[str, str], frozenset[Acl]] | None:
-    """The resource (kind, name) and what was made of it; None for anything else, and for a newer version."""
+    """The resource (kind, name) and what was made of it, or is staged; None for anything else."""
     try:
         word, kind, name = json.loads(key or b"")
-        if word != _KIND:
+        if word not in (MADE, STAGED):
             return None
         document = json.loads(value or b"")
         if document["v"] != _VERSION:

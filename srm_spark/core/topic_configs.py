@@ -15,7 +15,7 @@ from srm_spark.core.cluster import ConfigChange, TopicConfig
 from srm_spark.core.compact_json import compact_json
 from srm_spark.core.config_classes import ConfigClass
 
-_VERSION, _KIND = 1, "configs"
+_VERSION, CONFIGS = 1, "configs"
 ClassOf = Callable[[str], ConfigClass]
 """Property → its class."""
 
@@ -108,7 +108,7 @@ def _not_taken(key: str, here: TopicConfig, class_of: ClassOf) -> NotTaken | Non
 
 def configs_key(remote: str) -> bytes:
     """Key of what is recorded of a remote topic's configs, compact JSON."""
-    return compact_json([_KIND, remote])
+    return compact_json([CONFIGS, remote])
 
 
 def configs_value(ours: Mapping[str, str]) -> bytes:
@@ -120,7 +120,7 @@ def decode_configs(key: bytes | None, value: bytes | None) -> tuple[str, Mapping
     """The remote topic and what it has from its source; None for anything else, and for a newer version."""
     try:
         kind, remote = json.loads(key or b"")
-        if kind != _KIND:
+        if kind != CONFIGS:
             return None
         document = json.loads(value or b"")
         return (str(remote), dict(document["set"])) if document["v"] == _VERSION else None

@@ -32,7 +32,7 @@ from srm_spark.flow.refused.unreadable import unreadable
 from srm_spark.flow.topics.commands import FlowCommands
 from srm_spark.flow.topics.known import KnownTopics
 from srm_spark.flow.topics.progress import copied_topics, forget_maps
-from srm_spark.flow.topics.remote_topics import RemoteTopics
+from srm_spark.flow.topics.remote_topics import RemoteTopics, record_made
 from srm_spark.kafka.lease import Lease
 
 
@@ -87,6 +87,7 @@ class Assigner:
         copied = copied_topics(positions)
         ready = {topic: count for topic, count in self.topics.items() if topic not in self._renames.held}
         prepared = self._remote.prepare(ready, copied - set(self._renames.going_on))
+        record_made(clusters, prepared.made)
         flowing = {topic: count for topic, count in self.topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, clusters.source.topic_ids(flowing)
         every = [TopicPartition(topic, number) for topic, partitions in flowing.items() for number in range(partitions)]

@@ -159,7 +159,7 @@ def _ours(clusters: Clusters, remote: str) -> dict[str, str]:
     with closing(maps):
         if settings.map_topic in clusters.target.topics():
             maps.refresh()
-        return dict(maps.configs.get(remote, {}))
+        return dict(maps.made.configs.get(remote, {}))
 
 
 def _left(ruled: Answer, because: Because, why: str, remedy: str) -> Answer:

@@ -3,7 +3,7 @@
 A record here is one part (see `core/offset_map.py`): the key says which, the value is the same JSON as the header of a
 progress record. It is written before the progress that speaks of it, so progress never knows more than the map.
 Losses lie there as well (`core/losses.py`), each under a key of its own: only that copies are there again ends one. So
-does what each remote topic has from its source (`core/topic_configs.py`, `core/acls.py`).
+does what was made here (`core/made_here.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.acls import Acl, decode_acls
 from srm_spark.core.cluster import Cluster, ControlRecord, Writer
 from srm_spark.core.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.core.losses import decode_loss, loss_key, loss_value
+from srm_spark.core.made_here import MadeHere
 from srm_spark.core.model import KeptLoss, LogIdentity, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import PartitionMap, split
-from srm_spark.core.topic_configs import decode_configs
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError
 from srm_spark.flow.topics.followed import FollowedTopic
@@ -38,30 +37,18 @@ class OffsetMaps:
         self.maps: dict[TopicPartition, PartitionMap] = {}
         self.losses: dict[bytes, KeptLoss] = {}
         """Key of the record → what was lost."""
-        self.configs: dict[str, Mapping[str, str]] = {}
-        """Remote topic → the configs that it has from its source."""
-        self.acls: dict[tuple[str, str], frozenset[Acl]] = {}
-        """Kind and name of a resource → the ACLs that were made there."""
+        self.made = MadeHere()
+        self.unreadable: set[bytes] = set()
+        """Keys of records that say nothing to this version."""
 
     def refresh(self) -> None:
         """Take in what was written since the last call."""
         with self.lock:
             for record in self._topic.new_records():
-                key = decode_map_key(record.key)
-                if key is None:
-                    loss = decode_loss(record.key, record.value)
-                    if loss is not None:
-                        self.losses[record.key or b""] = loss
-                    elif record.value is None:
-                        self.losses.pop(record.key or b"", None)
-                    elif (configs := decode_configs(record.key, record.value)) is not None:
-                        remote, self.configs[remote] = configs
-                    elif (acls := decode_acls(record.key, record.value)) is not None:
-                        resource, self.acls[resource] = acls
-                elif record.value is None:
-                    self.maps.setdefault(key.partition, PartitionMap()).drop(key.start)
-                elif (detail := decode_progress_detail(record.value)) is not None:
-                    self._put(key.partition, detail)
+                key = record.key or b""
+                self.unreadable.discard(key)
+                if not self._take(key, record.value) and record.value is not None:
+                    self.unreadable.add(key)
 
     def close(self) -> None:
         """Stop reading."""
@@ -72,8 +59,25 @@ class OffsetMaps:
     def _forget(self) -> None:
         self.maps.clear()
         self.losses.clear()
-        self.configs.clear()
-        self.acls.clear()
+        self.made.clear()
+        self.unreadable.clear()
+
+    def _take(self, key: bytes, value: bytes | None) -> bool:
+        """Whether the record says something; one without a value takes back what its key said."""
+        part = decode_map_key(key)
+        if part is None:
+            loss = decode_loss(key, value)
+            if loss is None:
+                self.losses.pop(key, None)
+                return self.made.take(key, value)
+            self.losses[key] = loss
+        elif value is None:
+            self.maps.setdefault(part.partition, PartitionMap()).drop(part.start)
+        elif (detail := decode_progress_detail(value)) is not None:
+            self._put(part.partition, detail)
+        else:
+            return False
+        return True
 
     def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
         known = self.maps.get(partition)

@@ -130,11 +130,11 @@ class RemoteAcls:
         self._tell("cannot be removed", "removed", self._change(stale, self._clusters.target.remove_acls))
         return None
 
-    def made(self) -> set[Acl]:
+    def made(self) -> frozenset[Acl]:
         """What was made on the target and is recorded, by whichever process."""
         with self._maps.lock:
             self._maps.refresh()
-            return {acl for made in self._maps.acls.values() for acl in made}
+            return self._maps.made.acls
 
     def _change(
         self, acls: Set[Acl], change: Callable[[Collection[Acl]], Mapping[Acl, str | None]]

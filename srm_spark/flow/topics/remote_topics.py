@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from srm_spark.config.rights import acl_name
-from srm_spark.core.cluster import TopicConfig, TopicSpec
+from srm_spark.core.cluster import ControlRecord, TopicConfig, TopicSpec
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.limits import Limits, Route
+from srm_spark.core.made_here import MadeTopic, topic_record
 from srm_spark.core.topic_configs import inherited
 from srm_spark.core.wording import count, some
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.chosen import ChosenTopics
+from srm_spark.flow.topics.progress import state_writer_of
 from srm_spark.kafka.access import Access
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,8 @@ class Prepared:
     """Source topic → remote topic and its limits."""
     held: Mapping[str, str]
     """Source topic → why it cannot flow now."""
+    made: Mapping[str, str] = field(default_factory=dict)
+    """Remote topic → its source topic, of those that were created."""
 
 
 class RemoteTopics:
@@ -91,7 +95,8 @@ class RemoteTopics:
         for topic in missing:
             self._limits.pop(remote[topic], None)  # of one that was deleted
         held = self.gone(missing, copied)
-        held |= self._create([topic for topic in missing if topic not in held], topics)
+        to_make = [topic for topic in missing if topic not in held]
+        held |= self._create(to_make, topics)
         grown = self._clusters.target.grow({remote[topic]: topics[topic] for topic in small})
         for topic in small:
             if reason := grown[remote[topic]]:
@@ -106,7 +111,9 @@ class RemoteTopics:
         self._await_limits(flowing.values())
         refused = self._clusters.settings.refused
         return Prepared(
-            {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()}, held
+            {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()},
+            held,
+            {remote[topic]: topic for topic in to_make if topic in flowing},
         )
 
     def gone(self, missing: Collection[str], copied: Collection[str]) -> dict[str, str]:
@@ -196,6 +203,16 @@ class RemoteTopics:
     def _learn_limits(self, names: Collection[str]) -> None:
         for name, configs in self._clusters.target.configs(names).items():
             self._limits[name] = limits_of(configs)
+
+
+def record_made(clusters: Clusters, made: Mapping[str, str]) -> None:
+    """Record which remote topics were made here, by their ids; `made`: remote topic → its source topic."""
+    ids = clusters.target.topic_ids(sorted(made)) if made else {}
+    if records := [topic_record(name, MadeTopic(made[name], topic_id)) for name, topic_id in sorted(ids.items())]:
+        clusters.require_lease()
+        topic = clusters.settings.map_topic
+        # Outside of any transaction, and behind the making: what is not recorded is not ours, and that is safe.
+        state_writer_of(clusters, None).write(ControlRecord(topic, key, value, partition=0) for key, value in records)
 
 
 def lacking(

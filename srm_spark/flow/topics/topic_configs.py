@@ -53,7 +53,7 @@ class TopicConfigs:
         self._tell_losing(pairs, compared)
         refused = self._alter({remote: each.changes for remote, each in compared.items() if each.changes})
         with self._maps.lock:
-            before = dict(self._maps.configs)
+            before = dict(self._maps.made.configs)
         ours = {remote: each.ours for remote, each in compared.items() if remote not in refused}
         record_configs(self._clusters, before, ours)
 
@@ -109,7 +109,7 @@ class TopicConfigs:
         """Remote topic → what is to be done."""
         with self._maps.lock:
             self._maps.refresh()
-            ours = dict(self._maps.configs)
+            ours = dict(self._maps.made.configs)
         return compare_pairs(self._clusters.settings, self._classes, pairs, ours)
 
 

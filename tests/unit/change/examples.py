@@ -84,6 +84,7 @@ def held(flow: MemoryFlow) -> Mapping[str, Any]:
             for side in (flow.source, flow.target)
         },
         "ACLs": None if flow.target.entries is None else flow.target.entries.copy(),
-        "ours": {remote: dict(values) for remote, values in maps.configs.items() if values},
-        "made": {acl for made in maps.acls.values() for acl in made},
+        "ours": {remote: dict(values) for remote, values in maps.made.configs.items() if values},
+        "made": {*maps.made.acls},
+        "topics": {remote: one.source for remote, one in maps.made.topics.items()},
     }

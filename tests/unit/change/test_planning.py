@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from srm_spark.change.planning import KeptKind
 from srm_spark.change.steps import Stage, of_stage
-from srm_spark.core.acls import GROUP
-from srm_spark.core.model import OffsetRange
+from srm_spark.cli.plan_view import drift_lines
+from srm_spark.core.acls import GROUP, Acl
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.tail import TailRecord
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
 from tests.unit.change.examples import COPY, DAY, READS, WEEK, add, drive, flow_of, held, planned, run_plan, write_plan
 from tests.unit.memory_flow import HERE, MemoryFlow
 
@@ -272,8 +279,61 @@ def test_topics_stay_whatever_becomes_of_their_source() -> None:
     for prune in (False, True):
         plan = planned(flow, prune=prune)
         assert plan.steps == ()
-        assert [(one.kind, one.name) for one in plan.kept] == [(KeptKind.PARTITIONS, "A.t"), (KeptKind.TOPIC, "A.t2")]
+        assert [(one.kind, one.name) for one in plan.kept] == [(KeptKind.PARTITIONS, "A.t"), (KeptKind.ORPHAN, "A.t2")]
         assert len(plan.drift) == 1
+        assert [str(one.text) for one in plan.orphans] == ["t2 is gone on A; made here; no topic is ever deleted"]
+
+
+def test_a_remote_topic_that_somebody_else_made_is_told_from_ours() -> None:
+    flow = flow_of()
+    drive(flow)
+    flow.target.delete("A.t")
+    add(flow.target, "A.t")
+    flow.change(flow_of(**{"A->B_topics": "other"}).settings)
+    plan = planned(flow)
+    assert [(one.kind, one.text) for one in plan.kept] == [
+        (KeptKind.TOPIC, "t does not flow; not recorded as made here; no topic is ever deleted")
+    ]
+    assert plan.orphans == ()
+
+
+def lose(flow: MemoryFlow) -> None:
+    """Somebody deletes the topic of the offset map; a start makes an empty one."""
+    flow.target.delete(flow.settings.map_topic)
+    ensure_topic(flow.target, map_topic(flow.settings))
+
+
+def garble(flow: MemoryFlow) -> None:
+    """Somebody writes into it, over what is recorded, too."""
+    log = flow.target.log(TopicPartition(flow.settings.map_topic, 0))
+    for key in {one.key for one in log.records.values()} | {b"\xff", b"[]", b'["acls"]', None}:
+        log.append(TailRecord(0, 1, key, b'{"v":1,"made":[[1]]}'))
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda flow: flow.target.delete(flow.settings.map_topic), "is not there, so nothing on B counts as made here"),
+        (lose, "knows nothing of what was copied, so it was lost; nothing on B counts as made here"),
+        (garble, "records of topic mm2-offset-map.A.internal cannot be read"),
+    ],
+    ids=["gone", "lost", "garbled"],
+)
+def test_where_the_record_is_lost_nothing_is_ours_and_that_is_said(
+    harm: Callable[[MemoryFlow], None], told: str
+) -> None:
+    flow = flow_of()
+    flow.write(b"a")
+    flow.run()
+    drive(flow)
+    harm(flow)
+    flow.source.entries = set()
+    del flow.source.held["t"].configs["retention.ms"]
+    plan = planned(flow, prune=True)
+    assert [step for step in plan.steps if step.stage is not Stage.INTERNAL] == []
+    assert any(told in line for line in plan.unknown), plan.unknown
+    assert any(told in line for line in drift_lines(planned(flow)))
+    assert {one.kind for one in plan.kept} == {KeptKind.CONFIG, KeptKind.ACL}
 
 
 def test_a_remote_topic_that_was_deleted_is_not_made_anew_unless_that_is_said() -> None:
@@ -322,3 +382,71 @@ def test_a_thousand_topics_take_seconds() -> None:
     plan = planned(flow)
     assert time.monotonic() - began < 10
     assert [len(of_stage(plan.steps, stage)) for stage in Stage] == [5, 501, 500, 500, 1000]
+
+
+KEYS_OF_TOPICS = ["retention.ms", "segment.bytes", "max.message.bytes", "min.insync.replicas"]
+VALUES = st.dictionaries(st.sampled_from(KEYS_OF_TOPICS), st.sampled_from(["1000000", "2000000"]))
+ACLS = st.sets(
+    st.builds(
+        Acl,
+        st.sampled_from(["t", "t2", "other"]),
+        st.just("LITERAL"),
+        st.sampled_from(["User:ann", "User:bob"]),
+        st.just("*"),
+        st.sampled_from(["READ", "WRITE", "ALL", "DESCRIBE"]),
+        st.sampled_from(["ALLOW", "DENY"]),
+    ),
+    max_size=6,
+)
+CHOSEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "config_properties_never": st.sampled_from(["retention.*", "seg.*|max.*"]),
+        "config_properties_always": st.sampled_from(["min.*", "max.message.bytes"]),
+        "config_properties_usually": st.just("min.insync.replicas"),
+        "use_defaults_from": st.just("source"),
+        "target_override_policy": st.just("reset"),
+        "sync_topic_acls_removal_enabled": st.just("true"),
+    },
+)
+
+
+class Sides(NamedTuple):
+    """What is set on the topic of the source, on its remote topic by hand, and who may do what."""
+
+    here: dict[str, str]
+    by_hand: dict[str, str]
+    acls: set[Acl]
+    acls_by_hand: set[Acl]
+
+
+SIDES = st.builds(Sides, VALUES, VALUES, ACLS, ACLS)
+
+
+@settings(max_examples=30, deadline=None)
+@given(before=CHOSEN, after=CHOSEN, first=SIDES, then=SIDES, prune=st.booleans())
+def test_behind_a_plan_nothing_is_left_and_only_what_is_ours_was_taken_back(
+    before: dict[str, str], after: dict[str, str], first: Sides, then: Sides, *, prune: bool
+) -> None:
+    """A flow ran by some rules; then its source, its target and its rules were changed."""
+    flow = flow_of(**before)
+    flow.source.held["t"].configs, flow.source.entries = first.here, first.acls
+    drive(flow)
+    flow.source.held["t"].configs, flow.source.entries = then.here, then.acls
+    remote, entries = flow.target.held["A.t"].configs, flow.target.entries
+    assert entries is not None
+    remote |= then.by_hand
+    entries |= {acl._replace(name="A.t") for acl in then.acls_by_hand}
+    was = held(flow)
+    flow.change(flow_of(**after).settings)
+    with tempfile.TemporaryDirectory() as folder:
+        run_plan(flow, write_plan(flow, Path(folder) / "plan.json", prune=prune))
+    again = planned(flow, prune=prune)
+    assert again.steps == ()
+    gone = {key: value for key, value in was["B"]["A.t"][1].items() if key not in remote}
+    ours = was["ours"].get("A.t", {})
+    if "target_override_policy" not in after:
+        assert gone.items() <= ours.items(), "a config that somebody set is never taken back"
+    assert was["ACLs"] - flow.target.entries <= was["made"], "nor is an ACL"
+    if prune:
+        assert not [one for one in again.kept if one.kind in (KeptKind.STALE_ACL, KeptKind.STALE_CONFIG)]
