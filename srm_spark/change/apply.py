@@ -28,7 +28,7 @@ from srm_spark.core.cluster import Cluster
 from srm_spark.core.wording import count
 from srm_spark.errors import PlanError
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.topics.remote_acls import record_acls, refused_acls
+from srm_spark.flow.topics.remote_acls import record_acls, record_staged, refused_acls
 from srm_spark.flow.topics.remote_topics import record_made
 from srm_spark.flow.topics.topic_configs import record_configs
 
@@ -202,11 +202,14 @@ def _configure(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
 
 
 def _entitle(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
-    """Add and remove ACLs; what is made is recorded in front of the change."""
-    if not steps or one.fresh.acls is None or isinstance(one.fresh.world.acls, str):
+    """Add and remove ACLs; what is made is recorded in front of the change, and what waits for a failover, too."""
+    if one.fresh.acls is None or isinstance(one.fresh.world.acls, str):
         return {}
     if (obstacle := _no_record(one.clusters, one.clusters.target.topics())) is not None:
         return dict.fromkeys(steps, obstacle)
+    record_staged(one.clusters, one.fresh.world.acls.staged, set(one.fresh.acls.staged.values()))
+    if not steps:
+        return {}
     target, made = one.clusters.target, one.fresh.acls.made
     removed = {step.acl: step for step in steps if isinstance(step, RemoveAcl)}
     added = {step.acl: step for step in steps if isinstance(step, AddAcl)}

@@ -74,6 +74,7 @@ def plan_document(plan: ChangePlan) -> Document:
             "acls": [{"acl": acl._asdict(), "reason": why} for acl, why in plan.skipped_acls.items()],
             "all_acls": world.acls if isinstance(world.acls, str) else None,
         },
+        "staged_acls": [{"acl": acl._asdict(), "in_force": in_force} for acl, in_force in plan.staged],
         "renames": [asdict(one) for one in world.renames],
         "rights": [{**asdict(finding), "health": finding.health.value} for finding in world.rights],
         "internal_topics": [

@@ -18,10 +18,9 @@ from srm_spark.change.world import (
     World,
 )
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.filters import select
-from srm_spark.core.made_here import MadeTopic
+from srm_spark.core.made_here import MadeHere, MadeTopic
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.wording import count
 from srm_spark.doctor.permissions import check_flow
@@ -96,7 +95,7 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:
             unrecorded=_unrecorded(clusters, recorded.maps, positions, topics),
             orphans=_orphans(clusters, remote, {*selected}, made.topics, positions),
             ours=dict(made.configs),
-            acls=_acls(clusters, made.acls),
+            acls=_acls(clusters, made),
             defaults=_defaults(clusters.target, topics, present),
             groups=groups,
             losses=tuple(_losses(clusters, selected, positions)),
@@ -194,7 +193,7 @@ def _internal(clusters: Clusters) -> Iterator[InternalFound]:
         yield InternalFound(cluster.alias, topic, partitions, fault)
 
 
-def _acls(clusters: Clusters, made: frozenset[Acl]) -> AclsFound | str:
+def _acls(clusters: Clusters, made: MadeHere) -> AclsFound | str:
     if clusters.settings.acls.seconds is None:
         return "sync.topic.acls.enabled = false"
     try:
@@ -203,7 +202,7 @@ def _acls(clusters: Clusters, made: frozenset[Acl]) -> AclsFound | str:
         return str(error)
     if here is None or there is None:
         return no_authorizer(clusters, here)
-    return AclsFound(frozenset(here), frozenset(there), made)
+    return AclsFound(frozenset(here), frozenset(there), made.acls, made.staged)
 
 
 def _groups(clusters: Clusters, recorded: Recorded) -> GroupsFound:

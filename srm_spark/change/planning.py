@@ -115,6 +115,14 @@ class ChangePlan:
         return tuple(one for one in self.kept if one.kind is KeptKind.ORPHAN)
 
     @property
+    def staged(self) -> tuple[tuple[Acl, bool], ...]:
+        """What lets applications write copies after a failover, and whether it is in force."""
+        if self.acls is None or isinstance(self.world.acls, str):
+            return ()
+        in_force = {acl for acl in self.world.acls.made & self.world.acls.there if acl.allows_writing}
+        return tuple((acl, acl in in_force) for acl in sorted({*self.acls.staged.values(), *in_force}))
+
+    @property
     def is_open(self) -> bool:
         """Whether the flow waits for a decision."""
         return is_open(self.world.renames)
@@ -163,7 +171,8 @@ def plan_of(world: World, rules: Rules) -> ChangePlan:
 
 
 def _skipped_acls(acls: AclsCompared) -> Mapping[Acl, str]:
-    return {acl: why.value for acl, why in sorted(acls.judged.items(), key=itemgetter(0)) if isinstance(why, NotCopied)}
+    skipped = {acl: why.value for acl, why in acls.judged.items() if isinstance(why, NotCopied)}
+    return {acl: skipped[acl] for acl in sorted(skipped.keys() - acls.staged.keys())}
 
 
 def _absent(world: World) -> list[TopicPair]:

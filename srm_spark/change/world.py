@@ -69,6 +69,8 @@ class AclsFound:
     here: Set[Acl]
     there: Set[Acl]
     made: Set[Acl]
+    staged: Set[Acl] = frozenset()
+    """Recorded as waiting for a failover."""
 
 
 @dataclass(frozen=True)

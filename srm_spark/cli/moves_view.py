@@ -20,6 +20,7 @@ from srm_spark.plan.snapshot import (
     Plan,
     Range,
     Statement,
+    WriteRight,
 )
 
 _WIDTH = 160
@@ -32,6 +33,7 @@ def plan_text(plan: Plan) -> str:
     done = [f"done by an earlier call: {stage.value}" for stage in plan.done if stage not in plan.stages]
     parts = [
         *_found(f"{plan.kind.value} of {_route(plan.kind, plan.flow)}", plan.flow, plan.snapshot),
+        *_section("who may write remote topics", _rights(plan.snapshot.rights)),
         *_section("not safe", plan.unsafe),
         *_section("what will be done", [*done, *steps]),
     ]
@@ -48,6 +50,7 @@ def statement_text(statement: Statement) -> str:
             statement.snapshot,
         ),
         *_section("how far each partition was copied", _ranges(statement.snapshot.ranges)),
+        *_section("who may write remote topics", _rights(statement.snapshot.rights)),
         *_section("not safe", statement.unsafe or ["nothing"]),
         *_section("next", statement.next_steps),
     ]
@@ -115,6 +118,11 @@ def _ranges(ranges: Sequence[Range]) -> Iterable[str]:
         lost = "".join(f"; lost before: {start} to {end - 1}" for start, end in one.lost)
         quarantined = f"; in quarantine: {count(one.quarantined, 'record')}" if one.quarantined else ""
         yield line + held + quarantined + lost
+
+
+def _rights(rights: Sequence[WriteRight]) -> Iterable[str]:
+    for one in rights:
+        yield f"{one.acl}: {'in force' if one.is_in_force else 'staged'}"
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:

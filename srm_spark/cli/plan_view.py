@@ -21,6 +21,7 @@ def plan_lines(plan: ChangePlan) -> Iterator[str]:
     """What would be done for one flow and why, what would not, and what is lost."""
     yield from steps_lines(plan)
     yield from _section("is kept as it is", _kept(plan.kept))
+    yield from _section("is staged for failover", _staged(plan))
     yield _groups(plan)
     yield from _section("is left out", _skipped(plan))
     yield from _section("is or would be lost", [*_losses(plan), *_losing(plan)])
@@ -85,6 +86,11 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _kept(kept: Iterable[Kept]) -> list[str]:
     return [f"{one.name}: {one.text}" for one in kept]
+
+
+def _staged(plan: ChangePlan) -> Iterator[str]:
+    for acl, in_force in plan.staged:
+        yield f"{acl}" + (": in force; srm-control failback takes it back" if in_force else "")
 
 
 def _groups(plan: ChangePlan) -> str:

@@ -255,6 +255,8 @@ CONFIG_CLASS_DOCS = {
 }
 ACL_PATTERNS_KEY = "sync.topic.acls.patterns.enabled"
 ACL_REMOVAL_KEY = "sync.topic.acls.removal.enabled"
+ACL_WRITE_KEY = "sync.topic.acls.write.policy"
+ACL_PRINCIPALS_KEY = "sync.topic.acls.principal.mapping.rules"
 GROUP_ACLS_KEY = "sync.group.acls.enabled"
 REALTIME_TOPICS_KEY = "realtime.topics"
 
@@ -306,6 +308,24 @@ OWN = (
         ACL_REMOVAL_KEY,
         "false",
         "Removes ACLs that were copied here, and only these, once the source has them no more.",
+    ),
+    _text(
+        ACL_PRINCIPALS_KEY,
+        "DEFAULT",
+        "How users of the source's ACLs, those of groups, too, are called on the target: rules as of Kafka's "
+        "`ssl.principal.mapping.rules`, `RULE:pattern/replacement/[LU]` or `DEFAULT`; the first that matches decides, "
+        "and an ACL that none matches is not copied.",
+        _H,
+    ),
+    Key(
+        ACL_WRITE_KEY,
+        ValueKind.TEXT,
+        "never",
+        _CON,
+        _H,
+        "ACLs that allow to write: `failover` keeps them recorded on the target, `srm-control failover` puts them in "
+        "force there, and `failback` takes them back.",
+        allowed=("never", "failover"),
     ),
     _flag(
         "sync.group.offsets.rewinds.enabled", "false", "A group that rewound on the source is set back on the target."

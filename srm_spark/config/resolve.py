@@ -13,7 +13,9 @@ from srm_spark.config import levels
 from srm_spark.config.keys_client import SECURITY_KEYS
 from srm_spark.config.keys_connector import (
     ACL_PATTERNS_KEY,
+    ACL_PRINCIPALS_KEY,
     ACL_REMOVAL_KEY,
+    ACL_WRITE_KEY,
     GROUP_ACLS_KEY,
     INTERNAL_KEY,
     LOSS_POLICIES,
@@ -48,6 +50,7 @@ from srm_spark.core.filter_plugins import CONFIG_PROPERTIES, GROUPS, TOPICS, Fil
 from srm_spark.core.model import Flow, RefusedPolicy
 from srm_spark.core.moments import moment_of
 from srm_spark.core.policy import HEARTBEATS_TOPIC, load_policy
+from srm_spark.core.principal_rules import AS_THEY_ARE, PrincipalRules, RuleError, read_rules
 from srm_spark.errors import PluginError
 
 CONSUMER_DEFAULTS = {
@@ -192,6 +195,8 @@ _EXPLAINED = frozenset(
         "sync.topic.acls.enabled",
         "use.defaults.from",
         OVERRIDES_KEY,
+        ACL_PRINCIPALS_KEY,
+        ACL_WRITE_KEY,
         *(one.key for one in ConfigClass),
     }
 )
@@ -250,7 +255,18 @@ def _acls(values: Values) -> AclSettings:
         patterns=values.flag(ACL_PATTERNS_KEY),
         groups=values.flag(GROUP_ACLS_KEY),
         removes=values.flag(ACL_REMOVAL_KEY),
+        writes_on_failover=values.text(ACL_WRITE_KEY) == "failover",
+        principals=_principals(values),
     )
+
+
+def _principals(values: Values) -> PrincipalRules:
+    try:
+        return read_rules(values.text(ACL_PRINCIPALS_KEY))
+    except RuleError as error:
+        hint = "write rules as of ssl.principal.mapping.rules: RULE:^CN=([^,]+).*$/$1/L, DEFAULT"
+        values.refuse(ACL_PRINCIPALS_KEY, f"got {values.text(ACL_PRINCIPALS_KEY)!r}: {error}", hint)
+        return AS_THEY_ARE
 
 
 def _every(values: Values, prefix: str) -> float | None:

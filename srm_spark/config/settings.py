@@ -10,6 +10,7 @@ from srm_spark.core.config_classes import ConfigClass, ConfigClasses
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow, RefusedPolicy
 from srm_spark.core.policy import HEARTBEATS_TOPIC, ReplicationPolicy, load_policy
+from srm_spark.core.principal_rules import AS_THEY_ARE, PrincipalRules
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.vitals import SILENT_SECONDS
 
@@ -79,6 +80,10 @@ class AclSettings:
     """Those of the groups that the flow takes, too."""
     removes: bool = False
     """What was made here goes when it goes on the source."""
+    writes_on_failover: bool = False
+    """What allows to write is recorded, and put in force by a failover."""
+    principals: PrincipalRules = AS_THEY_ARE
+    """How principals of the source are called on the target."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Readers of a source topic may read its copies (`MirrorSourceConnector.targetAclBinding`); who may write there may not
 write copies, for the flow does that. By choice entries for prefixes and for `*` are translated as well, and those of
-groups. What was made here is recorded, so that only that is ever removed.
+groups, and what allows to write is staged: a failover puts it in force. What was made here is recorded, so that only
+that is ever removed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ MADE, STAGED = "acls", "staged"
 """What a record says of the entries of a resource: they were made there, or wait for a failover."""
 TOPIC, GROUP = "TOPIC", "GROUP"
 _READS = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
+_WRITES = frozenset({"WRITE", "ALL"})
 
 
 class Acl(NamedTuple):
@@ -44,6 +46,11 @@ class Acl(NamedTuple):
         return f"{self.permission} {self.operation} on {self.kind.lower()} {name} to {self.principal} from {self.host}"
 
     @property
+    def allows_writing(self) -> bool:
+        """Whether it lets somebody write copies: only a failover makes such an entry."""
+        return (self.kind, self.operation, self.permission) == (TOPIC, "WRITE", "ALLOW")
+
+    @property
     def is_single(self) -> bool:
         """Whether it is about one topic or group."""
         return self.pattern == "LITERAL" and self.name != "*"
@@ -59,6 +66,8 @@ class AclRules:
     """Prefix of source topics → that of their remote topics; None where no prefix covers these and nothing else."""
     takes_group: Callable[[str], bool] = lambda _: False
     takes_group_patterns: bool = False
+    principal: Callable[[str], str | None] = lambda principal: principal
+    """Principal of the source → of the target; None where nobody there is meant."""
 
 
 class NotCopied(Enum):
@@ -69,6 +78,7 @@ class NotCopied(Enum):
     PATTERN = "it is about a prefix or *; see sync.topic.acls.patterns.enabled"
     MORE_THAN_READING = "of what a prefix allows only reading is translated"
     GROUP = "its group is not taken"
+    PRINCIPAL = "no rule of sync.topic.acls.principal.mapping.rules is about its principal"
     GROUP_PATTERN = "it is about a prefix of groups or *; see sync.topic.acls.patterns.enabled"
 
 
@@ -86,7 +96,23 @@ def remote_acls(acls: Iterable[Acl], rules: AclRules) -> set[Acl]:
     return {copy for copy in judge_acls(acls, rules).values() if isinstance(copy, Acl)}
 
 
+def staged_acls(acls: Iterable[Acl], rules: AclRules) -> dict[Acl, Acl]:
+    """Entry of the source that allows to write → what a failover puts in force for it, where readers get a copy."""
+    writers = [acl for acl in acls if acl.kind == TOPIC and acl.permission == "ALLOW" and acl.operation in _WRITES]
+    copies = {acl: _copy(acl._replace(operation="READ"), rules) for acl in writers}
+    return {acl: copy._replace(operation="WRITE") for acl, copy in copies.items() if isinstance(copy, Acl)}
+
+
 def _copy(acl: Acl, rules: AclRules) -> Acl | NotCopied:
+    copy = _same_copy(acl, rules)
+    if isinstance(copy, NotCopied):
+        return copy
+    principal = rules.principal(acl.principal)
+    return NotCopied.PRINCIPAL if principal is None else copy._replace(principal=principal)
+
+
+def _same_copy(acl: Acl, rules: AclRules) -> Acl | NotCopied:
+    """For the same principal."""
     if acl.kind == GROUP:
         takes = rules.takes_group(acl.name) if acl.is_single else rules.takes_group_patterns
         why = NotCopied.GROUP if acl.is_single else NotCopied.GROUP_PATTERN

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
 
+from srm_spark.config.keys_connector import ACL_WRITE_KEY
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import TOPIC, Acl, NotCopied
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
@@ -14,6 +16,9 @@ from srm_spark.look.flows import flows, hurried
 from srm_spark.look.rules import Rules, rules_of
 
 _SWITCH = "sync.topic.acls.enabled"
+_BECAUSE = {NotCopied.WRITE: Because.WRITE, NotCopied.PRINCIPAL: Because.PRINCIPAL}
+_OTHERS = "the flow stops where it finds records of others"
+_FAILBACK = "srm-control failback takes it back"
 
 
 def explain_acls(settings: FlowSettings, topic: str, reach: Connect = connect) -> tuple[Answer, ...]:
@@ -47,18 +52,38 @@ def _answers(clusters: Clusters, rules: Rules, topic: str, subject: str) -> tupl
         why = f"{flow.source} has none that is about it"
         return (Answer(flow, subject, Verdict.LEFT_OUT, Because.NOT_SHOWN, why, remedy="nothing"),)
     remotes = {topic: clusters.policy.format_remote_topic(flow.source, topic)}
-    judged = AclComparison(clusters, remotes).compare(set(about), there, set()).judged
-    return tuple(_one(clusters, acl, judged[acl], there) for acl in about)
+    compared = AclComparison(clusters, remotes).compare(set(about), there, set())
+    answers = {acl: _one(clusters, acl, compared.judged[acl], there) for acl in about}
+    for acl, staged in compared.staged.items():
+        answers[acl] = _staged(answers[acl], staged, rules, is_in_force=staged in there)
+    return tuple(answers[acl] for acl in about)
+
+
+def _staged(answer: Answer, staged: Acl, rules: Rules, *, is_in_force: bool) -> Answer:
+    """Of an entry that allows to write; one that allows everything has a copy for readers besides."""
+    if answer.because is not Because.WRITE:
+        fact = "in force since a failover" if is_in_force else "staged for failover"
+        return replace(answer, facts={**answer.facts, fact: str(staged)})
+    answer = replace(answer, because=Because.STAGED, rule=rules.switch(ACL_WRITE_KEY, "failover"))
+    if is_in_force:
+        return replace(answer, verdict=Verdict.FLOWS, why=f"in force since a failover: {staged}", remedy=_FAILBACK)
+    return replace(
+        answer,
+        verdict=Verdict.WAITS,
+        why=f"staged for failover: {staged}",
+        waits_for="srm-control failover",
+        remedy="srm-control failover puts it in force; until then only the flow writes copies",
+    )
 
 
 def _one(clusters: Clusters, acl: Acl, copy: Acl | NotCopied, there: Set[Acl]) -> Answer:
     flow, seconds = clusters.settings.flow, clusters.settings.acls.seconds or 0.0
     subject = f"ACL {acl}"
     if isinstance(copy, NotCopied):
-        because = Because.WRITE if copy is NotCopied.WRITE else Because.PATTERN
+        because = _BECAUSE.get(copy, Because.PATTERN)
         remedy = f"allow it on {flow.target} by hand"
         if copy is NotCopied.WRITE:
-            remedy = f"{remedy}; the flow stops where it finds records of others"
+            remedy = f"{ACL_WRITE_KEY} = failover stages it for srm-control failover, or {remedy}; {_OTHERS}"
         return Answer(flow, subject, Verdict.LEFT_OUT, because, copy.value, remedy=remedy)
     rule = Rule("as MirrorMaker 2", "docs/topics.md")
     if copy in there:

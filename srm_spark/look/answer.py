@@ -62,6 +62,8 @@ class Because(Enum):
     KEPT = "set-by-hand"
     DIFFERENT = "different"
     WRITE = "write"
+    STAGED = "staged"
+    PRINCIPAL = "principal"
     PATTERN = "pattern"
     NO_AUTHORIZER = "no-authorizer"
 

@@ -39,6 +39,10 @@ def _snapshot(snapshot: ClusterSnapshot) -> Document:
         "loss": vars(snapshot.loss),
         "groups": [_group(move) for move in snapshot.moves],
         "ranges": [_range(one) for one in snapshot.ranges],
+        "write_acls": [
+            {"acl": right.acl._asdict(), "in_force": right.is_in_force, "refused": right.refused or None}
+            for right in snapshot.rights
+        ],
     }
 
 

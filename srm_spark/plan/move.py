@@ -80,7 +80,9 @@ class Move:
         self._found = load_state(self.state_path, self._id)
         self._state = self._found or MoveState(self._id, _now())
         self._snapshot: ClusterSnapshot | None = None
-        self._preflight = Preflight(self._settings, groups)
+        copies = self.flow if kind.allows_writing else self.flow.reverse
+        rights = next((other for other in settings.flows if other.flow == copies), None)
+        self._preflight = Preflight(self._settings, groups, rights)
 
     def __enter__(self) -> Move:
         return self
@@ -112,6 +114,8 @@ class Move:
             Stage.FENCE: self._run_fence,
             Stage.DRAIN: self._drain,
             Stage.COMMIT: self._commit,
+            Stage.ALLOW: self._set_rights,
+            Stage.WITHDRAW: self._set_rights,
             Stage.CHECK: self._check,
         }
         trouble: tuple[str, ...] = ()
@@ -171,6 +175,11 @@ class Move:
         self._save(self._state.knowing(moves))  # where they stood, before it is no longer so
         moves, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True)
         self._save(self._state.knowing(moves))
+        return ()
+
+    def _set_rights(self) -> tuple[str, ...]:
+        """What is refused the check tells: groups are moved by now, whoever may write."""
+        self._preflight.set_rights()
         return ()
 
     def _check(self) -> tuple[str, ...]:

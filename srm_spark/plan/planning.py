@@ -8,7 +8,7 @@ from dataclasses import replace
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 from srm_spark.plan.drain import behind, moved
-from srm_spark.plan.snapshot import ClusterSnapshot, MoveKind, MoveOutcome, Plan, Stage, few, unsafe
+from srm_spark.plan.snapshot import ClusterSnapshot, MoveKind, MoveOutcome, Plan, Stage, WriteRight, few, unsafe
 from srm_spark.plan.state import MoveState
 
 
@@ -17,6 +17,8 @@ def make_plan(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, fenced: 
     stages = [Stage.COMMIT, Stage.CHECK]
     if kind.is_planned:
         stages.insert(0, Stage.DRAIN)
+    if _undone(kind, snapshot):
+        stages.insert(-1, Stage.ALLOW if kind.allows_writing else Stage.WITHDRAW)
     done = () if state is None else state.done
     if fenced and Stage.FENCE not in done:
         stages.insert(0, Stage.FENCE)
@@ -31,6 +33,8 @@ def verdict(kind: MoveKind, state: MoveState, snapshot: ClusterSnapshot) -> tupl
     problems += [
         f"group {move.group} on {move.remote}: it is not at {move.after}; run the same command again" for move in late
     ]
+    word = "is not in force" if kind.allows_writing else "is still in force"
+    problems += [f"{one.acl} {word}: {one.refused or 'run the same command again'}" for one in _undone(kind, snapshot)]
     if kind.is_planned:
         if snapshot.source_down is not None:
             problems.append(f"whether the source stood still to the end is not known: {snapshot.source_down}")
@@ -45,6 +49,11 @@ def verdict(kind: MoveKind, state: MoveState, snapshot: ClusterSnapshot) -> tupl
         if missing := behind(snapshot.ranges):
             problems.append(f"not copied before the groups moved: {count(missing, 'record')}")
     return tuple(problems)
+
+
+def _undone(kind: MoveKind, snapshot: ClusterSnapshot) -> list[WriteRight]:
+    """Who may not write yet, or may still."""
+    return [right for right in snapshot.rights if right.is_in_force is not kind.allows_writing]
 
 
 def ended(snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -87,7 +96,7 @@ def _refusals(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot) -> Iterable
         yield f"a planned move needs {flow.source}: {snapshot.source_down}"
     if kind.is_planned and snapshot.owner is None:
         yield f"nobody runs the flow {flow}, and a planned move waits until it is done; start srm-driver"
-    if not snapshot.moves:
+    if not snapshot.moves and not snapshot.rights:
         yield f"no group stands on a topic of the flow {flow}; check --group and the groups of the configuration"
 
 

@@ -11,7 +11,7 @@ from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.positions import Positions, Translator
@@ -23,7 +23,8 @@ from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.kafka.lease import lease_group
 from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
-from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveKind, Range
+from srm_spark.plan.rights import WriteRights
+from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveKind, Range, WriteRight
 
 _SECONDS = 15.0
 """Somebody is waiting: a cluster that does not answer in this time counts as down."""
@@ -32,9 +33,10 @@ _SECONDS = 15.0
 class Preflight:
     """Both sides of one flow."""
 
-    def __init__(self, settings: FlowSettings, groups: Sequence[str]) -> None:
-        """`groups`: names or patterns of those that move."""
-        self._ends = connect(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
+    def __init__(self, settings: FlowSettings, groups: Sequence[str], rights: FlowSettings | None) -> None:
+        """`groups`: names or patterns of those that move; `rights`: the flow whose copies applications may write."""
+        self._ends = connect(_hurried(settings))
+        self._rights = None if rights is None else WriteRights(_hurried(rights), allows=rights.flow == settings.flow)
         self._settings, target = self._ends.settings, self._ends.target
         self._names = NameFilter(tuple(groups))
         self._literal = [name for pattern in groups if not (name := acl_name(pattern)).endswith("*")]
@@ -124,7 +126,23 @@ class Preflight:
     def _look(self, kind: MoveKind, earlier: Earlier, is_final: bool) -> ClusterSnapshot:
         ranges = self.ranges()
         moves, unknown = self.moves(kind, earlier, is_final=is_final)
-        return ClusterSnapshot(self._source_down, self.owner(), ranges, self._loss(ranges), moves, unknown)
+        rights, unseen = self._look_at_rights()
+        unknown = (*unknown, *unseen)
+        return ClusterSnapshot(self._source_down, self.owner(), ranges, self._loss(ranges), moves, unknown, rights)
+
+    def _look_at_rights(self) -> tuple[tuple[WriteRight, ...], tuple[str, ...]]:
+        """Who may write copies, and why that is not known."""
+        if self._rights is None:
+            return (), ()
+        try:
+            return self._rights.look(), ()
+        except FlowError as error:
+            return (), (f"who may write remote topics is not known: {error}",)
+
+    def set_rights(self) -> None:
+        """Let applications write copies, or the flow alone again. Raises TargetUnavailable and ProgressFailed."""
+        if self._rights is not None:
+            self._rights.set()
 
     def _positions(self) -> Positions:
         if self._source_down is not None:
@@ -183,3 +201,7 @@ class Preflight:
     def _remote(self, partition: TopicPartition) -> TopicPartition:
         name = self._ends.policy.format_remote_topic(self._settings.flow.source, partition.topic)
         return TopicPartition(name, partition.partition)
+
+
+def _hurried(settings: FlowSettings) -> FlowSettings:
+    return replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds))

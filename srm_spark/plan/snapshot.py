@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from srm_spark.core.acls import Acl
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.core.wording import count
 
@@ -20,6 +21,11 @@ class MoveKind(Enum):
     """A planned move over the flow of the other direction."""
 
     @property
+    def allows_writing(self) -> bool:
+        """Whether applications write copies from then on; else the flow alone does again."""
+        return self is not MoveKind.FAILBACK
+
+    @property
     def is_planned(self) -> bool:
         """Whether the source is there, and everything on it is copied before groups move."""
         return self is not MoveKind.FAILOVER
@@ -31,6 +37,8 @@ class Stage(Enum):
     FENCE = "run the fence command, which stops the producers and consumers"
     DRAIN = "wait until everything is copied and nothing new comes"
     COMMIT = "set the offsets of the groups on the target"
+    ALLOW = "let those write remote topics on the target who may write their source topics, as is staged"
+    WITHDRAW = "take back who may write remote topics since a failover"
     CHECK = "read the offsets back and look at both sides once more"
 
 
@@ -111,6 +119,16 @@ class GroupMove:
 
 
 @dataclass(frozen=True)
+class WriteRight:
+    """An ACL that lets somebody write copies: a failover puts it in force, a failback takes it back."""
+
+    acl: Acl
+    is_in_force: bool
+    refused: str = ""
+    """Why the cluster would not change that."""
+
+
+@dataclass(frozen=True)
 class ClusterSnapshot:
     """What both clusters said at one moment."""
 
@@ -122,7 +140,9 @@ class ClusterSnapshot:
     loss: LossEstimate
     moves: tuple[GroupMove, ...]
     unknown: tuple[str, ...] = ()
-    """Groups whose position could not be found out, with the reason."""
+    """Groups whose position could not be found out, with the reason; and why it is not known who may write."""
+    rights: tuple[WriteRight, ...] = ()
+    """Staged, of a failover; in force by one, of a failback."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from srm_spark.cli.control import main
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import GROUP, TOPIC, Acl
 from srm_spark.core.cluster import ConfigChange, TopicSpec
@@ -17,7 +19,7 @@ from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
-from tests.broker.mirror import SOON
+from tests.broker.mirror import SOON, write_config
 from tests.broker.mirror_maker import mirror_maker
 from tests.kafka_io import Kafka, numbered
 
@@ -154,6 +156,39 @@ def test_by_choice_patterns_and_groups_are_copied_and_what_was_copied_goes_again
     await_until(are(*copies, group), SOON, lambda: f"{there.acls([TOPIC, GROUP])}")
     assert are_all(here.remove_acls([prefixed, group]).values())
     await_until(are(copies[0]), SOON, lambda: f"{there.acls([TOPIC, GROUP])}")
+
+
+def test_who_may_write_is_staged_and_in_force_from_a_failover_to_its_failback(
+    local_kafka: Callable[..., LocalKafka], start: Start, tmp_path: Path
+) -> None:
+    source, ours = (local_kafka(name, overrides=AUTHORIZED) for name in ("writers", "writers-ours"))
+    here, there = client(source), client(ours)
+    reads = Acl("t1", "LITERAL", "User:ann", "*", "READ", "ALLOW")
+    writes = reads._replace(operation="WRITE")
+    copy, written = reads._replace(name="A.t1"), writes._replace(name="A.t1")
+    by_hand = written._replace(principal="User:bob")
+    assert are_all(here.create([TopicSpec("t1", 1, 1, {})]).values())
+    assert are_all(here.add_acls([reads, writes]).values())
+    assert are_all(there.add_acls([by_hand]).values())
+    keys = KEYS | {"sync.topic.acls.write.policy": "failover", "sync.topic.acls.removal.enabled": "true"}
+    clusters, flows = {"A": source, "B": ours}, ["A->B", "B->A"]
+    config = write_config(tmp_path / "srm.properties", clusters, flows, keys)
+
+    def ask(*words: str) -> Result:
+        return CliRunner().invoke(main, [*words, "--config", str(config), "--flow", "A->B"])
+
+    start(clusters, flows, keys)
+    await_until(lambda: there.acls([TOPIC]) == {copy, by_hand}, SOON, lambda: f"{there.acls([TOPIC])}")
+    assert f"is staged for failover\n    {written}\n" in ask("plan").output, ask("plan").output
+    state = ("--yes", "--state", str(tmp_path / "state.json"))
+    over = ask("failover", *state)
+    assert there.acls([TOPIC]) == {copy, by_hand, written}, over.output
+    assert (over.exit_code, f"{written}: in force" in over.output) == (0, True), over.output
+    assert are_all(here.remove_acls([reads, writes]).values())
+    await_until(lambda: there.acls([TOPIC]) == {by_hand, written}, SOON, "the driver takes back what is no failover's")
+    back = ask("failback", *state)
+    assert there.acls([TOPIC]) == {by_hand}, back.output
+    assert back.exit_code == 0, back.output
 
 
 def some_changes(chance: random.Random, known: Iterable[str]) -> list[ConfigChange]:

@@ -474,6 +474,21 @@ def test_each_acl_has_an_answer(acl: Acl, verdict: Verdict, because: Because) ->
     assert acls({acl, ANN._replace(name="other")}) == [(verdict, because)]
 
 
+def test_what_is_staged_for_a_failover_is_said() -> None:
+    writes, everything = ANN._replace(operation="WRITE"), ANN._replace(operation="ALL", principal="User:bob")
+    staged = writes._replace(name="A.t")
+    world = World({"sync.topic.acls.write.policy": "failover"})
+    world.flow.source.entries, world.flow.target.entries = {writes, everything}, set()
+    of_writing, of_all = explain_acls(world.flow.settings, "t", world.flow.reach)
+    assert (of_writing.verdict, of_writing.because) == (WAITS, Because.STAGED)
+    assert of_writing.why == f"staged for failover: {staged}"
+    assert of_all.because is Because.DIFFERENT
+    assert of_all.facts == {"staged for failover": str(staged._replace(principal="User:bob"))}
+    world.flow.target.entries = {staged}
+    of_writing, _ = explain_acls(world.flow.settings, "t", world.flow.reach)
+    assert (of_writing.verdict, of_writing.why) == (FLOWS, f"in force since a failover: {staged}")
+
+
 def test_acls_that_are_there_or_can_be_nowhere() -> None:
     assert acls({ANN}, {ANN._replace(name="A.t")}) == [(FLOWS, Because.INCLUDED)]
     assert acls(None) == acls({ANN}, None) == [(LEFT_OUT, Because.NO_AUTHORIZER)]

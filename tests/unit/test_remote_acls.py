@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from srm_spark.core.acls import GROUP, Acl, AclRules, acl_records, decode_acls, remote_acls
+from srm_spark.core.acls import GROUP, Acl, AclRules, acl_records, decode_acls, remote_acls, staged_acls
 from srm_spark.core.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.remote_acls import RemoteAcls
+from srm_spark.plan.rights import WriteRights
 from tests.unit.memory_flow import MemoryFlow, flow_settings
 
 READS = Acl("t", "LITERAL", "User:ann", "*", "READ", "ALLOW")
@@ -64,6 +65,39 @@ def test_readers_of_a_topic_may_read_its_copies(acl: Acl, copy: Acl | None) -> N
 )
 def test_by_choice_patterns_and_groups_are_taken_too(acl: Acl, copy: Acl | None) -> None:
     assert remote_acls([acl], MORE) == (set() if copy is None else {copy})
+
+
+@pytest.mark.parametrize(
+    ("acl", "staged"),
+    [
+        (READS._replace(operation="WRITE"), COPY._replace(operation="WRITE")),
+        (READS._replace(operation="ALL", host="10.0.0.1"), COPY._replace(operation="WRITE", host="10.0.0.1")),
+        (READS._replace(name="*", operation="WRITE"), READS._replace(name="A.", pattern="PREFIXED", operation="WRITE")),
+        (READS, None),
+        (READS._replace(operation="WRITE", permission="DENY"), None),
+        (READS._replace(operation="WRITE", name="other"), None),
+        (OF_GROUP._replace(operation="ALL"), None),
+    ],
+)
+def test_what_allows_to_write_is_staged_where_readers_get_a_copy(acl: Acl, staged: Acl | None) -> None:
+    assert staged_acls([acl], MORE) == ({} if staged is None else {acl: staged})
+
+
+def test_by_choice_what_allows_to_write_is_recorded_and_not_made() -> None:
+    keys = {"sync_topic_acls_write_policy": "failover", "sync_topic_acls_removal_enabled": "true"}
+    synced = Synced(**keys)
+    writes, copy = READS._replace(operation="WRITE"), COPY._replace(operation="WRITE")
+    synced.source.add(writes)
+    synced.acls.look()
+    assert synced.target == {*synced.acls.made()} == {COPY}
+    assert {*synced.acls.staged()} == {copy}
+    WriteRights(synced.flow.settings, allows=True, reach=synced.flow.reach).set()
+    synced.source.clear()
+    synced.acls.look()
+    synced.acls.look()
+    assert synced.target == {copy}, "what a failover put in force stays, whatever the source says"
+    assert {*synced.acls.made()} == {copy}
+    assert not synced.acls.staged()
 
 
 def test_what_was_made_is_recorded_by_resource() -> None:

@@ -1,6 +1,7 @@
 """Gives the target the ACLs that remote topics and groups need there, by the rules of `core/acls.py`.
 
-Nothing is taken away but, by choice, what was made here and is gone on the source.
+Nothing is taken away but, by choice, what was made here and is gone on the source. What allows to write is recorded, by
+choice, for a failover.
 """
 
 from __future__ import annotations
@@ -11,7 +12,19 @@ from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.config.rights import remote_name
-from srm_spark.core.acls import GROUP, TOPIC, Acl, AclRules, NotCopied, acl_records, judge_acls, remote_acls
+from srm_spark.core.acls import (
+    GROUP,
+    MADE,
+    STAGED,
+    TOPIC,
+    Acl,
+    AclRules,
+    NotCopied,
+    acl_records,
+    judge_acls,
+    remote_acls,
+    staged_acls,
+)
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.news import News
 from srm_spark.core.wording import count, some
@@ -36,6 +49,8 @@ class AclsCompared:
     """Made there for an entry that is gone; whether a topic flows now, or patterns are copied, does not matter."""
     made: Set[Acl]
     """What is ours then, stale ones too; to be recorded in front of the change, else nobody would take it back."""
+    staged: Mapping[Acl, Acl]
+    """Entry of the source that allows to write → what a failover puts in force for it."""
 
 
 class AclComparison:
@@ -59,16 +74,27 @@ class AclComparison:
             self._remote_prefix,
             lambda _: True,
             takes_group_patterns=True,
+            principal=self._settings.principals.apply,
         )
         missing = wanted - there
-        stale = {acl for acl in (made & there) - remote_acls(here, of_all) if self._is_named_so(acl)}
+        # What a failover put in force failback takes back: until then the source need not have it.
+        in_force = {acl for acl in made if acl.allows_writing and self._settings.writes_on_failover}
+        gone = (made & there) - remote_acls(here, of_all) - in_force
+        stale = {acl for acl in gone if self._is_named_so(acl)}
         unread = {acl for acl in made if acl.kind not in _kinds(self._clusters)}  # those of groups, once that is off
-        return AclsCompared(judged, missing, stale, (made & (there | wanted)) | missing | unread)
+        staged = staged_acls(here, self._rules()) if self._settings.writes_on_failover else {}
+        ours = (made & (there | wanted | set(staged.values()))) | missing | unread
+        return AclsCompared(judged, missing, stale, ours, staged)
 
     def _rules(self) -> AclRules:
         """Those of the flow as it is set."""
         takes_group = self._clusters.filters.groups.matches
-        rules = AclRules(self._remotes.__contains__, self._remotes.__getitem__, takes_group=takes_group)
+        rules = AclRules(
+            self._remotes.__contains__,
+            self._remotes.__getitem__,
+            takes_group=takes_group,
+            principal=self._settings.principals.apply,
+        )
         if not self._settings.patterns:
             return rules
         return replace(rules, remote_prefix=self._remote_prefix, takes_group_patterns=True)
@@ -122,6 +148,7 @@ class RemoteAcls:
         made = self.made()
         compared = AclComparison(self._clusters, self._remotes()).compare(here, there, made)
         record_acls(self._clusters, made, compared.made)
+        record_staged(self._clusters, self.staged(), set(compared.staged.values()))
         added = self._change(compared.missing, self._clusters.target.add_acls)
         # What is refused here somebody else may make: then it is not ours to take back.
         record_acls(self._clusters, compared.made, compared.made - refused_acls(added))
@@ -135,6 +162,11 @@ class RemoteAcls:
         with self._maps.lock:
             self._maps.refresh()
             return self._maps.made.acls
+
+    def staged(self) -> frozenset[Acl]:
+        """What waits for a failover, as recorded at the last look."""
+        with self._maps.lock:
+            return self._maps.made.staged
 
     def _change(
         self, acls: Set[Acl], change: Callable[[Collection[Acl]], Mapping[Acl, str | None]]
@@ -173,9 +205,14 @@ def refused_acls(answers: Mapping[Acl, str | None]) -> set[Acl]:
     return {acl for acl, why in answers.items() if why is not None}
 
 
-def record_acls(clusters: Clusters, before: Set[Acl], now: Set[Acl]) -> None:
+def record_staged(clusters: Clusters, before: Set[Acl], now: Set[Acl]) -> None:
+    """Record what waits for a failover, where that is another than `before`."""
+    record_acls(clusters, before, now, STAGED)
+
+
+def record_acls(clusters: Clusters, before: Set[Acl], now: Set[Acl], word: str = MADE) -> None:
     """Record what was made on the target, where that is another than `before`."""
-    if records := acl_records(before, now):
+    if records := acl_records(before, now, word):
         clusters.require_lease()
         topic = clusters.settings.map_topic
         # Outside of any transaction: one that comes late is put right by the next look.

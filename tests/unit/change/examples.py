@@ -86,5 +86,6 @@ def held(flow: MemoryFlow) -> Mapping[str, Any]:
         "ACLs": None if flow.target.entries is None else flow.target.entries.copy(),
         "ours": {remote: dict(values) for remote, values in maps.made.configs.items() if values},
         "made": {*maps.made.acls},
+        "staged": {*maps.made.staged},
         "topics": {remote: one.source for remote, one in maps.made.topics.items()},
     }

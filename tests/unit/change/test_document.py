@@ -90,6 +90,7 @@ def test_a_plan_tells_everything_that_the_text_tells() -> None:
         "losses",
         "groups",
         "skipped",
+        "staged_acls",
         "renames",
         "rights",
         "internal_topics",

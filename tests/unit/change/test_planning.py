@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from srm_spark.change.planning import KeptKind
 from srm_spark.change.steps import Stage, of_stage
-from srm_spark.cli.plan_view import drift_lines
+from srm_spark.cli.plan_view import drift_lines, plan_lines
 from srm_spark.core.acls import GROUP, Acl
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
+from srm_spark.plan.rights import WriteRights
 from tests.unit.change.examples import COPY, DAY, READS, WEEK, add, drive, flow_of, held, planned, run_plan, write_plan
 from tests.unit.memory_flow import HERE, MemoryFlow
 
@@ -70,7 +71,7 @@ def run_before(flow: MemoryFlow) -> None:
     drive(flow)
     del flow.source.held["t2"].configs["segment.bytes"]
     flow.source.held["t"].configs["segment.bytes"] = "2000000"
-    flow.source.entries = {READS._replace(operation="DESCRIBE")}
+    flow.source.entries = {READS._replace(operation=operation) for operation in ("DESCRIBE", "WRITE")}
 
 
 WORLDS: dict[str, Callable[[MemoryFlow], None]] = {
@@ -81,6 +82,7 @@ WORLDS: dict[str, Callable[[MemoryFlow], None]] = {
 SETTINGS = [
     {},
     {"sync_topic_acls_removal_enabled": "true", "target_override_policy": "reset"},
+    {"sync_topic_acls_write_policy": "failover", "config_properties_always": "max.*"},
     {"use_defaults_from": "source", "sync_group_acls_enabled": "true", "offset-syncs_topic_location": "target"},
     {"sync_topic_configs_enabled": "false", "sync_topic_acls_enabled": "false"},
 ]
@@ -270,6 +272,26 @@ def test_acls_that_were_made_here_go_only_by_choice() -> None:
     assert [one.kind for one in planned(flow, prune=True).drift] == [KeptKind.ACL]
 
 
+def test_what_is_staged_for_a_failover_is_told_and_no_difference() -> None:
+    flow = flow_of(sync_topic_acls_write_policy="failover")
+    writes, copy = READS._replace(operation="WRITE"), COPY._replace(operation="WRITE")
+    flow.source.entries = {READS, writes}
+    drive(flow)
+    plan = planned(flow, prune=True)
+    assert (plan.steps, plan.staged, plan.skipped_acls, plan.is_alike) == ((), ((copy, False),), {}, True)
+    assert f"    {copy}" in plan_lines(plan)
+    WriteRights(flow.settings, allows=True, reach=flow.reach).set()
+    flow.source.entries = set()  # a source that comes back from a disaster knows nobody
+    plan = planned(flow, prune=True)
+    assert [str(step) for step in plan.steps] == [str(COPY)]
+    assert plan.staged == ((copy, True),)
+    assert f"    {copy}: in force; srm-control failback takes it back" in plan_lines(plan)
+    drive(flow)
+    assert planned(flow, prune=True).staged == ((copy, True),), "a driver that runs on knows it, too"
+    flow.change(flow_of().settings)
+    assert f"remove-acl on B: {copy}" in said(flow, prune=True)
+
+
 def test_topics_stay_whatever_becomes_of_their_source() -> None:
     flow = flow_of()
     add(flow.source, "t2", 1)
@@ -407,6 +429,7 @@ CHOSEN = st.fixed_dictionaries(
         "use_defaults_from": st.just("source"),
         "target_override_policy": st.just("reset"),
         "sync_topic_acls_removal_enabled": st.just("true"),
+        "sync_topic_acls_write_policy": st.just("failover"),
     },
 )
 

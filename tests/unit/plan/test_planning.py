@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.acls import Acl
 from srm_spark.core.model import OffsetRange
 from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
-from srm_spark.plan.snapshot import MoveKind, MoveOutcome, Stage
+from srm_spark.plan.snapshot import MoveKind, MoveOutcome, Stage, WriteRight
 from srm_spark.plan.state import MoveId, MoveState
 from tests.unit.plan.examples import FLOW, PARTITION, copied, move, snapshot
 
 FRESH = MoveState(MoveId("failover", "A->B", "a:1", "b:1", ".*"), "2026-11-21T22:00:00Z")
+WRITES = Acl("A.orders", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")
 GONE = "cluster A (a:1): cannot list the topics"
 
 
@@ -27,6 +29,31 @@ GONE = "cluster A (a:1): cannot list the topics"
 def test_stages(kind: MoveKind, fenced: bool, stages: list[Stage]) -> None:
     plan = make_plan(kind, FLOW, snapshot(), fenced=fenced, state=None)
     assert (list(plan.stages), plan.unsafe) == (stages, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_force", "stages"),
+    [
+        (MoveKind.FAILOVER, False, [Stage.COMMIT, Stage.ALLOW, Stage.CHECK]),
+        (MoveKind.PLANNED_FAILOVER, False, [Stage.DRAIN, Stage.COMMIT, Stage.ALLOW, Stage.CHECK]),
+        (MoveKind.FAILOVER, True, [Stage.COMMIT, Stage.CHECK]),
+        (MoveKind.FAILBACK, True, [Stage.DRAIN, Stage.COMMIT, Stage.WITHDRAW, Stage.CHECK]),
+    ],
+)
+def test_who_may_write_is_set_where_it_is_not_as_it_should_be(
+    kind: MoveKind, in_force: bool, stages: list[Stage]
+) -> None:
+    found = replace(snapshot(), rights=(WriteRight(WRITES, in_force),), moves=())
+    plan = make_plan(kind, FLOW, found, fenced=False, state=None)
+    assert (list(plan.stages), plan.unsafe) == (stages, ())
+
+
+def test_a_right_that_was_refused_is_not_safe() -> None:
+    found = replace(snapshot(), rights=(WriteRight(WRITES, is_in_force=False, refused="not allowed"),))
+    assert verdict(MoveKind.FAILOVER, FRESH, found) == (f"{WRITES} is not in force: not allowed",)
+    still = replace(found, rights=(WriteRight(WRITES, is_in_force=True),))
+    assert verdict(MoveKind.FAILOVER, FRESH, still) == ()
+    assert f"{WRITES} is still in force: run the same command again" in verdict(MoveKind.FAILBACK, FRESH, still)
 
 
 def test_a_fence_is_closed_once_and_the_rest_is_looked_at_again() -> None:
