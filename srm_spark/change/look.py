@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ from srm_spark.change.world import (
     TopicPair,
     World,
 )
-from srm_spark.config.settings import FlowSettings
-from srm_spark.core.cluster import Cluster
-from srm_spark.core.filters import select
+from srm_spark.config.settings import FlowSettings, HeartbeatSettings
+from srm_spark.core.cluster import Cluster, TopicConfig
+from srm_spark.core.filters import Selection, select
 from srm_spark.core.made_here import MadeHere, MadeTopic
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.wording import count
@@ -32,6 +32,7 @@ from srm_spark.flow.groups.positions import Translator
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.renames import Renames
 from srm_spark.flow.topics.factors import factors_too_large
+from srm_spark.flow.topics.heartbeat import heartbeats_topics
 from srm_spark.flow.topics.internal_topics import InternalTopic, fault_of, internal_topics
 from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import OffsetMaps
@@ -56,18 +57,23 @@ def rights_of(settings: FlowSettings) -> list[Finding]:
     return list(check_flow(settings, source, target))
 
 
-def make_plan(clusters: Clusters, *, prune: bool, rights: Rights) -> ChangePlan:
-    """What is left to do for a flow. Raises SourceUnavailable and TargetUnavailable."""
+def make_plan(
+    clusters: Clusters, *, prune: bool, rights: Rights, heartbeats: Collection[HeartbeatSettings] = ()
+) -> ChangePlan:
+    """What is left to do for a flow; `heartbeats` are those of all pairs of clusters.
+
+    Raises SourceUnavailable and TargetUnavailable.
+    """
     take_lists(clusters)
     remote = RemoteTopics(clusters)
-    world = look(clusters, remote, rights)
+    world = look(clusters, remote, rights, heartbeats)
     settings = clusters.settings
     flowing = {pair.topic: pair.remote for pair in world.topics}
     acls = AclComparison(clusters, flowing)
     return plan_of(world, Rules(settings, remote.spec, settings.topics.config_classes(), acls.compare, prune))
 
 
-def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:
+def look(clusters: Clusters, remote: RemoteTopics, rights: Rights, heartbeats: Collection[HeartbeatSettings]) -> World:
     """Everything that a plan follows from. Raises SourceUnavailable and TargetUnavailable."""
     settings, present = clusters.settings, clusters.target.topics()
     with closing(Recorded(clusters)) as recorded:
@@ -80,6 +86,8 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:
         renames = renames_of(clusters, selected, positions)
         held = _held(clusters, remote, selected, positions)
         topics = tuple(_pairs(clusters, remote, {t: n for t, n in selected.items() if t not in held}, present))
+        internal = (*_internal(clusters), *_heartbeats(clusters, heartbeats))
+        topics = (*topics, *_coming(clusters, remote, internal, topics))
         made = recorded.maps.made
         groups = _groups(clusters, recorded)
         owner, unknown = _owner(clusters)
@@ -88,15 +96,15 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights) -> World:
             flow=settings.flow,
             source=clusters.source.bootstrap_servers,
             target=clusters.target.bootstrap_servers,
-            internal=tuple(_internal(clusters)),
+            internal=internal,
             topics=topics,
             skipped={**_skipped(clusters, selected), **held},
             made_topics=frozenset(made.topics),
-            unrecorded=_unrecorded(clusters, recorded.maps, positions, topics),
+            unrecorded=_unrecorded(clusters, recorded.maps, positions),
             orphans=_orphans(clusters, remote, {*selected}, made.topics, positions),
             ours=dict(made.configs),
             acls=_acls(clusters, made),
-            defaults=_defaults(clusters.target, topics, present),
+            defaults=_defaults(clusters.target, [pair.target for pair in topics if pair.is_there], present),
             groups=groups,
             losses=tuple(_losses(clusters, selected, positions)),
             renames=renames,
@@ -134,7 +142,7 @@ def _pairs(
             yield TopicPair(topic, topics[topic], name, partitions, here[topic], there.get(name, {}), reason)
 
 
-def _selection(clusters: Clusters, topic: str) -> object:
+def _selection(clusters: Clusters, topic: str) -> Selection:
     settings = clusters.settings
     heartbeats = settings.topics.heartbeats_replicated
     return select(topic, clusters.topics, clusters.policy, settings.flow.target, heartbeats)
@@ -165,21 +173,18 @@ def _orphans(
     )
 
 
-def _unrecorded(
-    clusters: Clusters, maps: OffsetMaps, positions: Mapping[TopicPartition, Position], topics: Collection[TopicPair]
-) -> str | None:
+def _unrecorded(clusters: Clusters, maps: OffsetMaps, positions: Mapping[TopicPartition, Position]) -> str | None:
     """Why it is not known what was made here."""
     topic, alias = clusters.settings.map_topic, clusters.settings.flow.target
     nothing = f"nothing on {alias} counts as made here, and nothing is taken back"
-    if topic not in clusters.target.topics():
-        is_used = bool(positions) or any(pair.is_there for pair in topics)
-        return f"what was made here: topic {topic} is not there, so {nothing}" if is_used else None
     if maps.unreadable:
         what = f"{count(len(maps.unreadable), 'record')} of topic {topic} cannot be read"
         return f"what was made here, in part: {what}, and what they were about does not count as made here"
-    if positions and not maps.maps:
-        return f"what was made here: topic {topic} knows nothing of what was copied, so it was lost; {nothing}"
-    return None
+    if not positions or maps.maps:
+        return None
+    if topic not in clusters.target.topics():
+        return f"what was made here: topic {topic} is not there, so {nothing}"
+    return f"what was made here: topic {topic} knows nothing of what was copied, so it was lost; {nothing}"
 
 
 def _internal(clusters: Clusters) -> Iterator[InternalFound]:
@@ -191,6 +196,40 @@ def _internal(clusters: Clusters) -> Iterator[InternalFound]:
         partitions = present[cluster.alias].get(topic.spec.name)
         fault = None if partitions is None else fault_of(cluster, topic, partitions)
         yield InternalFound(cluster.alias, topic, partitions, fault)
+
+
+def _heartbeats(clusters: Clusters, heartbeats: Collection[HeartbeatSettings]) -> Iterator[InternalFound]:
+    """Those of the flow, and those of the way back, which the flow replicates: a driver makes both."""
+    flow = clusters.settings.flow
+    for cluster, beating in ((clusters.target, flow), (clusters.source, flow.reverse)):
+        pairs = [pair for pair in heartbeats if pair.flow.target == cluster.alias]
+        ours = {pair.topic for pair in pairs if pair.flow == beating}
+        present = cluster.topics() if ours else {}
+        for topic in heartbeats_topics(pairs):
+            name = topic.spec.name
+            if name in ours:
+                yield InternalFound(cluster.alias, topic, present.get(name), heartbeats_of=(beating,))
+
+
+def _coming(
+    clusters: Clusters, remote: RemoteTopics, internal: Collection[InternalFound], topics: Sequence[TopicPair]
+) -> Iterator[TopicPair]:
+    """Heartbeats topics that are to be made on the source, and flow from then on."""
+    coming = [one for one in internal if one.heartbeats_of and one.on == clusters.source.alias]
+    for found in coming:
+        spec, reason = found.topic.spec, _selection(clusters, found.topic.spec.name)
+        if found.partitions is None and reason.is_replicated:
+            name = remote.remote_name(spec.name)
+            there = clusters.target.configs([name]).get(name, {}) if name in clusters.target.topics() else {}
+            known = [pair.source for pair in topics]
+            defaults = _defaults(clusters.source, known, clusters.source.topics())
+            own = {key: _set_on_topic(value) for key, value in spec.configs.items()}
+            partitions = clusters.target.topics().get(name)
+            yield TopicPair(spec.name, spec.partitions, name, partitions, {**defaults, **own}, there, str(reason))
+
+
+def _set_on_topic(value: str) -> TopicConfig:
+    return TopicConfig(value, is_default=False, is_static=False, is_read_only=False, is_sensitive=False, is_own=True)
 
 
 def _acls(clusters: Clusters, made: MadeHere) -> AclsFound | str:
@@ -226,12 +265,12 @@ def _owner(clusters: Clusters) -> tuple[str | None, str | None]:
         return None, f"whether a driver runs the flow is not known: {error}"
 
 
-def _defaults(target: Cluster, topics: Collection[TopicPair], present: Mapping[str, int]) -> Configs:
-    """What the topics of the target have without setting it: a new topic has the same."""
-    there = [pair.target for pair in topics if pair.is_there][:_TELLING]
+def _defaults(cluster: Cluster, known: Sequence[Configs], present: Collection[str]) -> Configs:
+    """What the topics of a cluster have without setting it: a new topic has the same."""
+    there = list(known[:_TELLING])
     if not there:
         try:
-            there = list(target.configs(sorted(present)[:_TELLING]).values())
+            there = list(cluster.configs(sorted(present)[:_TELLING]).values())
         except FlowError:  # DESCRIBE_CONFIGS on them is no right that a flow needs
             return {}
     return {key: replace(one, is_own=False) for found in there for key, one in found.items() if not one.is_own}

@@ -26,6 +26,8 @@ class InternalFound:
     """None where it is not there."""
     fault: Fault | None = None
     """What is wrong with one that is there."""
+    heartbeats_of: tuple[Flow, ...] = ()
+    """Pairs of clusters that beat into it; nothing for one that holds the state of the flow."""
 
 
 @dataclass(frozen=True)

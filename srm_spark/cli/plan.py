@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import click
@@ -27,10 +27,11 @@ from srm_spark.cli.options import (
     flow_of,
     flows_of,
     print_json,
+    settings_of,
     told,
 )
 from srm_spark.cli.plan_view import drift_lines, plan_lines, report_lines, steps_lines
-from srm_spark.config.settings import FlowSettings
+from srm_spark.config.settings import FlowSettings, HeartbeatSettings
 from srm_spark.errors import SrmError
 from srm_spark.flow.clusters import Clusters, connect
 
@@ -48,7 +49,7 @@ _NEVER = "no topic and no partition is ever deleted"
 @DEFINES
 @FLOW
 @click.option("--out", type=FILE, help="Write the plan to this file, for srm-control apply.")
-@click.option("--prune", is_flag=True, help="Take back ACLs that were made here and whose source is gone.")
+@click.option("--prune", is_flag=True, help="Take back what was made here and whose source is gone.")
 @OUTPUT
 def plan(
     *, files: Sequence[Path], defines: Sequence[str], name: str | None, out: Path | None, prune: bool, output: str
@@ -59,9 +60,9 @@ def plan(
     policy means. No plan ever deletes a topic.
     """
     with told():
-        plans = [
-            _planned(one, prune=prune, rights=rights_of)[1] for one in flows_of(files, defines, name, exit_code=ERROR)
-        ]
+        beats = settings_of(files, defines).heartbeats
+        flows = flows_of(files, defines, name, exit_code=ERROR)
+        plans = [_planned(one, beats, prune=prune, rights=rights_of)[1] for one in flows]
         document = plans_document(plans, prune=prune)
         if out is not None:
             save_plan(out, document)
@@ -93,7 +94,8 @@ def drift(*, files: Sequence[Path], defines: Sequence[str], name: str | None, ou
     What apply would change, what was set by hand and is kept, and configs that lose records.
     """
     with told():
-        plans = [_planned(one, prune=False)[1] for one in flows_of(files, defines, name, exit_code=ERROR)]
+        beats = settings_of(files, defines).heartbeats
+        plans = [_planned(one, beats, prune=False)[1] for one in flows_of(files, defines, name, exit_code=ERROR)]
     if output == "json":
         print_json(plans_document(plans, prune=False))
     else:
@@ -128,7 +130,8 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
         path = report_path(file)
         before = load_report(path, planned.id)
         flows = [flow_of(files, defines, one.flow, exit_code=ERROR) for one in planned.flows]
-        ready = [Ready(*_planned(one, prune=planned.prune)) for one in flows]
+        beats = settings_of(files, defines).heartbeats
+        ready = [Ready(*_planned(one, beats, prune=planned.prune)) for one in flows]
         report = check(planned, before, {str(one.fresh.world.flow): one.fresh for one in ready})
         if all(not one.fresh.steps and _is_over(before, one) for one in ready):
             _print(report, output, "nothing is left to do; nothing was changed")
@@ -152,9 +155,11 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
     raise SystemExit(DIFFERENT if report.refused else OK)
 
 
-def _planned(settings: FlowSettings, *, prune: bool, rights: Rights = lambda _: ()) -> tuple[Clusters, ChangePlan]:
+def _planned(
+    settings: FlowSettings, beats: Collection[HeartbeatSettings], *, prune: bool, rights: Rights = lambda _: ()
+) -> tuple[Clusters, ChangePlan]:
     clusters = connect(settings)
-    return clusters, make_plan(clusters, prune=prune, rights=rights)
+    return clusters, make_plan(clusters, prune=prune, rights=rights, heartbeats=beats)
 
 
 def _is_over(report: RunReport | None, one: Ready) -> bool:

@@ -135,6 +135,11 @@ def _lines(report: FlowReport, shown: int | None) -> Iterator[str]:
     yield from _some(report.held, shown, lambda name, why: f"{flow}: {name} stands still: {why}", more)
     gone = dict.fromkeys(report.not_shown, f"{flow.source} does not show it any more")
     yield from _some(gone, shown, lambda name, why: f"{flow}: {name} is no part of the lag: {why}")
+    if report.staged_acls:
+        yield f"{flow}: {count(report.staged_acls, 'ACL')} staged for failover"
+    if report.write_acls:
+        what = f"{count(report.write_acls, 'ACL')} to write remote topics in force since a failover"
+        yield f"{flow}: {what}: srm-control failback takes them back"
     if owner is not None:
         yield from _owners_lines(report, owner, shown)
 
@@ -244,6 +249,8 @@ def _document(report: FlowReport) -> dict[str, Any]:
         "ended": [_gone(one) for one in drivers.ended],
         "held": report.held,
         "not_shown": list(report.not_shown),
+        "staged_acls": report.staged_acls,
+        "write_acls": report.write_acls,
         "partitions": [_partition(row) for row in report.partitions],
     }
 

@@ -21,6 +21,7 @@ from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.refused.paused import standstill
 from srm_spark.flow.topics.lists import take_lists
+from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.flow.topics.status_topic import StatusTopic
 
@@ -83,6 +84,10 @@ class FlowReport:
     """What stands still."""
     not_shown: tuple[str, ...] = ()
     """Topics that were copied and that the source does not show: deleted, or not ours to see. No part of the lag."""
+    staged_acls: int | None = None
+    """ACLs that wait for a failover; None where none is to."""
+    write_acls: int | None = None
+    """ACLs that let applications write copies since a failover."""
     source_down: str | None = None
     """Why the source could not be asked; None where it answered."""
     target_down: str | None = None
@@ -113,6 +118,8 @@ class FlowLook:
         self._settings = self._clusters.settings
         self._status = StatusTopic(self._settings, self._clusters.target, "look")
         self._progress = ProgressTopic(self._settings, self._clusters.target)
+        role = f"{self._settings.flow}|look-rights"
+        self._maps = OffsetMaps(self._clusters.target, self._settings.map_topic, role, TargetUnavailable)
         self._copied = [0, 0]
         """Records and bytes of all commits that were read."""
         self._answered_at: int | None = None
@@ -124,8 +131,8 @@ class FlowLook:
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._status.close()
-        self._progress.close()
+        for part in (self._status, self._progress, self._maps):
+            part.close()
 
     def look(self) -> FlowReport:
         """How the flow is now."""
@@ -162,9 +169,20 @@ class FlowLook:
             partitions,
             standing,
             not_shown,
+            *self._rights(),
             source_down=source_down,
             unknown_since=drivers.unknown_since,
         )
+
+    def _rights(self) -> tuple[int | None, int | None]:
+        """ACLs that are staged, and those that a failover has put in force."""
+        acls = self._settings.acls
+        if acls.seconds is None or not acls.writes_on_failover:
+            return None, None
+        if self._settings.map_topic in self._clusters.target.topics():
+            self._maps.refresh()
+        in_force = {acl for acl in self._maps.made.acls if acl.allows_writing}
+        return len(self._maps.made.staged - in_force), len(in_force)
 
     def _standing(self, drivers: FlowDrivers, pauses: Mapping[Scope, Command]) -> dict[Scope, Standstill]:
         """As whoever runs the flow says; where nobody does, as was recorded."""

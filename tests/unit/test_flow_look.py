@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from srm_spark.cli.status_view import documents, text
+from srm_spark.core.acls import Acl
 from srm_spark.core.acts import Command, CommandKind, Scope, scope_of
 from srm_spark.core.driver_status import FlowState, drivers_of
 from srm_spark.core.lists import Act, Change, ListKind
@@ -11,6 +12,8 @@ from srm_spark.core.standstills import Standstill
 from srm_spark.core.tail import TailRecord
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.topics.committer import committer_of
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
+from srm_spark.flow.topics.remote_acls import record_acls, record_staged
 from srm_spark.flow.topics.status_topic import StatusTopic
 from srm_spark.look.flows import FlowLook, FlowReport, look_at
 from tests.unit.memory_flow import HERE
@@ -30,6 +33,21 @@ def test_before_the_first_driver_nothing_is_known_but_how_much_there_is_to_copy(
     assert found.lag.bytes is None, "nothing was copied that would tell how large records are"
     (row,) = found.partitions
     assert (row.partition, row.remote, row.next_offset, row.end) == (HERE, TopicPartition("A.t", 0), None, 3)
+
+
+def test_acls_that_wait_for_a_failover_and_those_that_one_put_in_force() -> None:
+    world = World({"sync.topic.acls.write.policy": "failover"})
+    assert (look(world).staged_acls, look(world).write_acls) == (0, 0)
+    writes = Acl("A.t", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")
+    ensure_topic(world.flow.target, map_topic(world.flow.settings))
+    record_staged(world.flow.clusters, set(), {writes, writes._replace(principal="User:bob")})
+    record_acls(world.flow.clusters, set(), {writes})
+    found = look(world)
+    assert (found.staged_acls, found.write_acls) == (1, 1)
+    lines = text([found]).splitlines()
+    assert "  A->B: 1 ACL staged for failover" in lines
+    assert any("1 ACL to write remote topics in force since a failover: srm-control failback" in line for line in lines)
+    assert (look(World()).staged_acls, look(World()).write_acls) == (None, None)
 
 
 def test_lag_in_records_bytes_and_seconds() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from srm_spark.config.settings import ClusterSettings, HeartbeatSettings
@@ -59,6 +59,17 @@ def due(pairs: Iterable[HeartbeatSettings], beaten: Mapping[Flow, float], now: f
     ]
 
 
+def heartbeats_topics(pairs: Collection[HeartbeatSettings]) -> list[InternalTopic]:
+    """The topics into which pairs with one target beat; the largest replication factor counts."""
+    factors = {
+        topic: max(pair.replication_factor for pair in pairs if pair.topic == topic)
+        for topic in sorted({pair.topic for pair in pairs})
+    }
+    return [
+        InternalTopic(TopicSpec(topic, 1, factor, {"cleanup.policy": "compact"})) for topic, factor in factors.items()
+    ]
+
+
 class Heartbeats:
     """The heartbeats of one group, and the log's words about them."""
 
@@ -79,10 +90,8 @@ class Heartbeats:
             if self._cluster is None:
                 role = f"{self._role}-admin"
                 self._cluster = ClusterClient(self._group.target, TargetUnavailable, timeout=self._timeout, role=role)
-            for topic in {pair.topic for pair in self._group.pairs}:
-                copies = max(pair.replication_factor for pair in self._group.pairs if pair.topic == topic)
-                spec = TopicSpec(topic, 1, copies, {"cleanup.policy": "compact"})
-                ensure_topic(self._cluster, InternalTopic(spec))
+            for topic in heartbeats_topics(self._group.pairs):
+                ensure_topic(self._cluster, topic)
             self._is_ready = True
         try:
             self._writer.write(_record(pair) for pair in self._group.pairs if pair.flow in flows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from srm_spark.change.document import load_plan, plans_document, save_plan
 from srm_spark.change.look import make_plan
 from srm_spark.change.planning import ChangePlan
 from srm_spark.change.report import RunReport, load_report, report_path
+from srm_spark.config.settings import HeartbeatSettings
 from srm_spark.core.acls import Acl
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic, status_topic
@@ -40,21 +41,26 @@ def add(cluster: MemoryCluster, topic: str, partitions: int = 1, **configs: str)
     cluster.held[topic] = MemoryTopic([MemoryLog() for _ in range(partitions)], values)
 
 
-def planned(flow: MemoryFlow, *, prune: bool = False) -> ChangePlan:
+def planned(flow: MemoryFlow, *, prune: bool = False, beats: Sequence[HeartbeatSettings] = ()) -> ChangePlan:
     """What is left to do."""
-    return make_plan(flow.clusters, prune=prune, rights=lambda _: ())
+    return make_plan(flow.clusters, prune=prune, rights=lambda _: (), heartbeats=beats)
 
 
-def write_plan(flow: MemoryFlow, path: Path, *, prune: bool = False) -> Path:
+def write_plan(flow: MemoryFlow, path: Path, *, prune: bool = False, beats: Sequence[HeartbeatSettings] = ()) -> Path:
     """As `srm-control plan --out` does."""
-    save_plan(path, plans_document([planned(flow, prune=prune)], prune=prune))
+    save_plan(path, plans_document([planned(flow, prune=prune, beats=beats)], prune=prune))
     return path
 
 
-def run_plan(flow: MemoryFlow, path: Path, tell: Callable[[str], None] = lambda _: None) -> RunReport:
+def run_plan(
+    flow: MemoryFlow,
+    path: Path,
+    tell: Callable[[str], None] = lambda _: None,
+    beats: Sequence[HeartbeatSettings] = (),
+) -> RunReport:
     """As `srm-control apply` does."""
     plan = load_plan(path)
-    fresh = planned(flow, prune=plan.prune)
+    fresh = planned(flow, prune=plan.prune, beats=beats)
     report = check(plan, load_report(report_path(path), plan.id), {"A->B": fresh})
     return apply_plan([Ready(flow.clusters, fresh)], report, report_path(path), tell)
 

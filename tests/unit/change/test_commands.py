@@ -19,6 +19,7 @@ from tests.unit.change.examples import DAY, READS, WEEK, add, drive, flow_of
 from tests.unit.memory_flow import MemoryFlow
 
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
+CONFIG += "emit.heartbeats.enabled = false\n"
 PLAN = f"""\
 A->B: 7 changes
   internal topics on B
