@@ -25,7 +25,7 @@ from srm_spark.core.acls import Acl, NotCopied
 from srm_spark.core.cluster import ConfigChange, TopicSpec
 from srm_spark.core.config_classes import ConfigClasses
 from srm_spark.core.losing_configs import LosingConfig
-from srm_spark.core.topic_configs import ConfigsCompared, not_taken
+from srm_spark.core.topic_configs import ConfigsCompared, NotTaken, not_taken
 from srm_spark.core.wording import count
 from srm_spark.flow.topics.remote_acls import AclsCompared
 from srm_spark.flow.topics.topic_configs import compare_pairs, losing_after
@@ -275,7 +275,8 @@ def _skipped_configs(world: World, classes: ConfigClasses) -> Mapping[tuple[str,
     found: dict[tuple[str, str], list[str]] = {}
     for pair in world.topics:
         for key, why in not_taken(pair.source, classes.of).items():
-            found.setdefault((key, why.value), []).append(pair.topic)
+            reason = classes.classify(key).reason if why is NotTaken.EXCLUDED else why.value
+            found.setdefault((key, reason), []).append(pair.topic)
     return {why: tuple(topics) for why, topics in sorted(found.items())}
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from srm_spark.config.keys_connector import MODE_KEY, PROVENANCE_KEY, REALTIME_TOPICS_KEY
+from srm_spark.config.keys_connector import (
+    ACL_PRINCIPALS_KEY,
+    ACL_WRITE_KEY,
+    MODE_KEY,
+    PROVENANCE_KEY,
+    REALTIME_TOPICS_KEY,
+)
 from srm_spark.config.sasl import FUNCTION_KEY, needs_java_login
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import ClusterSettings, FlowSettings, StartAt
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
 from srm_spark.core.model import Flow
+from srm_spark.core.principal_rules import AS_THEY_ARE
 
 _TRUNCATED = "source.truncated.policy"
 
@@ -29,6 +36,7 @@ def check_across(
         _one_cluster(sources, report, settings)
         _priorities(sources, report, settings)
         _starts(sources, report, settings)
+        _acls(sources, report, settings)
         if needs_java_login({**settings.source.properties, **settings.consumer}):
             _java_login(sources, report, settings)
         if settings.is_realtime:
@@ -75,6 +83,18 @@ def _written(sources: Sources, flow: Flow, name: str) -> tuple[str, str]:
         if key in sources.entries:
             return sources.entries[key].place, key
     return sources.place_of(f"{flow}.enabled", "clusters"), f"{flow}.{name}"
+
+
+def _acls(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    """What would be done with ACLs that nobody looks at."""
+    acls = settings.acls
+    wanted = {
+        ACL_WRITE_KEY: acls.writes_on_failover,
+        ACL_PRINCIPALS_KEY: acls.principals != AS_THEY_ARE,
+    }
+    for name in [name for name, is_set in wanted.items() if is_set and acls.seconds is None]:
+        place, key = _written(sources, settings.flow, name)
+        report.warn(place, key, f"has no effect: no ACLs of {settings.flow} are copied (sync.topic.acls.enabled)")
 
 
 def _checkpoints(sources: Sources, report: Report, settings: FlowSettings) -> None:

@@ -40,6 +40,11 @@ class Classified(NamedTuple):
     pattern: str | None = None
     """Of that key; None where no pattern decided."""
 
+    @property
+    def reason(self) -> str:
+        """Why a property is left out."""
+        return f"{self.key} leaves it out" if self.pattern is None else f"{self.key} has {self.pattern}"
+
 
 @dataclass(frozen=True)
 class ConfigClasses:

@@ -26,7 +26,7 @@ class NotTaken(Enum):
     SENSITIVE = "it is a secret"
     READ_ONLY = "it is read-only"
     STATIC = "it is in the brokers' own file"
-    EXCLUDED = "config.properties.exclude, config.properties.never or a filter class leaves it out"
+    EXCLUDED = "it is of the class of those that are never taken"
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def _ruled(clusters: Clusters, rules: Rules, name: str, found: Callable[..., Ans
     """By its name alone."""
     topics = clusters.settings.topics
     own = topics.config_filter_class
-    config_class, key, pattern = topics.config_classes().classify(name)
+    config_class, key, pattern = classified = topics.config_classes().classify(name)
     rule = None if pattern is None else Rule(pattern, rules.place(key))
     if config_class is ConfigClass.NEVER:
         move = f"{ConfigClass.USUALLY.key} = {name} moves it"
@@ -60,7 +60,7 @@ def _ruled(clusters: Clusters, rules: Rules, name: str, found: Callable[..., Ans
             return replace(answer, rule=rules.switch(key, own))
         back = f"set {key} without {pattern}" if key == ConfigClass.NEVER.key else move
         remedy = f"{back}; what a remote topic has is left alone"
-        return found(Verdict.LEFT_OUT, Because.EXCLUDED, f"{key} has {pattern}", remedy, rule)
+        return found(Verdict.LEFT_OUT, Because.EXCLUDED, classified.reason, remedy, rule)
     if topics.configs_seconds is None:
         why = "remote topics get it when they are made, and are not compared afterwards"
         answer = found(Verdict.LEFT_OUT, Because.SWITCHED_OFF, why, f"{_SWITCH} = true")

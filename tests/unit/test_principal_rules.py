@@ -96,3 +96,11 @@ def test_copies_are_for_who_is_meant_on_the_target() -> None:
         of_group: of_group._replace(principal="User:ann"),
         other: NotCopied.PRINCIPAL,
     }
+
+
+@pytest.mark.parametrize(("key", "value"), [(KEY, "RULE:a/b/"), ("sync.topic.acls.write.policy", "failover")])
+def test_a_key_about_acls_that_nobody_copies_is_told(key: str, value: str, tmp_path: Path) -> None:
+    file = tmp_path / "srm.properties"
+    file.write_text(f"{FILE}{key} = {value}\nsync.topic.acls.enabled = false\n")
+    (told,) = [line for line in load_settings([file]).warnings if "has no effect" in line]
+    assert f"srm.properties:13: {key}: has no effect: no ACLs of A->B are copied" in told

@@ -169,7 +169,7 @@ def test_what_is_left_out_is_said_with_its_reason() -> None:
         "mm2-offsets.X.internal": "is an internal topic",
         "other": "matches no pattern of the topic filter",
     }
-    left_out = "config.properties.exclude, config.properties.never or a filter class leaves it out"
+    left_out = "config.properties.exclude has min.insync.replicas"
     assert plan.skipped_configs == {("min.insync.replicas", left_out): ("t",)}
     pattern = "it is about a prefix or *; see sync.topic.acls.patterns.enabled"
     assert plan.skipped_acls == {
