@@ -12,6 +12,7 @@ import pytest
 
 from srm_spark.core.cluster import Cluster, Committed, ConfigChange, ControlRecord, TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.quotas import Quota
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from tests.awaiting import await_until
 
@@ -74,6 +75,22 @@ class ClusterContract(ABC):
 
     def test_a_cluster_without_an_authorizer_has_no_acls(self, cluster: Cluster) -> None:
         assert cluster.acls(["TOPIC", "GROUP"]) is None
+
+    def test_quotas_of_users_are_set_and_taken_back_one_by_one(self, cluster: Cluster, topic: str) -> None:
+        """Not of those who write: the smallest of these says how long others wait."""
+        alone, of_client = (("user", topic),), (("client-id", "c"), ("user", topic))
+        reads, asks = Quota(alone, "consumer_byte_rate"), Quota(alone, "request_percentage")
+        of_both = Quota(of_client, "consumer_byte_rate")
+
+        def ours() -> dict[Quota, float]:
+            return {quota: value for quota, value in cluster.quotas().items() if ("user", topic) in quota.entity}
+
+        assert cluster.alter_quotas({reads: 1000.5, asks: 7.0, of_both: 3.0}) == dict.fromkeys([reads, asks, of_both])
+        await_until(lambda: ours() == {reads: 1000.5, asks: 7.0, of_both: 3.0}, SOON, lambda: str(ours()))
+        assert cluster.alter_quotas({reads: None, of_both: 4.0}) == {reads: None, of_both: None}
+        await_until(lambda: ours() == {asks: 7.0, of_both: 4.0}, SOON, lambda: str(ours()))
+        cluster.alter_quotas({asks: None, of_both: None})
+        await_until(lambda: not ours(), SOON, lambda: str(ours()))
 
     def test_a_topic_made_anew_has_another_id(self, cluster: Cluster, topic: str) -> None:
         self._make(cluster, topic)

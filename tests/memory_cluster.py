@@ -24,6 +24,7 @@ from srm_spark.core.cluster import (
     TopicSpec,
 )
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.quotas import Quota
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
@@ -158,6 +159,8 @@ class MemoryCluster:
         self.happens: Callable[[str], object] = lambda _: None
         self.held: dict[str, MemoryTopic] = {}
         self.without_leader: set[TopicPartition] = set()
+        self.limits: dict[Quota, float] = {}
+        """Quotas of users."""
         self.entries: set[Acl] | None = None
         """Its ACLs; None without an authorizer."""
         self.group_calls = MemoryGroups()
@@ -271,6 +274,21 @@ class MemoryCluster:
         assert self.entries is not None
         refusals = {acl: self.forbidden.get(acl.name) for acl in removed}
         self.entries -= {acl for acl, why in refusals.items() if why is None}
+        return refusals
+
+    def quotas(self) -> dict[Quota, float]:
+        """Those that the test has put there, and what was altered."""
+        self._answer("list the quotas")
+        return self.limits.copy()
+
+    def alter_quotas(self, changes: Mapping[Quota, float | None]) -> dict[Quota, str | None]:
+        """Refused for users of whom the test says so."""
+        self._answer("change quotas")
+        refusals = {quota: self.forbidden.get(dict(quota.entity)["user"] or "") for quota in changes}
+        for quota, value in changes.items():
+            if refusals[quota] is None:
+                self.limits.pop(quota, None)
+                self.limits |= {} if value is None else {quota: value}
         return refusals
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:

@@ -17,18 +17,21 @@ from srm_spark.change.steps import (
     AddAcl,
     AddPartitions,
     ChangeConfigs,
+    ChangeQuota,
     CreateTopic,
     RemoveAcl,
     Stage,
     Step,
     of_stage,
 )
+from srm_spark.change.world import QuotasFound
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.wording import count
 from srm_spark.errors import PlanError
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.remote_acls import record_acls, record_staged, refused_acls
+from srm_spark.flow.topics.remote_quotas import change_quotas
 from srm_spark.flow.topics.remote_topics import record_made
 from srm_spark.flow.topics.topic_configs import record_configs
 
@@ -222,6 +225,16 @@ def _entitle(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
     return {step: why for acl, step in asked.items() if (why := said[acl]) is not None}
 
 
+def _limit(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
+    """Change quotas, and record what is ours, as a flow does at its first look."""
+    if one.fresh.quotas is None or not isinstance(one.fresh.world.quotas, QuotasFound):
+        return {}
+    if (obstacle := _no_record(one.clusters, one.clusters.target.topics())) is not None:
+        return dict.fromkeys(steps, obstacle)
+    refused = change_quotas(one.clusters, one.fresh.world.quotas.made, one.fresh.quotas)
+    return {step: refused[step.quota] for step in steps if isinstance(step, ChangeQuota) and step.quota in refused}
+
+
 def _no_record(clusters: Clusters, present: Mapping[str, int]) -> str | None:
     """Why it cannot be recorded what is made here: without a record nobody would take it back."""
     topic = clusters.settings.map_topic
@@ -234,4 +247,5 @@ _DO: Mapping[Stage, Callable[[Ready, Sequence[Step]], dict[Step, str]]] = {
     Stage.PARTITIONS: _grow,
     Stage.CONFIGS: _configure,
     Stage.ACLS: _entitle,
+    Stage.QUOTAS: _limit,
 }

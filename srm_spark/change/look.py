@@ -14,6 +14,7 @@ from srm_spark.change.world import (
     InternalFound,
     Orphan,
     PredictedLoss,
+    QuotasFound,
     TopicPair,
     World,
 )
@@ -104,6 +105,7 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights, heartbeats: C
             orphans=_orphans(clusters, remote, {*selected}, made.topics, positions),
             ours=dict(made.configs),
             acls=_acls(clusters, made),
+            quotas=_quotas(clusters, made),
             defaults=_defaults(clusters.target, [pair.target for pair in topics if pair.is_there], present),
             groups=groups,
             losses=tuple(_losses(clusters, selected, positions)),
@@ -242,6 +244,15 @@ def _acls(clusters: Clusters, made: MadeHere) -> AclsFound | str:
     if here is None or there is None:
         return no_authorizer(clusters, here)
     return AclsFound(frozenset(here), frozenset(there), made.acls, made.staged)
+
+
+def _quotas(clusters: Clusters, made: MadeHere) -> QuotasFound | str | None:
+    if clusters.settings.acls.quotas_seconds is None:
+        return None
+    try:
+        return QuotasFound(clusters.source.quotas(), clusters.target.quotas(), dict(made.quotas))
+    except FlowError as error:  # the flow copies records without them, too
+        return str(error)
 
 
 def _groups(clusters: Clusters, recorded: Recorded) -> GroupsFound:

@@ -14,17 +14,19 @@ from srm_spark.change.steps import (
     AddAcl,
     AddPartitions,
     ChangeConfigs,
+    ChangeQuota,
     CreateInternalTopic,
     CreateTopic,
     RemoveAcl,
     Step,
 )
-from srm_spark.change.world import AclsFound, Configs, TopicPair, World
+from srm_spark.change.world import AclsFound, Configs, QuotasFound, TopicPair, World
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import Acl, NotCopied
 from srm_spark.core.cluster import ConfigChange, TopicSpec
 from srm_spark.core.config_classes import ConfigClasses
 from srm_spark.core.losing_configs import LosingConfig
+from srm_spark.core.quotas import QuotasCompared, compare_quotas
 from srm_spark.core.topic_configs import ConfigsCompared, NotTaken, not_taken
 from srm_spark.core.wording import count
 from srm_spark.flow.topics.remote_acls import AclsCompared
@@ -55,6 +57,7 @@ class KeptKind(Enum):
     ACL = "acl"
     STALE_ACL = "stale-acl"
     """Made here; its source is gone."""
+    QUOTA = "quota"
     STALE_CONFIG = "stale-config"
     """Made here; its source gives it no more."""
     TOPIC = "topic"
@@ -98,6 +101,8 @@ class ChangePlan:
     """Remote topic → what it has from its source then; to be recorded."""
     acls: AclsCompared | None
     """None where they are not compared."""
+    quotas: QuotasCompared | None = None
+    """None likewise."""
 
     @cached_property
     def hash(self) -> str:
@@ -143,6 +148,10 @@ def plan_of(world: World, rules: Rules) -> ChangePlan:
     )
     found = world.acls
     acls = None if isinstance(found, str) else rules.acls(found.here, found.there, found.made)
+    limits = None
+    if isinstance(world.quotas, QuotasFound):
+        principal = rules.settings.acls.principals.apply
+        limits = compare_quotas(world.quotas.here, world.quotas.there, world.quotas.made, principal)
     removes = rules.prune or rules.settings.acls.removes
     made = {remote: spec.configs for remote, spec in specs.items()} if keeps_configs else {}
     return ChangePlan(
@@ -154,11 +163,13 @@ def plan_of(world: World, rules: Rules) -> ChangePlan:
             *_grown(world),
             *_changed(world, compared),
             *_acls(world, acls, removes=removes),
+            *_limited(world, limits),
         ),
         kept=(
             *_kept_topics(world),
             *_kept_configs(compared, prunes=rules.prune),
             *_kept_acls(world, acls, removes=removes),
+            *_kept_quotas(limits),
         ),
         skipped_configs=_skipped_configs(world, rules.classes) if keeps_configs else {},
         skipped_acls={} if acls is None else _skipped_acls(acls),
@@ -167,6 +178,7 @@ def plan_of(world: World, rules: Rules) -> ChangePlan:
         made_from=_made_from(world, rules, compared, acls, specs),
         ours={**{remote: each.ours for remote, each in compared.items()}, **made},
         acls=acls,
+        quotas=limits,
     )
 
 
@@ -235,6 +247,23 @@ def _acls(world: World, acls: AclsCompared | None, *, removes: bool) -> Iterator
         yield RemoveAcl(world.flow.target, acl, reason=f"made here, and {world.flow.source} has its source no more")
 
 
+def _limited(world: World, limits: QuotasCompared | None) -> Iterator[Step]:
+    if limits is None:
+        return
+    assert isinstance(world.quotas, QuotasFound)
+    for quota in sorted(limits.changes, key=str):
+        after = limits.changes[quota]
+        reason = f"{world.flow.source} has it"
+        if after is None:
+            reason = f"made here, and {world.flow.source} has it no more"
+        yield ChangeQuota(world.flow.target, quota, world.quotas.there.get(quota), after, reason=reason)
+
+
+def _kept_quotas(limits: QuotasCompared | None) -> Iterator[Kept]:
+    for quota, value in sorted(({} if limits is None else limits.kept).items(), key=str):
+        yield Kept(KeptKind.QUOTA, str(quota), f"{value:g}: set by somebody else")
+
+
 def _kept_topics(world: World) -> Iterator[Kept]:
     for pair in world.topics:
         if pair.remote_partitions is not None and pair.remote_partitions > pair.partitions:
@@ -296,6 +325,8 @@ def _losing(
 def _unknown(world: World, specs: Mapping[str, TopicSpec]) -> Iterator[str]:
     if world.unrecorded is not None:
         yield world.unrecorded
+    if isinstance(world.quotas, str):
+        yield f"the quotas: {world.quotas}"
     if specs and not world.defaults:
         alias, many = world.flow.target, count(len(specs), "topic")
         yield f"whether the defaults of {alias} lose records of the {many} to create: {alias} has no topic that tells"
@@ -316,6 +347,7 @@ def _made_from(
         "internal topics": {f"{one.on} {one.topic.spec.name}": one.partitions for one in world.internal},
         "topics": {pair.topic: _facts(pair, world, compared, specs) for pair in world.topics},
         "ACLs": _acl_facts(world, acls),
+        **_quota_facts(world),
     }
 
 
@@ -346,6 +378,14 @@ def _acl_facts(world: World, acls: AclsCompared | None) -> Mapping[str, Any] | N
         "made": _texts(world.acls.made),
         "stale": _texts(acls.stale),
     }
+
+
+def _quota_facts(world: World) -> Mapping[str, Any]:
+    """Nothing where nobody asked for them."""
+    if not isinstance(world.quotas, QuotasFound):
+        return {}
+    found = {"source": world.quotas.here, "target": world.quotas.there, "made": world.quotas.made}
+    return {"quotas": {side: {str(one): value for one, value in quotas.items()} for side, quotas in found.items()}}
 
 
 def _texts(acls: Set[Acl]) -> list[str]:

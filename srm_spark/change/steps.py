@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import ConfigChange, TopicSpec
+from srm_spark.core.quotas import Quota, entity_of
 from srm_spark.core.wording import count
 
 Document = dict[str, Any]
@@ -25,6 +26,7 @@ class Stage(Enum):
     PARTITIONS = "partitions"
     CONFIGS = "configs"
     ACLS = "ACLs"
+    QUOTAS = "quotas"
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,28 @@ class RemoveAcl(AclStep):
     mark = "-"
 
 
+@dataclass(frozen=True)
+class ChangeQuota(Step):
+    """Set the quota of a user, or take one back."""
+
+    quota: Quota
+    before: float | None
+    after: float | None
+    """None where none is set."""
+    stage = Stage.QUOTAS
+    does = "change-quota"
+    mark = "~"
+
+    def detail(self) -> Document:
+        """Who is limited, and the limits; null where none is set."""
+        entity = dict(self.quota.entity)
+        return {"entity": entity, "key": self.quota.key, "from": self.before, "to": self.after}
+
+    def __str__(self) -> str:
+        before, after = ("not set" if value is None else f"{value:g}" for value in (self.before, self.after))
+        return f"{self.quota} {before} -> {after}"
+
+
 def step_document(step: Step, *, with_reason: bool = True) -> Document:
     """A step for JSON."""
     reason = {"reason": step.reason} if with_reason else {}
@@ -180,6 +204,11 @@ def step_of(document: Mapping[str, Any]) -> Step:
     for changed in (AddAcl, RemoveAcl):
         if does == changed.does:
             return changed(on, Acl(**{name: str(value) for name, value in document["acl"].items()}), reason=reason)
+    if does == ChangeQuota.does:
+        entity = {str(kind): None if name is None else str(name) for kind, name in document["entity"].items()}
+        quota = Quota(entity_of(entity), str(document["key"]))
+        limits = (None if document[end] is None else float(document[end]) for end in ("from", "to"))
+        return ChangeQuota(on, quota, *limits, reason=reason)
     raise ValueError(f"a step that does {does!r}")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import TopicConfig
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.core.quotas import Quotas
 from srm_spark.doctor.report import Finding
 from srm_spark.flow.topics.internal_topics import Fault, InternalTopic
 from srm_spark.plan.renames import Rename
@@ -76,6 +77,15 @@ class AclsFound:
 
 
 @dataclass(frozen=True)
+class QuotasFound:
+    """Quotas of both sides, and those that are recorded as made on the target."""
+
+    here: Quotas
+    there: Quotas
+    made: Quotas
+
+
+@dataclass(frozen=True)
 class GroupsFound:
     """Which groups of the source the flow takes, and why it does not take the others."""
 
@@ -115,6 +125,8 @@ class World:
     groups: GroupsFound = GroupsFound()
     losses: tuple[PredictedLoss, ...] = ()
     renames: tuple[Rename, ...] = ()
+    quotas: QuotasFound | str | None = None
+    """None where nobody asked for them, or why they are not compared."""
     made_topics: frozenset[str] = frozenset()
     """Remote topics that are recorded as made here."""
     unrecorded: str | None = None

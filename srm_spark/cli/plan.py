@@ -121,9 +121,9 @@ def drift(*, files: Sequence[Path], defines: Sequence[str], name: str | None, ou
 def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: bool, output: str) -> None:
     """Does what a plan of srm-control plan --out says, and nothing else, if it is still true.
 
-    Stage by stage: internal topics, remote topics, partitions, configs, ACLs. A report beside the plan is written
-    before and after each one: run the same command again to finish what was interrupted or refused. Where the clusters
-    or the configuration are others than when the plan was made, nothing is changed.
+    Stage by stage: internal topics, remote topics, partitions, configs, ACLs, quotas. A report beside the plan is
+    written before and after each one: run the same command again to finish what was interrupted or refused. Where the
+    clusters or the configuration are others than when the plan was made, nothing is changed.
     """
     with told():
         planned = load_plan(file)

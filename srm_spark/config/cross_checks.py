@@ -90,7 +90,7 @@ def _acls(sources: Sources, report: Report, settings: FlowSettings) -> None:
     acls = settings.acls
     wanted = {
         ACL_WRITE_KEY: acls.writes_on_failover,
-        ACL_PRINCIPALS_KEY: acls.principals != AS_THEY_ARE,
+        ACL_PRINCIPALS_KEY: acls.principals != AS_THEY_ARE and acls.quotas_seconds is None,
     }
     for name in [name for name, is_set in wanted.items() if is_set and acls.seconds is None]:
         place, key = _written(sources, settings.flow, name)

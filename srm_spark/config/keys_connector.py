@@ -309,10 +309,16 @@ OWN = (
         "false",
         "Removes ACLs that were copied here, and only these, once the source has them no more.",
     ),
+    _flag(
+        "sync.user.quotas.enabled",
+        "false",
+        "Gives users on the target the quotas that they have on the source; what somebody else set there stays.",
+    ),
+    _interval("sync.user.quotas.interval.seconds", "600", "How often quotas are compared.", _H),
     _text(
         ACL_PRINCIPALS_KEY,
         "DEFAULT",
-        "How users of the source's ACLs, those of groups, too, are called on the target: rules as of Kafka's "
+        "How users of the source's ACLs and quotas are called on the target: rules as of Kafka's "
         "`ssl.principal.mapping.rules`, `RULE:pattern/replacement/[LU]` or `DEFAULT`; the first that matches decides, "
         "and an ACL that none matches is not copied.",
         _H,

@@ -257,6 +257,7 @@ def _acls(values: Values) -> AclSettings:
         removes=values.flag(ACL_REMOVAL_KEY),
         writes_on_failover=values.text(ACL_WRITE_KEY) == "failover",
         principals=_principals(values),
+        quotas_seconds=_every(values, "sync.user.quotas"),
     )
 
 

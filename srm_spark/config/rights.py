@@ -72,6 +72,9 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     if settings.acls.seconds is not None:
         rights.append(Right(flow.source, "DESCRIBE", "CLUSTER", CLUSTER, "sees its ACLs"))
         rights.append(Right(flow.target, "ALTER", "CLUSTER", CLUSTER, "adds ACLs there, and sees them"))
+    if settings.acls.quotas_seconds is not None:
+        rights.append(Right(flow.source, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER, "sees the quotas of users"))
+        rights.append(Right(flow.target, "ALTER_CONFIGS", "CLUSTER", CLUSTER, "sets quotas there, and sees them"))
     return tuple(rights)
 
 

@@ -84,6 +84,8 @@ class AclSettings:
     """What allows to write is recorded, and put in force by a failover."""
     principals: PrincipalRules = AS_THEY_ARE
     """How principals of the source are called on the target."""
+    quotas_seconds: float | None = None
+    """How often quotas of users are compared; None: never."""
 
 
 @dataclass(frozen=True)

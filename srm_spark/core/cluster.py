@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from srm_spark.core.acls import Acl
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.quotas import Quota
 from srm_spark.core.record_batch import Author, Fenced
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
@@ -229,6 +230,12 @@ class Cluster(Protocol):
 
     def remove_acls(self, removed: Collection[Acl]) -> dict[Acl, str | None]:
         """Take ACLs back; per ACL None, or why it was refused. One that is gone already is fine."""
+
+    def quotas(self) -> dict[Quota, float]:
+        """All quotas of users."""
+
+    def alter_quotas(self, changes: Mapping[Quota, float | None]) -> dict[Quota, str | None]:
+        """Set quotas, and take back those of None; per quota None, or why it was refused."""
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""

@@ -1,4 +1,4 @@
-"""What is recorded as made here: remote topics, their configs, ACLs, and rights that wait for a failover. Pure.
+"""What is recorded as made here: remote topics, their configs, ACLs, quotas, rights that wait for a failover. Pure.
 
 The records lie in the topic of the offset map (`flow/topics/offset_map.py`). Only what they say is ever changed back;
 what cannot be read is nobody's.
@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from srm_spark.core.acls import MADE, STAGED, Acl, decode_acls
 from srm_spark.core.compact_json import compact_json
+from srm_spark.core.quotas import QUOTAS, Entity, Quotas, decode_quotas, entity_of_key
 from srm_spark.core.topic_configs import CONFIGS, decode_configs
 
 _VERSION, _TOPIC = 1, "topic"
@@ -39,6 +40,8 @@ class MadeHere:
     """Kind and name of a resource → the ACLs that were made there."""
     staged_by_resource: dict[tuple[str, str], frozenset[Acl]] = field(default_factory=dict)
     """The same of those that a failover puts in force."""
+    quotas_by_entity: dict[Entity, Quotas] = field(default_factory=dict)
+    """Who is limited → the quotas that were made."""
     topics: dict[str, MadeTopic] = field(default_factory=dict)
     """Remote topic → its source, and which one it is."""
 
@@ -52,6 +55,11 @@ class MadeHere:
         """All that wait for a failover."""
         return frozenset(acl for staged in self.staged_by_resource.values() for acl in staged)
 
+    @property
+    def quotas(self) -> Quotas:
+        """All quotas that were made."""
+        return {quota: value for of_one in self.quotas_by_entity.values() for quota, value in of_one.items()}
+
     def take(self, key: bytes | None, value: bytes | None) -> bool:
         """Take in a record; False where it says nothing of this kind, or nothing that can be read.
 
@@ -64,13 +72,16 @@ class MadeHere:
                 held = self.by_resource if kind == MADE else self.staged_by_resource
                 acls = decode_acls(key, value)
                 return _put(held, (resource, name), None if acls is None else acls[1])
+            case [kind, *entity] if kind == QUOTAS:
+                limited = entity_of_key(entity)
+                return _put(self.quotas_by_entity, limited, decode_quotas(limited, value))
             case [kind, str(remote)] if kind == _TOPIC:
                 return _put(self.topics, remote, _decode_topic(value))
         return False
 
     def clear(self) -> None:
         """Nothing is known."""
-        for held in (self.configs, self.by_resource, self.staged_by_resource, self.topics):
+        for held in (self.configs, self.by_resource, self.staged_by_resource, self.quotas_by_entity, self.topics):
             held.clear()
 
 

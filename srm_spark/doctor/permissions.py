@@ -103,6 +103,10 @@ def _check_target(flow: FlowSettings, topics: _Topics, target: Access) -> Iterat
     yield ok(check, f"one by one: {reason}" if reason else "in the batches that they came in, where nothing forbids it")
 
 
+_ACLS = "sync.topic.acls.enabled = false says that ACLs are not copied"
+_QUOTAS = "sync.user.quotas.enabled = false says that quotas are not copied"
+
+
 def _check_kept_alike(flow: FlowSettings, topics: _Topics, target: Access) -> Iterator[Finding]:
     """ALTER_CONFIGS on the remote topics; for ACLs DESCRIBE on the source's cluster and ALTER on the target's.
 
@@ -120,17 +124,23 @@ def _check_kept_alike(flow: FlowSettings, topics: _Topics, target: Access) -> It
             ("give remote topics ACLs", "ALTER", target, flow.target),
         )
         for what, operation, access, cluster in sides:
-            yield _on_cluster(f"{flow.flow}: {what} on {cluster.alias}", operation, access, cluster)
+            yield _on_cluster(f"{flow.flow}: {what} on {cluster.alias}", operation, access, cluster, _ACLS)
+    if flow.acls.quotas_seconds is not None:
+        for what, operation, access, cluster in (
+            ("see the quotas", "DESCRIBE_CONFIGS", topics.source, flow.source),
+            ("set quotas", "ALTER_CONFIGS", target, flow.target),
+        ):
+            yield _on_cluster(f"{flow.flow}: {what} on {cluster.alias}", operation, access, cluster, _QUOTAS)
 
 
-def _on_cluster(check: str, operation: str, access: Access, cluster: ClusterSettings) -> Finding:
+def _on_cluster(check: str, operation: str, access: Access, cluster: ClusterSettings, off: str) -> Finding:
     allowed = access.on_cluster()
     if allowed is None:
         unseen = f"without DESCRIBE on the cluster it cannot be seen whether {operation} on it is allowed"
         return unknown(check, unseen, _grant(cluster, access, [operation], "--cluster"))
     if operation in allowed:
         return ok(check, f"{operation} on the cluster")
-    missing = f"{operation} on the cluster is missing; sync.topic.acls.enabled = false says that ACLs are not copied"
+    missing = f"{operation} on the cluster is missing; {off}"
     return warned(check, missing, _grant(cluster, access, [operation], "--cluster"))
 
 

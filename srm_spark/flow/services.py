@@ -13,6 +13,7 @@ from srm_spark.flow.topics.commands import FlowCommands
 from srm_spark.flow.topics.lists import FlowLists, KnownActs
 from srm_spark.flow.topics.map_table import MapTable
 from srm_spark.flow.topics.remote_acls import RemoteAcls
+from srm_spark.flow.topics.remote_quotas import RemoteQuotas
 from srm_spark.flow.topics.topic_configs import Remotes, TopicConfigs
 from srm_spark.spark import SparkSession
 
@@ -103,4 +104,5 @@ class Services:
         return [
             ("topic configs", settings.topics.configs_seconds, TopicConfigs(clusters, maps, remotes).look),
             ("ACLs", settings.acls.seconds, RemoteAcls(clusters, maps, remotes).look),
+            ("quotas", settings.acls.quotas_seconds, RemoteQuotas(clusters, maps).look),
         ]

@@ -24,9 +24,10 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import ConfigChange, Groups, LogEnd, TopicConfig, TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.quotas import Quota
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
-from srm_spark.kafka import acls
+from srm_spark.kafka import acls, quotas
 from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.control import ControlReader, ControlWriter
 from srm_spark.kafka.failures import remedy
@@ -228,6 +229,14 @@ class ClusterClient:
     def remove_acls(self, removed: Collection[Acl]) -> dict[Acl, str | None]:
         """Take ACLs back; per ACL None, or why it was refused."""
         return acls.remove_acls(self, removed)
+
+    def quotas(self) -> dict[Quota, float]:
+        """All quotas of users."""
+        return quotas.quotas_of(self)
+
+    def alter_quotas(self, changes: Mapping[Quota, float | None]) -> dict[Quota, str | None]:
+        """Set quotas, and take back those of None; per quota None, or why it was refused."""
+        return quotas.alter_quotas(self, changes)
 
     def first_offsets(self, partitions: Iterable[TopicPartition], *, waits: bool = True) -> dict[TopicPartition, int]:
         """Offset of the oldest record still there, or of the next one; `waits` as for `end_offsets`."""

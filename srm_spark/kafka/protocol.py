@@ -1,7 +1,8 @@
 """Requests that librdkafka has no call for, over the connections of kafka-python: where logs end and how large
 they are, which quotas are set, who may do what.
 
-One connection per broker, opened when it is first asked and closed with the block. Nothing here writes.
+One connection per broker, opened when it is first asked and closed with the block. Nothing here writes, but for
+`alter_quotas`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from kafka.errors import KafkaError, for_code
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
     DescribeAclsRequest,
     DescribeAclsResponse,
     DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
     DescribeLogDirsRequest,
 )
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
@@ -30,6 +33,7 @@ from kafka.protocol.metadata import MetadataRequest
 from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.quotas import Entity, entity_of
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.login import TRY_MS, login_options
 
@@ -84,6 +88,17 @@ class Protocol:
     def acls(self, kind: str) -> DescribeAclsResponse:
         """All ACLs of a kind of resource, or the code by which the broker refuses. Needs DESCRIBE on the cluster."""
         return self._run(partial(self._acls, kind), "ask for ACLs")
+
+    def quotas(self, kind: str) -> DescribeClientQuotasResponse:
+        """All quotas in which a kind of entity has a part, or the code by which the broker refuses.
+
+        Needs DESCRIBE_CONFIGS on the cluster.
+        """
+        return self._run(partial(self._quotas, kind), "ask for quotas")
+
+    def alter_quotas(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> dict[Entity, int]:
+        """Set quotas, and take back those of None; entity → error code. Needs ALTER_CONFIGS on the cluster."""
+        return self._run(partial(self._alter_quotas, changes), "change quotas")
 
     def bytes_of(self, topics: Collection[str]) -> dict[TopicPartition, int]:
         """Bytes on disk of each partition at its leader; those without a leader are left out.
@@ -185,11 +200,36 @@ class Protocol:
             }
         return found
 
+    async def _quotas(self, kind: str) -> DescribeClientQuotasResponse:
+        component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=_ANY_NAME, match=None)
+        request = DescribeClientQuotasRequest(components=[component], strict=False)
+        answer: DescribeClientQuotasResponse = await self._manager.send(request)
+        if answer.error_code and for_code(answer.error_code).retriable:
+            raise for_code(answer.error_code)
+        return answer
+
+    async def _alter_quotas(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> dict[Entity, int]:
+        entry = AlterClientQuotasRequest.EntryData
+        entries = [
+            entry(
+                entity=[entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                ops=[
+                    entry.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+                    for key, value in values.items()
+                ],
+            )
+            for entity, values in changes.items()
+        ]
+        answer = await self._manager.send(AlterClientQuotasRequest(entries=entries, validate_only=False))
+        return {
+            entity_of({part.entity_type: part.entity_name for part in one.entity}): one.error_code
+            for one in answer.entries
+        }
+
     async def _smallest_produce_quota(self) -> float | None:
         quotas: list[float] = []
         for kind in ("user", "client-id", "ip"):
-            component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=_ANY_NAME, match=None)
-            answer = await self._manager.send(DescribeClientQuotasRequest(components=[component], strict=False))
+            answer = await self._quotas(kind)
             if answer.error_code:
                 raise KafkaError(answer.error_message or f"error {answer.error_code}")
             quotas += [v.value for e in answer.entries or () for v in e.values if v.key == "producer_byte_rate"]

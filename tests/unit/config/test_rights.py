@@ -63,6 +63,17 @@ def test_remote_topics_are_named_by_the_policy(tmp_path: Path, more: str, remote
     assert written == {remote}
 
 
+def test_quotas_need_rights_only_where_they_are_copied(tmp_path: Path) -> None:
+    def of_cluster(more: str) -> set[tuple[str, str]]:
+        (flow,) = load_settings([_file(tmp_path, more)]).flows
+        return {(right.alias, right.operation) for right in rights_of_flow(flow) if right.kind == "CLUSTER"}
+
+    assert of_cluster("sync.user.quotas.enabled = true") - of_cluster("") == {
+        ("A", "DESCRIBE_CONFIGS"),
+        ("B", "ALTER_CONFIGS"),
+    }
+
+
 def test_offset_syncs_lie_where_the_file_says_or_nowhere(tmp_path: Path) -> None:
     def writers(more: str) -> set[tuple[str, str]]:
         (flow,) = load_settings([_file(tmp_path, more)]).flows
@@ -98,7 +109,7 @@ def test_a_flow_only_reads_its_lists(tmp_path: Path) -> None:
 
 
 def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
-    settings = load_settings([_file(tmp_path, "topics = t\nsync.group.offsets.enabled = true")])
+    settings = load_settings([_file(tmp_path, "topics = t\nsync.group.offsets.enabled = true\nsync.user.quotas.enabled = true")])
     beat = next(beat for beat in settings.heartbeats if beat.flow == settings.flows[0].flow)
     flow = settings.flows[0]
     rights = (*rights_of_flow(flow), *rights_to_steer(flow), *rights_of_heartbeats(beat))
