@@ -52,6 +52,8 @@ class Preflight:
 
     def close(self) -> None:
         """Let go of the connections."""
+        if self._rights is not None:
+            self._rights.close()
         for part in (
             self._translator,
             self._checkpoints,

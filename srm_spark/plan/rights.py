@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from copy import deepcopy
-
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import TOPIC, Acl
 from srm_spark.core.made_here import MadeHere
@@ -24,6 +21,12 @@ class WriteRights:
         self._settings = self._clusters.settings
         self._allows = allows
         self._refused: dict[Acl, str] = {}
+        role = f"{settings.flow}|move-rights"
+        self._maps = OffsetMaps(self._clusters.target, settings.map_topic, role, TargetUnavailable)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._maps.close()
 
     def look(self) -> tuple[WriteRight, ...]:
         """What the move is about; without any, nobody is asked for ACLs. Raises TargetUnavailable."""
@@ -58,11 +61,9 @@ class WriteRights:
         acls, topic, target = self._settings.acls, self._settings.map_topic, self._clusters.target
         if self._allows and not (acls.writes_on_failover and acls.seconds is not None):
             return MadeHere()
-        role = f"{self._settings.flow}|move-rights"
-        with closing(OffsetMaps(target, topic, role, TargetUnavailable)) as maps:
-            if topic in target.topics():
-                maps.refresh()
-            return deepcopy(maps.made)  # closing forgets what was read
+        if topic in target.topics():
+            self._maps.refresh()
+        return self._maps.made
 
     def _there(self) -> frozenset[Acl]:
         """Entries of the target; none where it has no authorizer."""

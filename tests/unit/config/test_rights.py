@@ -109,7 +109,8 @@ def test_a_flow_only_reads_its_lists(tmp_path: Path) -> None:
 
 
 def test_the_page_lists_exactly_these(tmp_path: Path) -> None:
-    settings = load_settings([_file(tmp_path, "topics = t\nsync.group.offsets.enabled = true\nsync.user.quotas.enabled = true")])
+    more = "topics = t\nsync.group.offsets.enabled = true\nsync.user.quotas.enabled = true"
+    settings = load_settings([_file(tmp_path, more)])
     beat = next(beat for beat in settings.heartbeats if beat.flow == settings.flows[0].flow)
     flow = settings.flows[0]
     rights = (*rights_of_flow(flow), *rights_to_steer(flow), *rights_of_heartbeats(beat))
