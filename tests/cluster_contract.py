@@ -85,8 +85,8 @@ class ClusterContract(ABC):
         def ours() -> dict[Quota, float]:
             return {quota: value for quota, value in cluster.quotas().items() if ("user", topic) in quota.entity}
 
-        assert cluster.alter_quotas({reads: 1000.5, asks: 7.0, of_both: 3.0}) == dict.fromkeys([reads, asks, of_both])
-        await_until(lambda: ours() == {reads: 1000.5, asks: 7.0, of_both: 3.0}, SOON, lambda: str(ours()))
+        assert cluster.alter_quotas({reads: 1000.0, asks: 7.0, of_both: 3.0}) == dict.fromkeys([reads, asks, of_both])
+        await_until(lambda: ours() == {reads: 1000.0, asks: 7.0, of_both: 3.0}, SOON, lambda: str(ours()))
         assert cluster.alter_quotas({reads: None, of_both: 4.0}) == {reads: None, of_both: None}
         await_until(lambda: ours() == {asks: 7.0, of_both: 4.0}, SOON, lambda: str(ours()))
         cluster.alter_quotas({asks: None, of_both: None})
