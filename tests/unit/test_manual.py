@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,11 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from srm_spark.cli.control import main
-from srm_spark.cli.driver import run
 from srm_spark.cli.manual import manual
 from srm_spark.cli.options import ERROR, USAGE
+from tests.unit.parsing import PROGRAMS, parsed
 
-PROGRAMS: dict[str, click.Command] = {"srm-control": main, "srm-driver": run}
 FILES = ("srm.properties", "here.json")
 """Of those that examples read, the ones that have to be there."""
 
@@ -50,19 +49,6 @@ EXAMPLES = [(path, words) for path, context in CONTEXTS.items() for words in exa
 
 
 @pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], list[click.Command]]:
-    """The commands that a line names, one in the other, all parsed and none run. Raises ClickException."""
-
-    def commands(words: list[str]) -> list[click.Command]:
-        found: list[click.Command] = []
-        monkeypatch.setattr(click.Context, "invoke", lambda context, *_, **__: found.append(context.command))
-        PROGRAMS[words[0]].main(words[1:], words[0], standalone_mode=False)
-        return found
-
-    return commands
-
-
-@pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in FILES:
@@ -82,9 +68,7 @@ def test_the_help_of_a_command_ends_with_what_it_touches_and_how_it_ends(path: s
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(("path", "words"), EXAMPLES, ids=[shlex.join(words) for _, words in EXAMPLES])
-def test_an_example_is_a_line_of_its_own_command(
-    path: str, words: list[str], parsed: Callable[[list[str]], list[click.Command]]
-) -> None:
+def test_an_example_is_a_line_of_its_own_command(path: str, words: list[str]) -> None:
     assert CONTEXTS[path].command in parsed(words)
 
 
@@ -108,9 +92,7 @@ def test_an_example_makes_sense_as_a_whole(words: list[str]) -> None:
         ("srm-control lossses --config f", "No such command"),
     ],
 )
-def test_an_example_that_is_outlived_is_told(
-    line: str, complaint: str, parsed: Callable[[list[str]], list[click.Command]]
-) -> None:
+def test_an_example_that_is_outlived_is_told(line: str, complaint: str) -> None:
     with pytest.raises(click.UsageError, match=complaint) as error:
         parsed(shlex.split(line))
     assert error.value.exit_code == USAGE
