@@ -31,7 +31,7 @@ _FAULT = re.compile(r"<!-- (broker-[a-z0-9]+): (kill|start) -->")
 _CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d([.,]\d+)?(Z|\+00:00)?|\d{8}T\d{6}Z|\b\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h)\b"), "DURATION"),
-    (re.compile(r"\bpid \d+"), "pid N"),
+    (re.compile(r"\b(pid|driver) \d+"), "process N"),
     (re.compile(r"[ \t]+"), " "),
 )
 
