@@ -44,7 +44,7 @@ offset.storage.replication.factor = 1
 """All that a file has here beside what the page says: a single broker holds one copy."""
 _HINT = "The consumer rebalance protocol (KIP-848)"
 """Of the console consumer of some versions of Kafka."""
-SHOWN_SECONDS = 60.0
+SHOWN_SECONDS = 120.0
 COMMAND_SECONDS = 120
 END_SECONDS = 30
 
