@@ -23,7 +23,7 @@ from srm_spark.cli.reload import Reloader
 from srm_spark.core.filters import split_list
 from srm_spark.driver import JOIN_SECONDS, Driver
 from srm_spark.errors import ConfigError, Problem, SrmError
-from srm_spark.flow.status import FlowState
+from srm_spark.flow.status import FlowState, FlowStatus
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.2
@@ -147,12 +147,14 @@ def _run(driver: Driver, stop: _Stop, reloader: Reloader, progress: ProgressLog)
     if stop.asked:
         driver.stop()
         return OK
-    stop.waits_for = f"the batch in progress of {_names(driver)}, {JOIN_SECONDS:g} s at most"
+    stop.waits_for = _batches(driver.status())
     try:
         with driver:
             while not stop.asked and not driver.wait(_LOOK_SECONDS):
                 reloader.look(driver)
-                progress.look(driver.status())
+                statuses = driver.status()
+                stop.waits_for = _batches(statuses)  # a reload may have ended flows and begun others
+                progress.look(statuses)
             states = [status.state for status in driver.status()]
     except SrmError as error:
         click.echo(str(error), err=True)
@@ -162,8 +164,9 @@ def _run(driver: Driver, stop: _Stop, reloader: Reloader, progress: ProgressLog)
     return ERROR if FlowState.FAILED in states else OK
 
 
-def _names(driver: Driver) -> str:
-    return ", ".join(str(status.flow) for status in driver.status())
+def _batches(statuses: Sequence[FlowStatus]) -> str:
+    flows = ", ".join(str(status.flow) for status in statuses)
+    return f"the batch in progress of {flows}, {JOIN_SECONDS:g} s at most"
 
 
 class _Stop:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
+
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.tail import TailRecord
 from tests.unit.memory_run import World
@@ -13,16 +17,18 @@ KEYS = {
 }
 
 
-def test_each_topic_begins_where_its_pattern_says_and_goes_on_there() -> None:
+def test_each_topic_begins_where_its_pattern_says_and_goes_on_there(caplog: pytest.LogCaptureFixture) -> None:
     world = World(KEYS)
     for name in ("audit", "metrics", "quiet", "t"):
         log = world.topic(name)
         for second in (3, 4, 5, 6):
             if name != "quiet" or second < 5:
                 log.append(TailRecord(0, second * 1000, b"k", f"{second}".encode()))
-    with world.run() as run:
+    with caplog.at_level(logging.INFO), world.run() as run:
         run.begin()
         starts = world.generation.assignment.starts
+    told = "what lies in front of first starts is not copied: audit-0 at 4, metrics-0 at 2, quiet-0 at 2"
+    assert [record.getMessage() for record in caplog.records].count(f"flow=A->B {told}") == 1
     assert {p.topic: start.next_offset for p, start in starts.items()} == {"audit": 4, "metrics": 2, "quiet": 2, "t": 0}
     for name in ("audit", "metrics", "quiet", "t"):
         world.flow.source.log(TopicPartition(name, 0)).append(TailRecord(0, 7000, b"k", b"7"))

@@ -19,6 +19,7 @@ from srm_spark.core.model import (
     ProgressDetail,
     TopicPartition,
 )
+from srm_spark.core.wording import some
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.guard import report_loss, truncated
@@ -146,10 +147,10 @@ def _begun(clusters: Clusters, starts: Starts) -> Starts:
     moment = settings.starts.timestamp
     since = clusters.source.offsets_since(dated, moment) if dated and moment is not None else {}
     ends = {p: start.source_log.end for p, start in starts.items() if places[p] is not StartAt.EARLIEST}
-    return {
-        partition: replace(start, position=Position(since.get(partition, ends.get(partition, start.source_log.start))))
-        for partition, start in starts.items()
-    }
+    offsets = {p: since.get(p, ends.get(p, start.source_log.start)) for p, start in starts.items()}
+    if behind := [f"{p} at {offset}" for p, offset in offsets.items() if offset > starts[p].source_log.start]:
+        log.info("flow=%s what lies in front of first starts is not copied: %s", settings.flow, some(behind))
+    return {p: replace(start, position=Position(offsets[p])) for p, start in starts.items()}
 
 
 def _mapped(clusters: Clusters, partition: TopicPartition, logs: LogIdentity, maps: Maps) -> Position | None:
