@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 
 from srm_spark.testing.ports import free_ports
 
-FEW = range(31900, 31904)
+_FIRST = 4 * random.randrange(2500, 5000)
+FEW, OTHERS = range(_FIRST, _FIRST + 4), range(_FIRST + 20000, _FIRST + 20004)
+"""Not always the same: another run of this test may be under way."""
 SCRIPT = f"""
 import sys
 from srm_spark.testing.ports import free_ports
@@ -17,10 +20,9 @@ sys.stdin.read()
 
 
 def test_a_port_is_given_once_in_a_process() -> None:
-    among = range(31904, 31908)
-    first = free_ports(3, among)
+    first = free_ports(3, OTHERS)
     assert len(set(first)) == 3
-    assert not set(first) & set(free_ports(3, among))
+    assert not set(first) & set(free_ports(3, OTHERS))
 
 
 def test_a_port_that_another_process_was_given_is_not_given_while_that_lives() -> None:
