@@ -31,7 +31,7 @@ from srm_spark.core.answers import Answer
 from srm_spark.core.lists import Act, in_brackets
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import escaped
-from srm_spark.flow.commanding import ANSWER_SECONDS, Commanded
+from srm_spark.flow.commanding import ANSWER_SECONDS, Acted, Commanded
 from srm_spark.flow.commanding import command as carry_out
 from srm_spark.flow.commanding import history as acts_of
 
@@ -176,7 +176,7 @@ def _taken(kind: CommandKind, answer: Answer | None) -> str:
 
 @manual(
     "srm-control history --config srm.properties --flow 'A->B'",
-    reads="mm2-control.A.internal on the target of each flow.",
+    reads="mm2-control.A.internal, and answers of drivers, on the target of each flow.",
 )
 @click.command()
 @CONFIG
@@ -184,20 +184,20 @@ def _taken(kind: CommandKind, answer: Answer | None) -> str:
 @FLOW
 @OUTPUT
 def history(*, files: Sequence[Path], defines: Sequence[str], name: str | None, output: str) -> None:
-    """Prints everything that was done to flows by srm-control, the oldest first: lists, pauses, restarts.
+    """Prints everything that was done to flows by srm-control, the oldest first: lists, pauses, restarts, offsets.
 
-    With who did it, on which host, when and why.
+    With who did it, on which host, when and why; and of offsets what came of it.
     """
-    acted: list[tuple[Flow, AnyAct]] = []
+    acted: list[tuple[Flow, Acted]] = []
     with told():
         for settings in flows_of(files, defines, name):
             acted += [(settings.flow, one) for one in acts_of(settings)]
-    acted.sort(key=lambda each: each[1].at)
+    acted.sort(key=lambda each: each[1].act.at)
     if output == "json":
         print_json([_as_json(flow, one) for flow, one in acted])
         return
-    for flow_acted, act in acted:
-        click.echo(f"{time_of(act.at)} {flow_acted} {escaped(act.who)} {_said(act)}")
+    for of_flow, one in acted:
+        click.echo(f"{time_of(one.act.at)} {of_flow} {escaped(one.act.who)} {_said(one.act)}{_outcome(one)}")
     if not acted:
         click.echo("nobody has done anything", err=True)
 
@@ -207,7 +207,18 @@ def _said(act: AnyAct) -> str:
     return what + in_brackets(act.why)
 
 
-def _as_json(flow: Flow, act: AnyAct) -> dict[str, object]:
+def _outcome(one: Acted) -> str:
+    if isinstance(one.act, Act) or one.act.shift is None:
+        return ""
+    if one.answer is None:
+        return ": waits for a driver" if one.is_waiting else ": not done: no driver took it while the pause lasted"
+    if one.answer.declined is not None:
+        return f": not done: {escaped(one.answer.declined)}"
+    return f": carried out by {escaped(one.answer.driver)}"
+
+
+def _as_json(flow: Flow, one: Acted) -> dict[str, object]:
+    act, answer = one.act, one.answer
     document: dict[str, object] = {
         "flow": str(flow),
         "at": time_of(act.at),
@@ -219,6 +230,14 @@ def _as_json(flow: Flow, act: AnyAct) -> dict[str, object]:
         names = ("add", "remove", "add_deny", "remove_deny")
         return {**document, **{name: getattr(act.change, name) for name in names}}
     document |= {"topic": act.scope.topic, "partition": act.scope.partition}
+    if act.shift is not None:
+        document |= {
+            "from": act.shift.start,
+            "to": act.shift.end,
+            "is_waiting": one.is_waiting,
+            "answered_by": None if answer is None else {"driver": answer.driver, "at": time_of(answer.at)},
+            "declined": None if answer is None else answer.declined,
+        }
     return document
 
 

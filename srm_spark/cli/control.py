@@ -40,6 +40,7 @@ from srm_spark.cli.positions import list_
 from srm_spark.cli.quarantine import quarantine
 from srm_spark.cli.rebuild import rebuild
 from srm_spark.cli.reload import read_pid, signal_driver
+from srm_spark.cli.shifts import rewind, set_, skip
 from srm_spark.cli.status import status
 from srm_spark.cli.translate import translate
 from srm_spark.config.document import json_schema, template
@@ -112,6 +113,9 @@ main.add_command(quarantine)
 offsets.add_command(list_)
 main.add_command(status)
 offsets.add_command(rebuild)
+offsets.add_command(rewind)
+offsets.add_command(set_)
+offsets.add_command(skip)
 offsets.add_command(translate)
 
 

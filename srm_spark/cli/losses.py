@@ -28,7 +28,7 @@ def losses(*, files: Sequence[Path], defines: Sequence[str], name: str, output: 
     """Prints what a flow has found to be lost, oldest first; the source may be down.
 
     deleted: the source deleted records before they were replicated. diverged: the target holds copies of records that
-    the source has no longer. target: copies are gone on the target.
+    the source has no longer. target: copies are gone on the target. skipped: somebody has set the position behind them.
     """
     with told():
         losses_kept = kept_losses(flow_of(files, defines, name, exit_code=ERROR))

@@ -38,7 +38,7 @@ def list_(
     with told(), commanding_of(flow_of(files, defines, name)) as commanding:
         found = standings(commanding, topics_of(names).matches, partition)
     if output == "json":
-        print_json({"partitions": [_as_json(one) for one in found.found], "source_unknown": found.unknown})
+        print_json({"partitions": [standing_as_json(one) for one in found.found], "source_unknown": found.unknown})
         return
     table = Table("topic", box=None)
     for title in ("partition", "goes on at", "source begins", "source ends", "lag"):
@@ -48,7 +48,8 @@ def list_(
         source = (None, None) if one.source is None else (one.source.start, one.source.end)
         numbers = (one.partition.partition, one.position, *source, one.lag)
         cells = ["?" if number is None else str(number) for number in numbers]
-        table.add_row(one.partition.topic, *cells, one.paused or "")
+        waiting = None if one.waiting is None else f"to go on at {one.waiting} once a driver takes it"
+        table.add_row(one.partition.topic, *cells, "; ".join(filter(None, (one.paused, waiting))))
     if table.rows:
         Console(width=None if sys.stdout.isatty() else 240).print(table, markup=False)
     else:
@@ -62,7 +63,7 @@ def commanding_of(settings: FlowSettings) -> Commanding:
     return Commanding(settings)
 
 
-def _as_json(one: Standing) -> dict[str, object]:
+def standing_as_json(one: Standing) -> dict[str, object]:
     """Source offsets `start` (included) to `end` (excluded); what is not known is null."""
     source = None if one.source is None else {"start": one.source.start, "end": one.source.end}
     return {
@@ -72,4 +73,5 @@ def _as_json(one: Standing) -> dict[str, object]:
         "source": source,
         "lag": one.lag,
         "paused": one.paused,
+        "waiting": one.waiting,
     }

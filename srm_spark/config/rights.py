@@ -90,6 +90,7 @@ def rights_to_steer(settings: FlowSettings) -> tuple[Right, ...]:
         *_of_lists(alias, topic),
         Right(alias, "WRITE", "TOPIC", topic, "changes the lists: not for the flow"),
         Right(alias, "READ", "TOPIC", settings.progress_topic, "sees where partitions stand, and what drivers answer"),
+        Right(alias, "READ", "TOPIC", settings.map_topic, "says what setting other offsets would copy again"),
     )
 
 

@@ -1,11 +1,15 @@
-"""What is done to a flow besides its lists: paused, resumed, restarted. No I/O.
+"""What is done to a flow besides its lists: paused, resumed, restarted, set to other offsets. No I/O.
 
 A record here is one act of the same log as the lists' (`core/lists.py`), of another kind:
 
 ```
 key   ["act","6f0c…"]
 value {"v":1,"kind":"pause","topic":"orders","partition":3,"at":1700000000000,"who":"ann@host","why":"maintenance"}
+value {"v":1,"kind":"offsets","topic":"orders","partition":3,"shift":[100,50,"Xy…"],"at":1700000000000,"who":"ann@host"}
 ```
+
+Other offsets are set of a partition that is paused, and such an act ends with the pause: so whoever reads the log knows
+whether it still counts, and no driver finds it later. What came of it a driver answers.
 
 What drivers answer lies in the progress topic (`core/answers.py`): a flow has no right to write here.
 """
@@ -16,7 +20,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from srm_spark.core.compact_json import compact_json
 from srm_spark.core.lists import VERSION, Act, act_document, decode_act, encode_act, in_brackets, is_moment
@@ -31,6 +35,7 @@ class CommandKind(Enum):
     PAUSE = "pause"
     RESUME = "resume"
     RESTART = "restart"
+    OFFSETS = "offsets"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,15 @@ class Scope:
             yield self
 
 
+class Shift(NamedTuple):
+    """Another position of a partition: it counts only where the same topic stands at `start` indeed."""
+
+    start: int
+    end: int
+    topic_id: str
+    """Of the source topic."""
+
+
 @dataclass(frozen=True)
 class Command:
     """One act that is no change of a list."""
@@ -65,10 +79,14 @@ class Command:
     who: str
     """user@host."""
     why: str = ""
+    shift: Shift | None = None
+    """Of an act on offsets."""
 
     @property
     def said(self) -> str:
         """What was done, without who and why."""
+        if self.shift is not None:
+            return escaped(f"{self.kind.value} {self.scope} {self.shift.start} to {self.shift.end}")
         return escaped(f"{self.kind.value} {self.scope}")
 
     @property
@@ -92,6 +110,8 @@ class CommandState:
     """In force."""
     restarts: dict[str, Command] = field(default_factory=dict)
     """Id → act, all of that kind."""
+    shifts: dict[str, Command] = field(default_factory=dict)
+    """Id → act on offsets whose partition has been paused since before; what came of it is not known here."""
 
     def take(self, act_id: str, command: Command) -> None:
         """One more."""
@@ -99,8 +119,11 @@ class CommandState:
             self.pauses[command.scope] = command
         elif command.kind is CommandKind.RESUME:
             self.pauses.pop(command.scope, None)
-        else:
+            self.shifts = {act: shift for act, shift in self.shifts.items() if pause_of(self.pauses, shift.scope)}
+        elif command.kind is CommandKind.RESTART:
             self.restarts[act_id] = command
+        elif pause_of(self.pauses, command.scope):
+            self.shifts[act_id] = command
 
 
 def pause_of(pauses: Mapping[Scope, Command], scope: Scope) -> Command | None:
@@ -119,7 +142,8 @@ def encode(act: AnyAct) -> bytes:
         return encode_act(act)
     scope = {name: value for name, value in vars(act.scope).items() if value is not None}
     why = {"why": act.why} if act.why else {}
-    document = {"v": VERSION, "kind": act.kind.value, **scope, "at": act.at, "who": act.who, **why}
+    shift = {"shift": act.shift} if act.shift is not None else {}
+    document = {"v": VERSION, "kind": act.kind.value, **scope, **shift, "at": act.at, "who": act.who, **why}
     return compact_json(document)
 
 
@@ -143,9 +167,19 @@ def _command(kind: CommandKind, document: Mapping[str, Any]) -> Command:
         at, who, why = document["at"], document["who"], document.get("why", "")
         if not is_moment(at) or not isinstance(who, str) or not isinstance(why, str) or not _is_sound(scope):
             raise ValueError("a field has a value of another type")
+        shift = _shift(document["shift"], scope) if kind is CommandKind.OFFSETS else None
     except (KeyError, TypeError, ValueError) as error:
         raise CodecError(f"no act: {error}") from error
-    return Command(kind, scope, at, who, why)
+    return Command(kind, scope, at, who, why, shift)
+
+
+def _shift(found: object, scope: Scope) -> Shift:
+    if not isinstance(found, list) or len(found) != len(Shift._fields) or scope.partition is None:
+        raise ValueError(f"{found!r} says not from where to where, and of which partition")
+    start, end, topic_id = found
+    if not isinstance(topic_id, str):
+        raise ValueError(f"{topic_id!r} is no id of a topic")
+    return Shift(_number(start), _number(end), topic_id)
 
 
 def _is_sound(scope: Scope) -> bool:

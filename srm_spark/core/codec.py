@@ -39,6 +39,7 @@ PROVENANCE_HEADER = "srm-provenance"
 """Record header of a copy that says where it was first written."""
 ORIGINAL_TIMESTAMP_HEADER = "srm-original-timestamp"
 """Record header of a copy whose timestamp was changed: what it was, milliseconds as decimal digits."""
+_AGAIN = "again"
 INTERVALS_PER_RECORD = 20_000
 """Of a progress record: about 600 KB of header; brokers refuse records above 1 MB by default."""
 
@@ -63,6 +64,8 @@ class MapKey(NamedTuple):
 
     partition: TopicPartition
     start: int
+    is_again: bool = False
+    """It is one of second copies that do not count yet."""
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> EncodedRecord:
@@ -182,9 +185,13 @@ def decode_progress_value(value: bytes | None) -> int | None:
             raise CodecError(f'source offset value {value[:80]!r} is not {{"offset":N}}: delete or reset that offset')
 
 
-def map_key(partition: TopicPartition, start: int) -> bytes:
-    """Key of a part of the offset map: source partition and first source offset, as compact JSON."""
-    return _utf8(json.dumps([partition.topic, partition.partition, start], ensure_ascii=False, separators=(",", ":")))
+def map_key(partition: TopicPartition, start: int, *, is_again: bool = False) -> bytes:
+    """Key of a part of the offset map: source partition and first source offset, as compact JSON.
+
+    That of second copies, which do not count yet, has the word `again` behind them.
+    """
+    fields = [partition.topic, partition.partition, start, *([_AGAIN] if is_again else [])]
+    return _utf8(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 
 def decode_map_key(key: bytes | None) -> MapKey | None:
@@ -192,6 +199,8 @@ def decode_map_key(key: bytes | None) -> MapKey | None:
     match _parse_json(key):
         case [str(topic), int(number), int(start)] if not isinstance(number, bool):
             return MapKey(TopicPartition(topic, number), start)
+        case [str(topic), int(number), int(start), str(word)] if word == _AGAIN and not isinstance(number, bool):
+            return MapKey(TopicPartition(topic, number), start, is_again=True)
         case _:
             return None
 

@@ -164,6 +164,8 @@ class LossCause(Enum):
     """The target holds copies, but the source has none or other records at these offsets now."""
     TARGET = "target"
     """They were replicated, and their copies are gone on the target."""
+    SKIPPED = "skipped"
+    """Somebody has set the flow's position behind them."""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, overload
 
-from srm_spark.core.model import Interval, OffsetRange
+from srm_spark.core.model import Interval, KeptLoss, OffsetRange
 from srm_spark.core.translation import IntervalMap
 
 INTERVALS_PER_PART = 1000
@@ -27,6 +27,11 @@ class Change:
     """Parts to write; the first may replace one that is there."""
     dropped: list[int] = field(default_factory=list)
     """Starts of parts that are no longer true."""
+    put_again: list[IntervalMap] = field(default_factory=list)
+    """The same of what is copied again."""
+    dropped_again: list[int] = field(default_factory=list)
+    counting: Sequence[Interval] = ()
+    """Copies that are looked up from now on."""
 
 
 class Hole(NamedTuple):
@@ -43,6 +48,14 @@ class PartitionMap:
     """The map of one partition of one generation of a topic.
 
     Where somebody else has copied in between, there is a hole between two parts: MirrorMaker 2, while it ran the flow.
+
+    Behind a rewind the first copies count until the second ones have come as far, then all of these at once: at no time
+    is a position translated to a place behind which something is missing that the target has.
+
+    ```
+    rewound from 44 to 41      source  41 42 43          second copies so far: 41, in `again`
+                               target   8  9 10 … 12     42 is found at 9; once 43 is copied again, at 13
+    ```
     """
 
     def __init__(self, topic_id: str | None = None) -> None:
@@ -50,6 +63,10 @@ class PartitionMap:
         """Id of the source topic; offsets of a re-created one mean something else."""
         self._starts: list[int] = []
         self._parts: list[IntervalMap] = []
+        self.again: PartitionMap | None = None
+        """What is copied a second time, so far; None while nothing is."""
+        self.skipped: dict[bytes, KeptLoss] = {}
+        """Key of its record → a stretch that somebody has skipped, as long as it has no copies."""
 
     @property
     def source(self) -> OffsetRange | None:
@@ -60,6 +77,21 @@ class PartitionMap:
     def target_end(self) -> int | None:
         """Target offset of the next record to come; None while it is not known."""
         return self._parts[-1].target_end if self._parts else None
+
+    @property
+    def next_offset(self) -> int | None:
+        """Source offset of the next record to come; None while the map is empty."""
+        reach = self.source if self.again is None else self.again.source
+        return None if reach is None else reach.end
+
+    @property
+    def copied_before(self) -> int | None:
+        """Source offset up to which what is copied now was copied before; None while nothing is copied again."""
+        return None if self.again is None or self.source is None else self.source.end
+
+    def new_of(self, offsets: OffsetRange) -> OffsetRange:
+        """What of the next offsets to come was never copied before; it may be empty."""
+        return OffsetRange(min(offsets.end, max(offsets.start, self.copied_before or 0)), offsets.end)
 
     @property
     def has_records(self) -> bool:
@@ -102,6 +134,8 @@ class PartitionMap:
         """The same map, to be changed by somebody else."""
         copy = PartitionMap(self.topic_id)
         copy._starts, copy._parts = list(self._starts), list(self._parts)
+        copy.again = None if self.again is None else self.again.copy()
+        copy.skipped = dict(self.skipped)
         return copy
 
     def take(self, newer: IntervalMap, topic_id: str | None) -> Change:
@@ -110,6 +144,60 @@ class PartitionMap:
         Source read again from an earlier offset replaces what was known from there on. A stretch of the source that is
         missing between the two is a hole. Where the target went back, or the topic is another one, the map starts over.
         """
+        if self.again is None:
+            return self._take(newer, topic_id)
+        end, first = self.target_end, newer.first_downstream
+        if self.is_of_another(topic_id) or (first is not None and end is not None and first < end):
+            dropped = self.forget_again()  # the target went back, in front of all of them
+            return replace(self._take(newer, topic_id), dropped_again=dropped)
+        return self._take_again(newer)
+
+    def rewind(self, offset: int, target_end: int) -> Change:
+        """What lies behind a source offset is copied again, to behind `target_end`."""
+        if self.again is None:
+            self.again = PartitionMap(self.topic_id)
+        change = self.again.take(IntervalMap(OffsetRange(offset, offset), target_end), self.topic_id)
+        return Change(put_again=change.put, dropped_again=change.dropped)
+
+    def forget_again(self) -> list[int]:
+        """Let go of second copies, so that the first ones count; the starts of their parts."""
+        again, self.again = self.again, None
+        return [] if again is None else list(again._starts)
+
+    def _take_again(self, newer: IntervalMap) -> Change:
+        """Add a stretch of second copies. Those before a first one that has no second one are let go: it counts."""
+        again = self.again
+        assert again is not None
+        since = newer.source.start if again.source is None else min(again.source.end, newer.source.start)
+        first = [
+            interval
+            for one in self.copies_before(newer.source.end, newer.source.end - since)
+            if (interval := _from(one, since)).count > 0
+        ]
+        left = _behind_uncovered(first, newer.intervals)
+        dropped: list[int] = []
+        if left is not None:
+            dropped, again = list(again._starts), PartitionMap(self.topic_id)
+            intervals = tuple(part for one in newer.intervals if (part := _from(one, left)).count > 0)
+            newer = IntervalMap(OffsetRange(left, newer.source.end), newer.target_end, intervals)
+            self.again = again
+        change = again.take(newer, self.topic_id)
+        if self.source is None or newer.source.end >= self.source.end:
+            dropped_again = sorted({*dropped, *change.dropped, *self.forget_again()})
+            return replace(self._put_in(again), dropped_again=dropped_again)
+        kept = set(again._starts)
+        return Change(put_again=change.put, dropped_again=sorted({*dropped, *change.dropped} - kept))
+
+    def _put_in(self, again: PartitionMap) -> Change:
+        """Let second copies count instead of the first ones."""
+        before = self.copy()
+        for part in again.parts():
+            self._take(part, self.topic_id)
+        put, gone = self.difference(before)
+        dropped = sorted({part.source.start for part in gone} - set(self._starts))
+        return Change(put, dropped, counting=[interval for part in again.parts() for interval in part.intervals])
+
+    def _take(self, newer: IntervalMap, topic_id: str | None) -> Change:
         before = set(self._starts)
         if self.is_of_another(topic_id):
             self._forget_all()
@@ -130,7 +218,7 @@ class PartitionMap:
                 del self._starts[at:], self._parts[at:]
         for part in put:
             self.put(part)
-        return Change(put, sorted(before - set(self._starts)))
+        return Change(put, sorted(before - set(self._starts)), counting=newer.intervals)
 
     def put(self, part: IntervalMap) -> None:
         """Set one part, as it was read back."""
@@ -256,6 +344,26 @@ def split(whole: IntervalMap, most: int = INTERVALS_PER_PART) -> Iterable[Interv
         yield IntervalMap(OffsetRange(start, part[-1].upstream_end), part[-1].downstream_end, part)
         start = part[-1].upstream_end
     yield IntervalMap(OffsetRange(start, whole.source.end), whole.target_end, left)
+
+
+def _from(interval: Interval, upstream: int) -> Interval:
+    """What of an interval lies at or behind a source offset; its count is not above 0 where nothing does."""
+    passed = max(0, upstream - interval.upstream)
+    return Interval(interval.upstream + passed, interval.downstream + passed, interval.count - passed)
+
+
+def _behind_uncovered(first: Sequence[Interval], second: Sequence[Interval]) -> int | None:
+    """Behind the last source offset of `first` that is not in `second`, both in order; None where all are."""
+    at = len(second) - 1
+    for interval in reversed(first):
+        end = interval.upstream_end
+        while end > interval.upstream:
+            while at >= 0 and second[at].upstream >= end:
+                at -= 1
+            if at < 0 or second[at].upstream_end < end:
+                return end
+            end = second[at].upstream
+    return None
 
 
 class _Packed(Sequence[Interval]):

@@ -6,13 +6,16 @@ leave out  without a leader          → what waits for a broker                
 find       progress and map          → where each partition goes on                           flow.recovery.starts
 compare    both logs                 → is what is recorded still so                           flow.recovery.identity
 recover    the target's ends         → what a dead writer left, recorded now                  flow.recovery.unrecorded
+obey       acts on offsets           → other positions: then all of it begins anew            flow.recovery.shifts
 leave out  paused, unreadable        → what waits, with its reason                            flow.refused
 ```
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.failure import FailureKind
@@ -25,6 +28,7 @@ from srm_spark.flow.recovery.identity import check_copies
 from srm_spark.flow.recovery.leaderless import Leaderless
 from srm_spark.flow.recovery.open_transactions import pause_open_transactions
 from srm_spark.flow.recovery.renames import Renames
+from srm_spark.flow.recovery.shifts import Shifts
 from srm_spark.flow.recovery.starts import find_starts, record_new
 from srm_spark.flow.recovery.unrecorded import recover_unrecorded, remotes_of
 from srm_spark.flow.refused.paused import PausedPartitions
@@ -60,6 +64,7 @@ class Assigner:
         self._remote = RemoteTopics(clusters)
         self._renames = Renames(clusters)
         self._known = KnownTopics(clusters)
+        self._shifts = Shifts(clusters, recorded.progress, recorded.maps, commands)
         self.leaderless = Leaderless(clusters)
         self.paused = PausedPartitions(clusters, self._remote)
         self.topics: dict[str, int] = {}
@@ -84,9 +89,8 @@ class Assigner:
         self.unseen = self._remote.unseen(self.topics)
         positions = recorded.progress.positions
         self._renames.look(self.topics, positions)
-        copied = copied_topics(positions)
         ready = {topic: count for topic, count in self.topics.items() if topic not in self._renames.held}
-        prepared = self._remote.prepare(ready, copied - set(self._renames.going_on))
+        prepared = self._remote.prepare(ready, copied_topics(positions) - set(self._renames.going_on))
         record_made(clusters, prepared.made)
         flowing = {topic: count for topic, count in self.topics.items() if topic in prepared.routes}
         routes, ids = prepared.routes, clusters.source.topic_ids(flowing)
@@ -96,6 +100,8 @@ class Assigner:
         led = [partition for partition in every if partition not in leaderless]
         starts = find_starts(clusters, recorded.progress, led, ids, recorded.maps.maps)
         starts = self._renames.begin(starts)
+        shift_writer = self._shifts.writer(fencing, are_fenced=before.are_fenced)
+        self._shifts.let_go(starts, shift_writer)
         author = before.take_over(remotes_of(starts, routes))
         if fencing is not None:
             starts = pause_open_transactions(clusters, starts, remotes_of(starts, routes))
@@ -117,7 +123,11 @@ class Assigner:
         )
         before.begin(author, in_transactions=fencing is not None)
         record_new(clusters, starts, routes, recorded.maps.maps, fencing=fencing)
-        self.paused.topics = {**prepared.held, **self._renames.held}
+        held = {**prepared.held, **self._renames.held}
+        if shifted := self._shifts.carry_out(starts, partial(_absent, held=held, leaderless=leaderless), shift_writer):
+            self.paused.forget(shifted)
+            return self.assign(tasks)
+        self.paused.topics = held
         self.paused.partitions.update(leaderless)
         self.paused.partitions.update({p: start.paused for p, start in starts.items() if start.paused is not None})
         self.paused.obey(self._commands.pauses, {p: start.position.next_offset for p, start in starts.items()})
@@ -138,3 +148,12 @@ class Assigner:
             maps={partition: of_partition.copy() for partition, of_partition in recorded.maps.maps.items()},
         )
         return Assigned(assignment, blocked)
+
+
+def _absent(
+    partition: TopicPartition, *, held: Mapping[str, str], leaderless: Mapping[TopicPartition, PausedPartition]
+) -> str:
+    """Why a partition does not start."""
+    if partition in leaderless:
+        return f"it is held: {leaderless[partition].why}"
+    return f"it is held: {held[partition.topic]}" if partition.topic in held else "it does not flow now"

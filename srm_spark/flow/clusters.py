@@ -8,17 +8,19 @@ from functools import partial
 
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.cluster import Cluster, Fence
+from srm_spark.core.cluster import Cluster, Fence, Writer
 from srm_spark.core.filter_plugins import GROUPS, TOPICS, load_filter
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.listed_filter import Filters, ListedFilter
 from srm_spark.core.policy import ReplicationPolicy
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.errors import ProgressFailed, SourceUnavailable, TargetUnavailable
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.fence import BrokerFence
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.cluster import ClusterClient
-from srm_spark.kafka.lease import Lease
+from srm_spark.kafka.fencing import FencingToken, TokenNote
+from srm_spark.kafka.lease import Lease, lease_group
+from srm_spark.kafka.transactions import LeasedWriter, SettledWriter
 
 _FENCE_SECONDS = 20.0
 """A cluster that has no place for transactions (too few brokers for their topic) says so for ever."""
@@ -40,6 +42,10 @@ class Clusters:
     """The flow's producer id on the target, nothing asked of it yet; None where records are not ours to fence."""
     require_lease: Callable[[], None] = lambda: None
     """Raises LeaseLost where nothing of the flow may be written any more; to be called right before anything is."""
+    make_shift_writer: Callable[[FencingToken | None, bool, Callable[[], None]], Writer | None] = lambda *_: None
+    """Writes another position, all or nothing, and never once another driver has begun: by the token of the
+    exactly-once mode, or, where the flow is fenced by its producer id, by that and `require_lease`. Else there is none.
+    """
 
     @property
     def topics(self) -> ListedFilter:
@@ -73,6 +79,7 @@ def connect(settings: FlowSettings) -> Clusters:
         filters=filters_of(settings),
         make_lease=partial(Lease, flow, target, settings.progress_topic),
         make_fence=partial(fence_of, settings),
+        make_shift_writer=partial(shift_writer_of, settings),
     )
 
 
@@ -92,6 +99,23 @@ def fence_of(settings: FlowSettings) -> BrokerFence:
     brokers = Brokers(logged_in, settings.flow.target)
     seconds = min(settings.admin_timeout_seconds, _FENCE_SECONDS)
     return BrokerFence(brokers, fence_id(settings.flow), seconds)
+
+
+def shift_writer_of(
+    settings: FlowSettings, fencing: FencingToken | None, are_fenced: bool, require_lease: Callable[[], None]
+) -> SettledWriter | None:
+    """See `Clusters.make_shift_writer`; nothing is asked of the target yet."""
+    role = f"{settings.flow}|offsets"
+    if fencing is not None:
+        return SettledWriter(fencing, role, ProgressFailed)
+    if not are_fenced:
+        return None
+    client = options(settings.target, {}, role)
+    note = TokenNote("", 0)  # of the default mode: nobody looks at it
+    own = FencingToken(
+        lease_group(settings.flow), settings.progress_topic, note, client, settings.admin_timeout_seconds
+    )
+    return LeasedWriter(own, role, ProgressFailed, require_lease)
 
 
 def source_of(settings: FlowSettings, role: str) -> ClusterClient:

@@ -1,4 +1,4 @@
-"""Pauses, resumes and restarts a flow by acts on its target, for a command: the source may be down.
+"""Pauses, resumes, restarts a flow and sets its offsets by acts on its target, for a command: the source may be down.
 
 Whatever is done is an act in the log; the driver that owns the flow obeys and answers. Nothing is done past it.
 """
@@ -6,17 +6,20 @@ Whatever is done is an act in the log; the driver that owns the flow obeys and a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
+from typing import TypeVar
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.acts import AnyAct, Command, Scope, encode
+from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, encode, pause_of
 from srm_spark.core.answers import Answer
 from srm_spark.core.pauses import Decision, decide
 from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.topics.list_writer import ListWriter
 from srm_spark.flow.topics.progress import ProgressTopic
+
+T = TypeVar("T")
 
 ANSWER_SECONDS = 10.0
 """A driver that runs answers in two, unless a batch is long."""
@@ -32,6 +35,17 @@ class Commanded:
     decision: Decision
     answer: Answer | None = None
     """Of the driver that took it; None where none has said so in time, or nothing was written."""
+
+
+@dataclass(frozen=True)
+class Acted:
+    """One act of the past."""
+
+    act: AnyAct
+    answer: Answer | None = None
+    """What a driver has said of an act on offsets; None where none has, and of all others."""
+    is_waiting: bool = False
+    """An act on offsets that a driver may carry out yet."""
 
 
 class Commanding:
@@ -66,9 +80,16 @@ class Commanding:
         """In force."""
         return self._log.acts.commands.pauses
 
-    def history(self) -> list[AnyAct]:
+    @property
+    def waiting(self) -> Mapping[str, Command]:
+        """Acts on offsets that a driver may carry out yet, by their ids."""
+        shifts, over = self._log.acts.commands.shifts, self.progress.answers.shifted
+        return {act: command for act, command in shifts.items() if act not in over}
+
+    def history(self) -> list[Acted]:
         """All acts, the oldest first."""
-        return [what for _, what in self._log.acts.acts]
+        over, waiting = self.progress.answers.shifted, self.waiting
+        return [Acted(what, over.get(act), act in waiting) for act, what in self._log.acts.acts]
 
     def command(self, command: Command) -> Commanded:
         """Do it, unless there is nothing to do, and wait for an answer.
@@ -81,13 +102,20 @@ class Commanding:
         if command.scope.topic is not None and not self._knows(command.scope.topic):
             remark = f"no position of {command.scope.topic} is recorded: nothing of it was copied so far"
             decision = replace(decision, remarks=(*decision.remarks, remark))
-        act = self.write(command)
+        if command.kind is CommandKind.RESUME:
+            decision = replace(decision, remarks=(*decision.remarks, *self._ending(command.scope)))
+        (act,) = self.write(command)
         return Commanded(decision, self._awaited(lambda: self.taken(act)))
 
-    def write(self, command: Command) -> str:
-        """Write an act; its id. Raises as `command`."""
-        (act,) = self._log.append([encode(command)])
-        return act
+    def write(self, *commands: Command) -> list[str]:
+        """Write acts; their ids. Raises as `command`."""
+        return self._log.append(list(map(encode, commands)))
+
+    def shifted(self, acts: Sequence[str]) -> Mapping[str, Answer]:
+        """Wait for what comes of acts on offsets; of some of them that may not be known in time."""
+        over = self.progress.answers.shifted
+        self._awaited(lambda: all(act in over for act in acts))
+        return {act: over[act] for act in acts if act in over}
 
     def taken(self, act: str) -> Answer | None:
         """The answer of a driver in which this act counts."""
@@ -97,12 +125,19 @@ class Commanding:
             return None
         return answer if order.index(answer.act) >= order.index(act) else None
 
+    def _ending(self, scope: Scope) -> Iterator[str]:
+        """What ends with a pause of that scope."""
+        left = {where: pause for where, pause in self.pauses.items() if where != scope}
+        for one in self.waiting.values():
+            if pause_of(left, one.scope) is None:
+                yield f"{one.said} ends with the pause: no driver has taken it"
+
     def _knows(self, topic: str) -> bool:
         return any(partition.topic == topic for partition in self.progress.positions)
 
-    def _awaited(self, ask: Callable[[], Answer | None]) -> Answer | None:
+    def _awaited(self, ask: Callable[[], T]) -> T:
         deadline = time.monotonic() + self._patience
-        while (answer := ask()) is None and time.monotonic() < deadline:
+        while not (answer := ask()) and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
             self.refresh()
         return answer
@@ -116,7 +151,7 @@ def command(
         return commanding.command(command)
 
 
-def history(settings: FlowSettings, reach: Connect = connect) -> list[AnyAct]:
+def history(settings: FlowSettings, reach: Connect = connect) -> list[Acted]:
     """All that was done to a flow, the oldest first. Raises TargetUnavailable."""
     with Commanding(settings, reach) as commanding:
         return commanding.history()

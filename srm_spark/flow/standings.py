@@ -23,6 +23,8 @@ class Standing:
     """From where to where the source has records now; None where it does not say."""
     paused: str | None = None
     """By whom and why it stands still."""
+    waiting: int | None = None
+    """Where an act sets it that no driver has carried out yet."""
 
     @property
     def lag(self) -> int | None:
@@ -67,4 +69,7 @@ def _standing(commanding: Commanding, partition: TopicPartition, source: OffsetR
     recorded = commanding.progress.positions.get(partition)
     pause = pause_of(commanding.pauses, scope_of(partition))
     position = None if recorded is None else recorded.next_offset
-    return Standing(partition, position, source, None if pause is None else pause.held)
+    scope = scope_of(partition)
+    waiting = [one.shift.end for one in commanding.waiting.values() if one.scope == scope and one.shift is not None]
+    held = None if pause is None else pause.held
+    return Standing(partition, position, source, held, waiting[-1] if waiting else None)

@@ -30,6 +30,8 @@ from srm_spark.kafka.failures import named, remedy
 from srm_spark.kafka.tokens import with_tokens
 
 DRIVER_SLOT = "driver"
+RECORDS_SLOT = "records"
+"""Under whose producer id the default mode writes records (`kafka/batches/fence.py`)."""
 _INIT_AT_ONCE = 8
 _LONGEST_MS = 900_000
 """What brokers allow unless they are told otherwise (`transaction.max.timeout.ms`)."""
@@ -91,7 +93,7 @@ def fence(fencing: FencingToken, slots: int) -> None:
     """End whatever older writers of `slots` slots, and an older driver, have begun."""
     names: list[int | str] = [*range(slots), DRIVER_SLOT]
     with ThreadPoolExecutor(_INIT_AT_ONCE) as pool:
-        for _ in pool.map(lambda slot: _initialised(fencing, slot, {}, LastError()), names):
+        for _ in pool.map(lambda slot: initialised(fencing, slot, {}, LastError()), names):
             pass
 
 
@@ -99,7 +101,7 @@ def open_producer(
     fencing: FencingToken, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
 ) -> Producer:
     """A producer that may write with this token. Raises LeaseLost where there is a newer one."""
-    producer = _initialised(fencing, slot, options, on_error)
+    producer = initialised(fencing, slot, options, on_error)
     newest = newest_token(fencing)
     if newest is None or newest.token != fencing.note.token:
         raise LeaseLost(
@@ -108,9 +110,10 @@ def open_producer(
     return producer
 
 
-def _initialised(
+def initialised(
     fencing: FencingToken, slot: int | str, options: Mapping[str, str | int | float | bool], on_error: LastError
 ) -> Producer:
+    """A producer of that slot, which nobody else is from then on. Raises TargetUnavailable."""
     name = fencing.transactional_id(slot)
     own = transactional(name, {**fencing.options, **options})
     producer = Producer(with_tokens({**own, "error_cb": on_error}), logger=QUIET)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.control import Acknowledge, produce
 from srm_spark.kafka.failures import named, remedy
-from srm_spark.kafka.fencing import DRIVER_SLOT, FencingToken, open_producer, persist
+from srm_spark.kafka.fencing import DRIVER_SLOT, RECORDS_SLOT, FencingToken, initialised, open_producer, persist
 
 
 class TransactionalWriter:
@@ -42,7 +42,7 @@ class TransactionalWriter:
         if not rows:
             return
         if self._producer is None:
-            self._producer = open_producer(self._fencing, DRIVER_SLOT, {"linger.ms": 0}, self._last_error)
+            self._producer = self._opened()
         producer = self._producer
         try:
             producer.begin_transaction()
@@ -53,6 +53,41 @@ class TransactionalWriter:
             self._producer = None  # the next one, with a new token, ends what this one has left
             reason = named(error.args[0]) if isinstance(error, KafkaException) else str(error)
             raise self._error(f"{self._role}: not committed: {reason}; last seen: {self._last_error}") from error
+
+    def _opened(self) -> Producer:
+        return open_producer(self._fencing, DRIVER_SLOT, {"linger.ms": 0}, self._last_error)
+
+
+class SettledWriter(TransactionalWriter):
+    """The same; what is written is there for who reads committed records when a call returns.
+
+    A commit is answered before its markers are written, and who takes the transactional id over waits for them.
+    """
+
+    def write(self, records: Iterable[ControlRecord]) -> None:
+        """All of them or none. Raises LeaseLost as well."""
+        super().write(records)
+        if self._producer is not None:
+            self._producer = self._opened()
+
+
+class LeasedWriter(SettledWriter):
+    """Writes as who writes the records of the default mode, whose producer id each start of a driver takes over.
+
+    It does so before it reads anything: what is not committed by then never will be. `require_lease` raises where the
+    lease is not ours any more when the id is.
+    """
+
+    def __init__(
+        self, fencing: FencingToken, role: str, error: type[FlowError], require_lease: Callable[[], None]
+    ) -> None:
+        super().__init__(fencing, role, error)
+        self._require_lease = require_lease
+
+    def _opened(self) -> Producer:
+        producer = initialised(self._fencing, RECORDS_SLOT, {"linger.ms": 0}, self._last_error)
+        self._require_lease()
+        return producer
 
 
 def produce_control(producer: Producer, record: ControlRecord, acknowledged: Acknowledge | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, encode
+from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, Shift, encode
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.lists import act_key
 from srm_spark.core.model import TopicPartition
@@ -61,6 +61,12 @@ class Commanded(World):
     def command(self, kind: CommandKind, *scope: object, why: str = "") -> str:
         """`scope` is a topic, and a partition."""
         return self.act(Command(kind, Scope(*scope), 1_700, "ann@host", why))  # type: ignore[arg-type]
+
+    def shift(self, start: int, end: int, partition: TopicPartition = P, topic_id: str | None = None) -> str:
+        """An act on the offsets of a partition; of the topic that is there now, unless another one is named."""
+        topic_id = topic_id or self.flow.source.topic_ids([partition.topic]).get(partition.topic, "")
+        scope, shift = Scope(*partition), Shift(start, end, topic_id)
+        return self.act(Command(CommandKind.OFFSETS, scope, 1_700, "ann@host", "", shift))
 
     def pause(self, *scope: object, why: str = "maintenance") -> str:
         return self.command(CommandKind.PAUSE, *scope, why=why)

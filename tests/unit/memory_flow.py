@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from srm_spark.config.load import load_settings
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.last_run import UNKNOWN_RUN
 from srm_spark.core.model import Interval, Loss, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.quarantine import QuarantinedRecord, SourcePlace, encode_content
@@ -27,6 +28,7 @@ from srm_spark.flow.topics.commands import FlowCommands
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic, quarantine_topic, syncs_topic
 from srm_spark.flow.topics.progress import Position
+from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.lease import Permit
 from tests.memory_cluster import MemoryCluster, MemoryLog, MemoryTopic
 
@@ -92,6 +94,20 @@ class MemoryLease:
         self.held = False
 
 
+@dataclass
+class MemoryShiftWriter:
+    """All or nothing, while the lease is held."""
+
+    target: MemoryCluster
+    require_lease: Callable[[], None]
+
+    def write(self, records: Iterable[ControlRecord]) -> None:
+        """Raises LeaseLost."""
+        together = list(records)
+        self.require_lease()
+        self.target.writer("offsets", ProgressFailed).write(together)
+
+
 class MemoryFlow:
     """One topic of one partition; every record has a value of its own."""
 
@@ -116,7 +132,11 @@ class MemoryFlow:
             filters_of(settings),
             lambda: self.lease,
             require_lease=self.lease.require,
+            make_shift_writer=self._shift_writer,
         )
+
+    def _shift_writer(self, _: FencingToken | None, __: bool, require_lease: Callable[[], None]) -> MemoryShiftWriter:
+        return MemoryShiftWriter(self.target, require_lease)
 
     def reach(self, _: FlowSettings) -> Clusters:
         """As `connect` does it: with no lease yet."""

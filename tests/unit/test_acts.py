@@ -11,12 +11,13 @@ from srm_spark.core.acts import (
     CommandKind,
     CommandState,
     Scope,
+    Shift,
     act_id,
     decode,
     encode,
     pause_of,
 )
-from srm_spark.core.answers import Answer, Answers, taken_record
+from srm_spark.core.answers import Answer, Answers, shifted_record, taken_record
 from srm_spark.core.codec import decode_progress_key
 from srm_spark.core.lists import Act, Change, ListKind, act_key, encode_act
 from srm_spark.core.model import Flow
@@ -25,7 +26,12 @@ from srm_spark.errors import ActNotUnderstood, CodecError
 KEY = act_key("6f0c")
 FLOW = Flow("A", "B")
 SCOPES = st.builds(Scope, st.sampled_from(["t", "t-ü"]), st.none() | st.integers(0, 5)) | st.just(Scope())
-COMMANDS = st.builds(
+SHIFTS = st.builds(Shift, st.integers(0, 2**40), st.integers(0, 2**40), st.text())
+PARTITIONS = st.builds(Scope, st.sampled_from(["t", "t-ü"]), st.integers(0, 1))
+OFFSETS = st.builds(
+    Command, st.just(CommandKind.OFFSETS), PARTITIONS, st.integers(0, 2**42), st.text(), st.text(), SHIFTS
+)
+COMMANDS = OFFSETS | st.builds(
     Command,
     st.sampled_from([CommandKind.PAUSE, CommandKind.RESUME, CommandKind.RESTART]),
     SCOPES,
@@ -52,6 +58,11 @@ COMMANDS = st.builds(
             Command(CommandKind.RESTART, Scope(), 1700, "ann@host"),
             '{"v":1,"kind":"restart","at":1700,"who":"ann@host"}',
             "restart the flow by ann@host",
+        ),
+        (
+            Command(CommandKind.OFFSETS, Scope("t", 3), 1700, "ann@host", "", Shift(100, 50, "Xy")),
+            '{"v":1,"kind":"offsets","topic":"t","partition":3,"shift":[100,50,"Xy"],"at":1700,"who":"ann@host"}',
+            "offsets t-3 100 to 50 by ann@host",
         ),
     ],
 )
@@ -84,6 +95,11 @@ def test_a_command_is_read_back(command: Command) -> None:
         b'{"v":1,"kind":"pause","topic":7,"at":1,"who":"a"}',
         b'{"v":1,"kind":"pause","topic":"t","partition":-1,"at":1,"who":"a"}',
         b'{"v":1,"kind":"pause","topic":"t","partition":true,"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","partition":0,"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","shift":[1,2,"x"],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","partition":0,"shift":[1,2],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","partition":0,"shift":[1,-2,"x"],"at":1,"who":"a"}',
+        b'{"v":1,"kind":"offsets","topic":"t","partition":0,"shift":[1,2,null],"at":1,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1.5,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1,"who":7}',
         b'{"v":1,"kind":"pause","at":100000000000000000000,"who":"a"}',
@@ -112,6 +128,18 @@ def test_what_is_paused_is_what_was_not_resumed_since(commands: list[Command], s
     assert len(state.restarts) == sum(one.kind is CommandKind.RESTART for one in commands)
 
 
+@given(st.lists(COMMANDS, max_size=12))
+def test_an_act_on_offsets_counts_while_the_pause_lasts_in_which_it_was_written(commands: list[Command]) -> None:
+    state = CommandState()
+    counting: dict[str, Command] = {}
+    for number, command in enumerate(commands):
+        state.take(str(number), command)
+        counting = {act: one for act, one in counting.items() if pause_of(state.pauses, one.scope) is not None}
+        if command.kind is CommandKind.OFFSETS and pause_of(state.pauses, command.scope) is not None:
+            counting[str(number)] = command
+        assert state.shifts == counting
+
+
 # Answers
 
 
@@ -121,12 +149,23 @@ def test_answers_have_these_bytes_and_are_passed_over_by_others() -> None:
         b'["srm-spark",{"flow":"A->B","acts":"taken"}]',
         b'{"v":1,"act":"6f0c","driver":"host pid 7","at":1700}',
     )
+    done, declined = Answer("6f0d", "host pid 7", 1701), Answer("6f0e", "host pid 7", 1702, "it stands at 9")
+    assert shifted_record(FLOW, done) == (
+        b'["srm-spark",{"flow":"A->B","offsets":"6f0d"}]',
+        b'{"v":1,"act":"6f0d","driver":"host pid 7","at":1701}',
+    )
+    assert shifted_record(FLOW, declined)[1] == (
+        b'{"v":1,"act":"6f0e","driver":"host pid 7","at":1702,"declined":"it stands at 9"}'
+    )
     answers = Answers(FLOW)
-    assert answers.take(*taken)
+    for record in (taken, shifted_record(FLOW, done), shifted_record(FLOW, declined)):
+        assert answers.take(*record)
+        assert decode_progress_key(record[0]) is None, "a driver that does not know it passes it over"
     assert answers.taken == Answer("6f0c", "host pid 7", 1700)
-    assert decode_progress_key(taken[0]) is None, "a driver that does not know it passes it over"
+    assert answers.shifted == {"6f0d": done, "6f0e": declined}
     answers.forget()
     assert answers.taken is None
+    assert not answers.shifted
 
 
 @pytest.mark.parametrize(
@@ -142,6 +181,7 @@ def test_answers_have_these_bytes_and_are_passed_over_by_others() -> None:
         (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', None),
         (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', b'{"v":2,"act":"x","driver":"d","at":1}'),
         (b'["srm-spark",{"flow":"A->B","acts":"taken"}]', b'{"v":1,"driver":"d","at":1}'),
+        (b'["srm-spark",{"flow":"A->B","offsets":"x"}]', b'{"v":1,"driver":"d","at":1}'),
     ],
 )
 def test_what_is_no_answer_says_nothing(key: bytes | None, value: bytes | None) -> None:

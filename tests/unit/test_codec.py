@@ -295,7 +295,8 @@ def test_partitions_are_evenly_used() -> None:
 
 @given(partitions, st.integers(0, 2**63 - 1))
 def test_keys_of_the_offset_map_come_back(partition: TP, start: int) -> None:
-    assert codec.decode_map_key(codec.map_key(partition, start)) == (partition, start)
+    assert codec.decode_map_key(codec.map_key(partition, start)) == (partition, start, False)
+    assert codec.decode_map_key(codec.map_key(partition, start, is_again=True)) == (partition, start, True)
 
 
 @pytest.mark.parametrize("key", [None, b"", b"{}", b"[1,2,3]", b'["t",true,0]', b'["t",0]', b"\xff"])

@@ -36,8 +36,8 @@ def completions(line: str) -> list[str]:
         ("srm-control gr", ["groups"]),
         ("srm-control --config f re", ["restart", "resume", "reverse-checkpointed-topics"]),
         ("srm-control groups ", ["status"]),
-        ("srm-control offsets re", ["rebuild"]),
-        ("srm-control offsets ", ["list", "rebuild", "translate"]),
+        ("srm-control offsets re", ["rebuild", "rewind"]),
+        ("srm-control offsets ", ["list", "rebuild", "rewind", "set", "skip", "translate"]),
         ("srm-control config v", ["validate"]),
         ("srm-driver d", ["doctor"]),
         ("srm-driver --clusters A B ", ["completion", "doctor"]),
@@ -182,7 +182,7 @@ def ask(shell: str, line: list[str], programs: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (["srm-control", "offsets", ""], ["list", "rebuild", "translate"]),
+        (["srm-control", "offsets", "re"], ["rebuild", "rewind"]),
         (["srm-control", "pause", "--flow", "A->B", "--pa"], ["--partition"]),
         (["srm-control", "groups", "--list", "-o", ""], ["json", "text", "wide"]),
         (["srm-control", "config", "validate", "srm.pr"], None),

@@ -50,6 +50,7 @@ def test_where_partitions_stand(tool: Tool) -> None:
         "source": {"start": 1, "end": 5},
         "lag": 1,
         "paused": "paused by ann@host: maintenance",
+        "waiting": None,
     }
     assert (second["position"], second["source"], second["lag"]) == (None, {"start": 0, "end": 0}, None)
     assert "paused by ann@host: maintenance" in tool().stdout

@@ -295,7 +295,8 @@ class Replication:
                 spread = detail.spread(self._target_ends[partition])
                 self._markers[partition] = self._markers.get(partition, 0) - spread + 1
         self._leaders.require_same(self._among_others(outcome), self._guard.logs)
-        lost = self._guard.after({p: gaps for p, detail in outcome.details.items() if (gaps := detail.gaps)})
+        gaps = {p: detail.gaps for p, detail in outcome.details.items() if detail.gaps}
+        lost = self._guard.after(gaps, self._committer.known)
         details = {
             p: replace(detail, lost=lost.get(p, ()), logs=self._guard.logs.get(p, UNKNOWN))
             for p, detail in outcome.details.items()
@@ -394,6 +395,7 @@ class Replication:
     def _pass_over(self, checked: Checked) -> None:
         """Record what the source has deleted in front of us, and what is held for it."""
         details = {p: self._passed(p, lost.offsets.end, lost=(lost,)) for p, lost in checked.lost.items()}
+        details.update((p, self._passed(p, end)) for p, end in checked.passed.items())
         details.update((p, self._passed(p, hold.offset, hold=hold)) for p, hold in checked.holds.items())
         self._commit(details)
 

@@ -82,6 +82,11 @@ class Before:
         self._authors.close()
 
     @property
+    def are_fenced(self) -> bool:
+        """Whether each start takes over the producer id of plain records, and so ends what others do under it."""
+        return self._authors.are_fenced
+
+    @property
     def _is_fenced(self) -> bool:
         return self._authors.are_fenced and not self._clusters.settings.is_exactly_once
 

@@ -83,5 +83,5 @@ def _missing(maps: Maps, partition: TopicPartition, details: list[ProgressDetail
     partition_map = maps.get(partition)
     if partition_map is None or partition_map.source is None or partition_map.is_of_another(details[-1].topic_id):
         return details
-    known = partition_map.source.end
+    known = partition_map.next_offset or 0
     return [detail for detail in details if detail.source.end > known]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Cluster
@@ -32,6 +32,8 @@ class Checked:
     """Deleted on the source before they were replicated; the partition goes on behind them."""
     holds: dict[TopicPartition, PausedPartition]
     """The same where the policy is to stop."""
+    passed: dict[TopicPartition, int] = field(default_factory=dict)
+    """Deleted while it was to be copied again: nothing is lost, and the partition goes on there."""
 
 
 class SourceGuard:
@@ -65,11 +67,14 @@ class SourceGuard:
             if first <= start:
                 continue
             del checked.ranges[partition]
-            if self._settings.policies.stops("source.truncated.policy", partition.topic):
-                checked.holds[partition] = truncated(start, first)
+            if (new := new_of(maps, partition, OffsetRange(start, first))).start == first:
+                checked.passed[partition] = first
+            elif self._settings.policies.stops("source.truncated.policy", partition.topic):
+                checked.holds[partition] = truncated(new.start, first, start)
                 continue
-            checked.lost[partition] = Loss(OffsetRange(start, first))
-            report_loss(self._settings.flow, partition, checked.lost[partition])
+            else:
+                checked.lost[partition] = Loss(new)
+                report_loss(self._settings.flow, partition, checked.lost[partition])
             if first < end:
                 checked.ranges[partition] = OffsetRange(first, end)
         return checked
@@ -88,7 +93,9 @@ class SourceGuard:
                     f"{end.offset} before the position {ranges[partition].end}: comparing both sides"
                 )
 
-    def after(self, gaps: Mapping[TopicPartition, Iterable[OffsetRange]]) -> dict[TopicPartition, tuple[Loss, ...]]:
+    def after(
+        self, gaps: Mapping[TopicPartition, Iterable[OffsetRange]], maps: Maps
+    ) -> dict[TopicPartition, tuple[Loss, ...]]:
         """What was deleted while it was read: gaps in front of where the log starts by now.
 
         Markers, compaction and records that are not copied make gaps, too. Where the source deleted amid a batch,
@@ -97,7 +104,10 @@ class SourceGuard:
         lost = {}
         for partition, first in self._cluster.first_offsets(gaps).items() if gaps else ():
             losses = tuple(
-                Loss(OffsetRange(gap.start, min(first, gap.end))) for gap in gaps[partition] if gap.start < first
+                Loss(new)
+                for gap in gaps[partition]
+                if gap.start < first
+                and (new := new_of(maps, partition, OffsetRange(gap.start, min(first, gap.end)))).start < new.end
             )
             if losses:
                 lost[partition] = losses
@@ -147,10 +157,16 @@ class SourceGuard:
             self.logs[partition] = self.logs[partition]._replace(epoch=epoch)
 
 
-def truncated(start: int, first: int) -> PausedPartition:
-    """The hold of a partition whose next records were deleted."""
+def new_of(maps: Maps, partition: TopicPartition, offsets: OffsetRange) -> OffsetRange:
+    """What of offsets that come next was never copied before; all but behind a rewind."""
+    known = maps.get(partition)
+    return offsets if known is None else known.new_of(offsets)
+
+
+def truncated(start: int, first: int, at: int | None = None) -> PausedPartition:
+    """The hold of a partition whose next records, from `start` on, were deleted; it stands `at` that or before it."""
     return PausedPartition(
-        start,
+        start if at is None else at,
         Failure(
             FailureKind.SOURCE_TRUNCATED,
             f"the source deleted offsets {start} to {first - 1} before they were replicated; "
@@ -170,4 +186,5 @@ _WHAT_HAPPENED = {
     LossCause.DELETED: "the source deleted them before they were replicated",
     LossCause.DIVERGED: "they were replicated, and the source has none or other records there now",
     LossCause.TARGET: "they were replicated, and their copies are gone on the target",
+    LossCause.SKIPPED: "somebody has set the position behind them",
 }

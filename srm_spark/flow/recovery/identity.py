@@ -91,10 +91,11 @@ class _Check:
         short, moved = set(), {}
         for partition, start in starts.items():
             position, was, now = start.position, start.position.logs, start.logs
-            if position.next_offset > start.source_log.end or (start.target_end or 0) < (position.target_end or 0):
+            reach = self._reach(partition, start)
+            if reach > start.source_log.end or (start.target_end or 0) < (position.target_end or 0):
                 short.add(partition)
             elif (was.epoch, was.remote_epoch) != (now.epoch, now.remote_epoch):
-                moved[partition] = position.next_offset
+                moved[partition] = reach
         return short | differing_copies(self._clusters, self._routes, self._maps, moved)
 
     def _searched(self, partition: TopicPartition, start: Start, first: int) -> Start:
@@ -102,7 +103,7 @@ class _Check:
         route, source, position = self._routes[partition.topic], start.source_log, start.position
         target = OffsetRange(first, start.target_end or 0)
         known = self._maps.get(partition, _NO_MAP)
-        offset = position.next_offset
+        offset = self._reach(partition, start)
         difference = first_difference(self._clusters, route, known, partition, offset, source=source, target=target)
         if difference is None:
             end = min(position.target_end or 0, target.end)
@@ -112,12 +113,20 @@ class _Check:
         lost = OffsetRange(difference, offset)
         copies = OffsetRange(place, max(place, position.target_end or 0))
         if difference < source.end and _is_the_target_s_fault(start, place):
+            if difference >= position.next_offset:  # all of it is copied again from here on
+                end = min(position.target_end or 0, target.end)
+                return replace(start, position=replace(position, target_end=end))
+            lost = OffsetRange(difference, position.next_offset)
             kept = known.copies_before(difference, 1)
             agreed = Anchor(kept[0].upstream_end, kept[0].downstream_end) if kept else Anchor(source.start, first)
             start = replace(start, agreed=agreed)
             return self._target_has_lost(partition, start, Loss(lost, LossCause.TARGET, copies), place)
         loss = Loss(lost, LossCause.DIVERGED, copies)
-        return self._source_has_changed(partition, start, loss, min(difference, source.end))
+        return self._source_has_changed(partition, start, loss, min(difference, source.end, position.next_offset))
+
+    def _reach(self, partition: TopicPartition, start: Start) -> int:
+        """Up to where there are copies: behind a rewind further than where it goes on."""
+        return max(start.position.next_offset, self._maps.get(partition, _NO_MAP).copied_before or 0)
 
     def _source_has_changed(self, partition: TopicPartition, start: Start, loss: Loss, next_offset: int) -> Start:
         policies = self._clusters.settings.policies
@@ -138,7 +147,7 @@ class _Check:
         known = self._maps.get(partition, _NO_MAP)
         upstream, downstream = known.next_original(0), known.next_copy(0)
         position, end = start.position, start.position.target_end
-        if upstream is None or downstream is None or end is None:
+        if upstream is None or downstream is None or end is None or upstream >= position.next_offset:
             return replace(start, position=replace(position, target_end=first), is_recorded=False)
         lost = OffsetRange(upstream, position.next_offset)
         loss = Loss(lost, LossCause.TARGET, OffsetRange(downstream, end))

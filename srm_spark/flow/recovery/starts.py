@@ -22,7 +22,7 @@ from srm_spark.core.model import (
 from srm_spark.core.wording import some
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.recovery.guard import report_loss, truncated
+from srm_spark.flow.recovery.guard import new_of, report_loss, truncated
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position, ProgressTopic
@@ -76,6 +76,8 @@ class Start:
     """Where the remote partition ends; None where there is none."""
     is_unproven: bool = False
     """The offset map is not true of the remote topic."""
+    deleted: OffsetRange | None = None
+    """What the source deleted in front of the position, copied before or not."""
     paused: PausedPartition | None = None
     """Why it does not start."""
     agreed: Anchor | None = None
@@ -91,14 +93,11 @@ class Start:
 
     @property
     def begin(self) -> int:
-        """First source offset of which there is news to record: in front of the position for what is lost there."""
-        lost = (loss.offsets.start for loss in self.losses if loss.cause is not LossCause.DIVERGED)
-        return min(lost, default=self.position.next_offset)
-
-    @property
-    def deleted(self) -> OffsetRange | None:
-        """What the source deleted in front of the position."""
-        return next((loss.offsets for loss in self.losses if loss.cause is LossCause.DELETED), None)
+        """First source offset of which there is news to record: in front of the position for what is gone there."""
+        gone = [loss.offsets.start for loss in self.losses if loss.cause is not LossCause.DIVERGED]
+        if self.deleted is not None:
+            gone.append(self.deleted.start)
+        return min(gone, default=self.position.next_offset)
 
 
 Starts = Mapping[TopicPartition, Start]
@@ -129,9 +128,10 @@ def find_starts(
         logs = LogIdentity(ids.get(partition.topic), end[partition].epoch)
         recorded = progress.positions.get(partition)
         if recorded is not None:
-            starts[partition] = _recorded(clusters, partition, Start(recorded, kept, logs))
+            starts[partition] = _recorded(clusters, partition, Start(recorded, kept, logs), maps)
         elif partition not in progress.reset and (mapped := _mapped(clusters, partition, logs, maps)) is not None:
-            starts[partition] = _recorded(clusters, partition, Start(mapped, kept, logs, Origin.MAP, is_recorded=False))
+            start = Start(mapped, kept, logs, Origin.MAP, is_recorded=False)
+            starts[partition] = _recorded(clusters, partition, start, maps)
         else:
             starts[partition] = Start(Position(kept.start), kept, logs, Origin.NOTHING, is_recorded=False)
     return {**starts, **_begun(clusters, {p: s for p, s in starts.items() if s.origin is Origin.NOTHING})}
@@ -156,18 +156,21 @@ def _begun(clusters: Clusters, starts: Starts) -> Starts:
 def _mapped(clusters: Clusters, partition: TopicPartition, logs: LogIdentity, maps: Maps) -> Position | None:
     """Where the offset map ends; None where it says nothing about this topic."""
     known = maps.get(partition)
-    if known is None or known.source is None or known.target_end is None or known.is_of_another(logs.topic_id):
+    if known is None or known.is_of_another(logs.topic_id):
+        return None
+    newest = known.again or known
+    if newest.source is None or newest.target_end is None:
         return None
     text = "flow=%s partition=%s no progress is recorded in %s: going on at offset %s, where the offset map ends"
-    log.warning(text, clusters.settings.flow, partition, clusters.settings.progress_topic, known.source.end)
-    return Position(known.source.end, known.target_end, LogIdentity(known.topic_id))
+    log.warning(text, clusters.settings.flow, partition, clusters.settings.progress_topic, newest.source.end)
+    return Position(newest.source.end, newest.target_end, LogIdentity(known.topic_id))
 
 
-def _recorded(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
+def _recorded(clusters: Clusters, partition: TopicPartition, start: Start, maps: Maps) -> Start:
     """Go on at the recorded position where the topic is the one of which it speaks."""
     if is_recreated(start.position.logs, start.logs):
         return _anew(clusters, partition, start)
-    return _going_on(clusters, partition, start)
+    return _going_on(clusters, partition, start, maps)
 
 
 def is_recreated(was: LogIdentity, now: LogIdentity) -> bool:
@@ -192,16 +195,19 @@ def _anew(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
     return replace(start, position=Position(kept.start), origin=Origin.RECREATED, is_recorded=False)
 
 
-def _going_on(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
+def _going_on(clusters: Clusters, partition: TopicPartition, start: Start, maps: Maps) -> Start:
     """Go on at the recorded position, or behind what the source has deleted since."""
     settings, recorded, kept = clusters.settings, start.position, start.source_log
     if recorded.next_offset >= kept.start:
         return start
+    deleted, position = OffsetRange(recorded.next_offset, kept.start), replace(recorded, next_offset=kept.start)
+    new = new_of(maps, partition, deleted)
+    if new.start == new.end:
+        return replace(start, position=position, is_recorded=False, deleted=deleted)
     if settings.policies.stops("source.truncated.policy", partition.topic):
-        return replace(start, paused=truncated(recorded.next_offset, kept.start))
-    loss = Loss(OffsetRange(recorded.next_offset, kept.start))
-    report_loss(settings.flow, partition, loss)
-    return start.lose(loss, replace(recorded, next_offset=kept.start))
+        return replace(start, paused=truncated(new.start, kept.start, recorded.next_offset))
+    report_loss(settings.flow, partition, Loss(new))
+    return replace(start, deleted=deleted).lose(Loss(new), position)
 
 
 def record_new(

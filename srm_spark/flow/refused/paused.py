@@ -50,6 +50,12 @@ class PausedPartitions:
         self.partitions = {partition: hold for partition, hold in self.partitions.items() if partition.topic in topics}
         self.suspects = {partition: at for partition, at in self.suspects.items() if partition.topic in topics}
 
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """These stand elsewhere now: what was in their way there is not."""
+        self.partitions = {
+            partition: hold for partition, hold in self.partitions.items() if partition not in partitions
+        }
+
     def obey(self, pauses: Mapping[Scope, Command], positions: Mapping[TopicPartition, int]) -> None:
         """Let what somebody has paused wait where it stands, and nothing else for that reason."""
         self.pauses = pauses

@@ -1,4 +1,4 @@
-"""What is done to a flow by `srm-control` besides its lists, as the flow itself sees it: pauses and restarts.
+"""What is done to a flow by `srm-control` besides its lists, as the flow sees it: pauses, restarts, other offsets.
 
 The acts come with those of the lists (`flow/topics/lists.py`), read by the driver's clock; the flow looks here in its
 own thread, and answers in the progress topic once they count.
@@ -66,6 +66,8 @@ class FlowCommands:
         self._changed, self._restart = threading.Event(), threading.Event()
         self.pauses: Mapping[Scope, Command] = {}
         """In force; another object where they were changed."""
+        self.shifts: Mapping[str, Command] = {}
+        """Id → act on offsets that counts as long as its partition stays paused; those that are over, too."""
         self.newest: str | None = None
         """Id of the newest act of any kind that was read."""
 
@@ -77,7 +79,7 @@ class FlowCommands:
 
     def take(self, state: CommandState, newest: str | None) -> None:
         """Acts that came while it runs; called by the driver's clock."""
-        is_other = dict(self.pauses) != state.pauses
+        is_other = dict(self.pauses) != state.pauses or self.shifts.keys() != state.shifts.keys()
         self._publish(state)
         if is_other:
             self._changed.set()
@@ -116,6 +118,7 @@ class FlowCommands:
         self._news.is_new("answer", None)
 
     def _publish(self, state: CommandState) -> None:
+        self.shifts = MappingProxyType(dict(state.shifts))
         self.pauses = MappingProxyType(dict(state.pauses))
 
     def _write(self, record: tuple[bytes, bytes]) -> None:

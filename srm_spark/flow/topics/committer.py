@@ -64,10 +64,10 @@ class Committer:
         """Record in the offset map and as offset syncs what is in the progress topic already, or comes there next."""
         self.require_lease()
         self._map = self._map or MapWriter(self.settings, self.maps, self.writer)
-        self._map.write(details)
-        if self.settings.syncs.enabled and (self.syncs or any(detail.intervals for detail in details.values())):
+        counting = self._map.write(details)
+        if self.settings.syncs.enabled and (self.syncs or any(counting.values())):
             self.syncs = self.syncs or SyncWriter(self.settings, self.syncs_topic)
-            self.syncs.write({partition: detail.intervals for partition, detail in details.items()})
+            self.syncs.write(counting)
 
 
 def uncommitted(

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Cluster, ControlRecord, Writer
-from srm_spark.core.codec import decode_map_key, decode_progress_detail, encode_progress_detail, map_key
-from srm_spark.core.losses import decode_loss, loss_key, loss_value
+from srm_spark.core.codec import MapKey, decode_map_key, decode_progress_detail, encode_progress_detail, map_key
+from srm_spark.core.losses import decode_loss, loss_key, loss_value, uncovered
 from srm_spark.core.made_here import MadeHere
-from srm_spark.core.model import KeptLoss, LogIdentity, ProgressDetail, TopicPartition
-from srm_spark.core.offset_map import PartitionMap, split
+from srm_spark.core.model import Interval, KeptLoss, LogIdentity, LossCause, ProgressDetail, TopicPartition
+from srm_spark.core.offset_map import Change, PartitionMap, split
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError
 from srm_spark.flow.topics.followed import FollowedTopic
 
+_OF_COPIES = (LossCause.DIVERGED, LossCause.TARGET)
 Maps = Mapping[TopicPartition, PartitionMap]
 """Source partition → its map."""
 
@@ -68,23 +70,48 @@ class OffsetMaps:
         if part is None:
             loss = decode_loss(key, value)
             if loss is None:
-                self.losses.pop(key, None)
+                self._find(key)
                 return self.made.take(key, value)
-            self.losses[key] = loss
+            self._lose(key, loss)
         elif value is None:
-            self.maps.setdefault(part.partition, PartitionMap()).drop(part.start)
+            self._drop(part)
         elif (detail := decode_progress_detail(value)) is not None:
-            self._put(part.partition, detail)
+            self._put(part, detail)
         else:
             return False
         return True
 
-    def _put(self, partition: TopicPartition, detail: ProgressDetail) -> None:
-        known = self.maps.get(partition)
+    def _lose(self, key: bytes, kept: KeptLoss) -> None:
+        self.losses[key] = kept
+        if kept.loss.cause is LossCause.SKIPPED:
+            known = self.maps.setdefault(kept.partition, PartitionMap(kept.topic_id))
+            if not known.is_of_another(kept.topic_id):
+                known.skipped[key] = kept
+
+    def _find(self, key: bytes) -> None:
+        kept = self.losses.pop(key, None)
+        if kept is not None and kept.partition in self.maps:
+            self.maps[kept.partition].skipped.pop(key, None)
+
+    def _put(self, key: MapKey, detail: ProgressDetail) -> None:
+        known = self.maps.get(key.partition)
         if known is None or known.is_of_another(detail.topic_id):
-            known = self.maps[partition] = PartitionMap(detail.topic_id)
+            known = self.maps[key.partition] = PartitionMap(detail.topic_id)
         known.topic_id = detail.topic_id if detail.topic_id is not None else known.topic_id
-        known.put(IntervalMap.of(detail))
+        if key.is_again:
+            known.again = known.again or PartitionMap(known.topic_id)
+            known.again.put(IntervalMap.of(detail))
+        else:
+            known.put(IntervalMap.of(detail))
+
+    def _drop(self, key: MapKey) -> None:
+        known = self.maps.setdefault(key.partition, PartitionMap())
+        if not key.is_again:
+            known.drop(key.start)
+        elif known.again is not None:
+            known.again.drop(key.start)
+            if known.again.source is None:
+                known.again = None
 
 
 class MapWriter:
@@ -101,9 +128,18 @@ class MapWriter:
         """What the topic holds, with what was added."""
         return self._maps
 
-    def write(self, details: Mapping[TopicPartition, ProgressDetail]) -> None:
-        """Add what was replicated."""
-        self._writer.write(record for partition, detail in details.items() for record in self._take(partition, detail))
+    def write(self, details: Mapping[TopicPartition, ProgressDetail]) -> dict[TopicPartition, Sequence[Interval]]:
+        """Add what was replicated; the copies that count from now on."""
+        counting: dict[TopicPartition, Sequence[Interval]] = {}
+        self._writer.write(
+            record for partition, detail in details.items() for record in self._take(partition, detail, counting)
+        )
+        return counting
+
+    def rewind(self, partition: TopicPartition, offset: int, target_end: int) -> None:
+        """What lies behind a source offset is copied again, to behind `target_end`."""
+        known = self._maps[partition]
+        self._writer.write(self._changed(partition, known, known.rewind(offset, target_end)))
 
     def retire(self, first: Mapping[TopicPartition, tuple[int, int]]) -> int:
         """Drop what is gone on both sides; `first` are the first offsets still there, of source and target.
@@ -128,6 +164,8 @@ class MapWriter:
             for partition, known in forgotten
             for part in known.parts()
         )
+        for partition, known in forgotten:
+            self._writer.write(self._changed(partition, known, Change(dropped_again=known.forget_again())))
 
     def insert(self, partition: TopicPartition, earlier: IntervalMap, topic_id: str | None) -> None:
         """Add what was replicated before anything that the map knows of a partition."""
@@ -137,19 +175,55 @@ class MapWriter:
         for part in parts:
             known.put(part)
 
-    def _take(self, partition: TopicPartition, detail: ProgressDetail) -> Iterator[ControlRecord]:
+    def _take(
+        self,
+        partition: TopicPartition,
+        detail: ProgressDetail,
+        counting: dict[TopicPartition, Sequence[Interval]],
+    ) -> Iterator[ControlRecord]:
         known = self._maps.setdefault(partition, PartitionMap())
+        if any(loss.cause in _OF_COPIES for loss in detail.lost):  # then second ones are not what they were, either
+            yield from self._changed(partition, known, Change(dropped_again=known.forget_again()))
         change = known.take(IntervalMap.of(detail), detail.topic_id)
-        # Dropped ones first: between the two a reader knows too little, never something wrong.
+        counting[partition] = change.counting
+        yield from self._changed(partition, known, change)
+        for loss in detail.lost:
+            yield self._lost(KeptLoss(partition, loss, detail.topic_id, int(time.time() * 1000)))[1]
+        yield from self._found(known, detail.intervals)
+
+    def _found(self, known: PartitionMap, copies: Sequence[Interval]) -> Iterator[ControlRecord]:
+        """What was skipped, and is copied after all, is no loss."""
+        for key, kept in list(known.skipped.items()):
+            left = list(uncovered(kept.loss.offsets, copies))
+            if left == [kept.loss.offsets]:
+                continue
+            for offsets in left:
+                part = replace(kept, loss=replace(kept.loss, offsets=offsets))
+                key_of_part, record = self._lost(part)
+                known.skipped[key_of_part] = part
+                yield record
+            del known.skipped[key]
+            yield ControlRecord(self._topic, key, None, partition=0)
+
+    def _lost(self, kept: KeptLoss) -> tuple[bytes, ControlRecord]:
+        key = loss_key(kept.partition, kept.topic_id, kept.loss)
+        return key, ControlRecord(self._topic, key, loss_value(kept.loss, kept.found_at), partition=0)
+
+    def _changed(self, partition: TopicPartition, known: PartitionMap, change: Change) -> Iterator[ControlRecord]:
+        # Dropped ones first: between the two a reader knows too little, never something wrong. Second copies that count
+        # go last: as long as they are there, too, the same is found once more.
         for start in change.dropped:
             yield ControlRecord(self._topic, map_key(partition, start), None, partition=0)
         for part in change.put:
             yield self._record(partition, part, known.topic_id)
-        for loss in detail.lost:
-            key, value = loss_key(partition, detail.topic_id, loss), loss_value(loss, int(time.time() * 1000))
-            yield ControlRecord(self._topic, key, value, partition=0)
+        for part in change.put_again:
+            yield self._record(partition, part, known.topic_id, is_again=True)
+        for start in change.dropped_again:
+            yield ControlRecord(self._topic, map_key(partition, start, is_again=True), None, partition=0)
 
-    def _record(self, partition: TopicPartition, part: IntervalMap, topic_id: str | None) -> ControlRecord:
+    def _record(
+        self, partition: TopicPartition, part: IntervalMap, topic_id: str | None, *, is_again: bool = False
+    ) -> ControlRecord:
         value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), logs=LogIdentity(topic_id))
-        key = map_key(partition, part.source.start)
+        key = map_key(partition, part.source.start, is_again=is_again)
         return ControlRecord(self._topic, key, encode_progress_detail(value), partition=0)

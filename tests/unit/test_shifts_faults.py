@@ -1,0 +1,80 @@
+"""Random histories of a flow whose clusters lose what they had: nothing is lost silently, and no place is wrong."""
+
+from __future__ import annotations
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from srm_spark.core.model import LossCause
+from tests.unit.commanded import P
+from tests.unit.shifted import REMOTE, Shifted, copy_some
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["write", "copy", "start", "rewind", "skip", "delete", "cut source", "cut target", "delete target"]
+        ),
+        st.integers(1, 4),
+    ),
+    max_size=14,
+)
+
+
+class Faulty(Shifted):
+    """Each record has a value of its own, also where it takes the place of a lost one."""
+
+    written = 0
+
+    def more(self, count: int) -> None:
+        self.write(*(f"w{self.written + number}".encode() for number in range(count)))
+        self.written += count
+
+    def step(self, word: str, number: int) -> None:
+        log, position = self.flow.log, self.position
+        if word == "write":
+            self.more(number)
+        elif word == "copy":
+            with self.run() as run:
+                run.begin()
+                at = self.generation.assignment.starts[P].next_offset
+                copy_some(run, self, max(0, min(number, log.end - at)))
+        elif word == "start":
+            with self.run() as run:
+                run.begin()
+        elif word == "rewind":
+            self.done(position, max(log.start, position - number))
+        elif word == "skip":
+            self.done(position, min(log.end, position + number))
+        elif word == "delete":
+            log.delete_before(min(log.start + number, log.end))
+        elif word == "cut source":
+            log.cut(max(log.start, log.end - number))
+        elif word == "delete target":
+            self.flow.target.held.pop("A.t", None)
+        elif "A.t" in self.flow.target.held:
+            remote = self.flow.target.log(REMOTE)
+            remote.cut(max(remote.start, remote.end - number))
+
+
+@settings(max_examples=60, deadline=None)
+@example([("cut target", 2), ("rewind", 1)])
+@given(STEPS)
+def test_nothing_is_lost_silently_and_no_place_is_wrong(steps: list[tuple[str, int]]) -> None:
+    world = Faulty()
+    world.more(3)
+    world.copied()
+    for word, number in steps:
+        world.step(word, number)
+    world.copied()
+    log, remote = world.flow.log, world.flow.target.log(REMOTE)
+    there = {record.value for record in remote.records.values()}
+    told = {offset for _, (start, end) in world.kept for offset in range(start, end)}
+    missing = {at for at, record in log.records.items() if record.value not in there and at < world.position}
+    assert missing <= told
+    skipped = {at for cause, (start, end) in world.kept if cause is LossCause.SKIPPED for at in range(start, end)}
+    assert not {at for at in skipped if at in log.records and log.records[at].value in there}
+    known = world.map
+    assert known.again is None or log.end < (known.copied_before or 0)
+    for at, record in log.records.items():
+        copy = known.copy_of(at)
+        assert copy is None or copy not in remote.records or remote.records[copy].value == record.value
