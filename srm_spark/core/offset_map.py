@@ -164,6 +164,10 @@ class PartitionMap:
         again, self.again = self.again, None
         return [] if again is None else list(again._starts)
 
+    def cut(self, offset: int) -> Change:
+        """First copies at or behind a source offset are none; second ones, all in front of it, stay."""
+        return self._take(IntervalMap(OffsetRange(offset, offset), self.target_end), self.topic_id)
+
     def _take_again(self, newer: IntervalMap) -> Change:
         """Add a stretch of second copies. Those before a first one that has no second one are let go: it counts."""
         again = self.again
@@ -177,6 +181,7 @@ class PartitionMap:
         left = _behind_uncovered(first, newer.intervals)
         dropped: list[int] = []
         if left is not None:
+            left = max(left, newer.source.start)  # behind a hole, not a gap: what somebody else copied there
             dropped, again = list(again._starts), PartitionMap(self.topic_id)
             intervals = tuple(part for one in newer.intervals if (part := _from(one, left)).count > 0)
             newer = IntervalMap(OffsetRange(left, newer.source.end), newer.target_end, intervals)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from srm_spark.core.cluster import Writer
-from srm_spark.core.model import LossCause, TopicPartition
+from srm_spark.core.cluster import ControlRecord, Writer
+from srm_spark.core.codec import progress_records
+from srm_spark.core.model import LossCause, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
+from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.run import FlowRun
 from srm_spark.flow.topics.losses import kept_losses
@@ -32,6 +34,31 @@ class Shifted(Commanded):
             run.begin()
         self.resume("t")
         return act
+
+    def copy_part(self, count: int) -> None:
+        """A run that copies so many records."""
+        with self.run() as run:
+            run.begin()
+            copy_some(run, self, count)
+
+    def die(self, count: int) -> None:
+        """A run that copies up to so many records, and dies before it has recorded them."""
+        with self.run() as run:
+            run.begin()
+            starts = self.generation.assignment.starts
+            at = starts[P].next_offset if P in starts else self.flow.log.end
+            for offset in range(at, min(at + count, self.flow.log.end)):
+                self.flow.target.log(REMOTE).append(self.flow.log.records[offset])
+            self.generation.ends_cleanly = False
+            run.lists.look()
+
+    def recorded_by_mirrormaker(self, next_offset: int) -> None:
+        """MirrorMaker 2 has copied up to there, and commits."""
+        settings, target = self.flow.settings, self.flow.target
+        detail = ProgressDetail(OffsetRange(next_offset, next_offset), None, ())
+        writer = target.writer("mirrormaker", TargetUnavailable)
+        for key, value, _ in progress_records(settings.connector_name, settings.flow.source, P, detail):
+            writer.write([ControlRecord(settings.progress_topic, key, value)])
 
     def shift_by(self, make: Callable[..., Writer | None]) -> None:
         """From now on positions are set by what this makes."""

@@ -14,7 +14,7 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.recovery.fencing import complete_map
 from srm_spark.flow.recovery.guard import SourceGuard
 from tests.unit.commanded import P
-from tests.unit.shifted import REMOTE, Shifted, copy_some, names
+from tests.unit.shifted import REMOTE, Shifted, names
 
 
 @pytest.fixture
@@ -40,9 +40,7 @@ def test_the_first_copies_count_until_all_are_there_twice_then_the_second_ones(w
     world.done(4, 1)
     assert (world.position, world.kept) == (1, [])
     assert world.places == [0, 1, 2, 3, 4]
-    with world.run() as run:
-        run.begin()
-        copy_some(run, world, 2)
+    world.copy_part(2)
     assert world.values() == names(0, 1, 2, 3, 1, 2)
     assert world.places == [0, 1, 2, 3, 4], "behind 4 there is no third record yet"
     world.copied()
@@ -67,9 +65,7 @@ def test_a_rewind_to_the_beginning_of_everything(world: Shifted) -> None:
 def test_a_rewind_amid_a_rewind(world: Shifted) -> None:
     world.copied_to(4)
     world.done(4, 2)
-    with world.run() as run:
-        run.begin()
-        copy_some(run, world, 1)
+    world.copy_part(1)
     assert world.declined(world.done(3, 1)) is None
     assert world.places == [0, 1, 2, 3, 4]
     world.copied()
@@ -104,9 +100,7 @@ def test_first_copies_that_the_target_has_lost_do_not_count(world: Shifted) -> N
     world.copied_to(4)
     world.done(4, 1)
     world.flow.target.log(REMOTE).cut(3)
-    with world.run() as run:
-        run.begin()
-        copy_some(run, world, 1)
+    world.copy_part(1)
     assert world.values() == names(0, 1, 2, 1)
     assert [world.map.copy_of(offset) for offset in range(4)] == [0, 3, None, None]
 
@@ -401,9 +395,7 @@ def test_a_rewind_is_not_done_again_where_progress_is_lost(world: Shifted) -> No
 def test_progress_that_is_lost_amid_a_rewind_goes_on_there(world: Shifted) -> None:
     world.copied_to(4)
     world.done(4, 1)
-    with world.run() as run:
-        run.begin()
-        copy_some(run, world, 1)
+    world.copy_part(1)
     world.flow.target.delete(world.flow.settings.progress_topic)
     world.copied()
     assert world.values() == names(0, 1, 2, 3, 1, 2, 3)
@@ -465,11 +457,7 @@ def test_what_a_transaction_committed_amid_a_rewind_comes_to_the_map(world: Shif
 def test_a_batch_that_died_amid_a_rewind_is_found(world: Shifted) -> None:
     world.copied_to(4)
     world.done(4, 1)
-    with world.run() as run:
-        run.begin()
-        for offset in (1, 2):  # written, and not recorded
-            world.flow.target.log(REMOTE).append(world.flow.log.records[offset])
-        world.generation.ends_cleanly = False
+    world.die(2)
     world.copied()
     assert world.values() == names(0, 1, 2, 3, 1, 2, 3)
     assert world.places == [0, 4, 5, 6, 7]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from srm_spark.core.limits import Route
-from srm_spark.core.model import Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.model import LogIdentity, Loss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
@@ -42,7 +42,8 @@ class _Check:
 
     def judged(self, starts: Starts) -> Starts:
         """Fill in what the target is now, then judge partition by partition."""
-        seen = self._seen(flowing(starts))
+        every = {p: self._copied_once_more(p, start) for p, start in self._seen(flowing(starts)).items()}
+        seen = flowing(every)
         known = {p: s for p, s in seen.items() if s.position.target_end is not None and not s.origin.is_anew}
         on_new = {p for p, start in known.items() if _is_on_a_new_target(start)}
         suspects = self._suspects({p: start for p, start in known.items() if p not in on_new})
@@ -51,7 +52,7 @@ class _Check:
         judged = {p: self._on_a_new_target(p, seen[p], first.get(self._remote(p), 0)) for p in on_new}
         judged |= {p: self._searched(p, seen[p], first.get(self._remote(p), 0)) for p in suspects}
         judged |= {p: self._cut_to_the_end(p, start) for p, start in by_others.items()}
-        judged = {**seen, **judged}
+        judged = {**every, **{p: self._without_other_records(p, start) for p, start in {**seen, **judged}.items()}}
         unproven = self._unproven({p: judged[p] for p in by_others})
         unproven |= {p for p, start in seen.items() if start.origin is Origin.RENAMED and p in self._maps}
         return {**starts, **judged, **{p: replace(judged[p], is_unproven=True) for p in unproven}}
@@ -94,7 +95,7 @@ class _Check:
             reach = self._reach(partition, start)
             if reach > start.source_log.end or (start.target_end or 0) < (position.target_end or 0):
                 short.add(partition)
-            elif (was.epoch, was.remote_epoch) != (now.epoch, now.remote_epoch):
+            elif _epochs(was) != _epochs(now):
                 moved[partition] = reach
         return short | differing_copies(self._clusters, self._routes, self._maps, moved)
 
@@ -123,6 +124,67 @@ class _Check:
             return self._target_has_lost(partition, start, Loss(lost, LossCause.TARGET, copies), place)
         loss = Loss(lost, LossCause.DIVERGED, copies)
         return self._source_has_changed(partition, start, loss, min(difference, source.end, position.next_offset))
+
+    def _copied_once_more(self, partition: TopicPartition, start: Start) -> Start:
+        """Go back to second copies that the target has lost: they may be the only ones, and are to count one day."""
+        found = self._again_differs(partition, start)
+        if found is None or not _is_the_target_s_fault(start, found.target):
+            return start
+        position, end = start.position, start.target_end or 0
+        if self._clusters.settings.policies.stops("target.changed.policy", partition.topic):
+            loss = Loss(OffsetRange(found.source, position.next_offset), LossCause.TARGET)
+            return start.pause(
+                position.next_offset,
+                FailureKind.COPIES_GONE,
+                f"{self._remote(partition)} was truncated or created anew amid a rewind: the copies of offsets {loss} "
+                "are gone there; set target.changed.policy=resume to copy them once more",
+            )
+        text = "flow=%s partition=%s second copies are gone on the target: going on at offset %s, and not at %s"
+        log.warning(text, self._clusters.settings.flow, partition, found.source, position.next_offset)
+        target_end = position.target_end if _is_on_a_new_target(start) else min(end, found.target)
+        back = replace(position, next_offset=max(found.source, start.source_log.start), target_end=target_end)
+        return replace(start, position=back, is_recorded=False)
+
+    def _without_other_records(self, partition: TopicPartition, start: Start) -> Start:
+        """Go back to where the source has other records than those of second copies that were the only ones."""
+        found = self._again_differs(partition, start)
+        if start.paused is not None or found is None or _is_the_target_s_fault(start, found.target):
+            return start
+        position = start.position
+        copies = OffsetRange(found.target, max(found.target, position.target_end or 0))
+        loss = Loss(OffsetRange(found.source, position.next_offset), LossCause.DIVERGED, copies)
+        return self._source_has_changed(partition, start, loss, min(found.source, start.source_log.end))
+
+    def _again_differs(self, partition: TopicPartition, start: Start) -> Anchor | None:
+        """The first second copy in front of the position that is not right any more, on both sides; None without."""
+        again, position = self._maps.get(partition, _NO_MAP).again, start.position
+        if again is None or again.source is None or position.target_end is None or start.origin.is_anew:
+            return None
+        if _is_on_a_new_target(start):
+            difference = again.next_original(0)
+        elif (
+            position.next_offset <= start.source_log.end
+            and position.target_end <= (start.target_end or 0)
+            and _epochs(start.position.logs) == _epochs(start.logs)
+        ):
+            return None
+        else:
+            remote = self._remote(partition)
+            first = self._clusters.target.first_offsets([remote]).get(remote, 0)
+            difference = first_difference(
+                self._clusters,
+                self._routes[partition.topic],
+                again,
+                partition,
+                position.next_offset,
+                source=start.source_log,
+                target=OffsetRange(first, start.target_end or 0),
+            )
+        if difference is None or difference >= position.next_offset:
+            return None
+        place = again.next_copy(difference)
+        assert place is not None
+        return Anchor(difference, place)
 
     def _reach(self, partition: TopicPartition, start: Start) -> int:
         """Up to where there are copies: behind a rewind further than where it goes on."""
@@ -178,6 +240,10 @@ class _Check:
     def _gone_on(self, partition: TopicPartition, start: Start, position: Position, loss: Loss) -> Start:
         report_loss(self._clusters.settings.flow, partition, loss)
         return start.lose(loss, position)
+
+
+def _epochs(logs: LogIdentity) -> tuple[int | None, int | None]:
+    return logs.epoch, logs.remote_epoch
 
 
 def _is_on_a_new_target(start: Start) -> bool:

@@ -182,7 +182,10 @@ class MapWriter:
         counting: dict[TopicPartition, Sequence[Interval]],
     ) -> Iterator[ControlRecord]:
         known = self._maps.setdefault(partition, PartitionMap())
-        if any(loss.cause in _OF_COPIES for loss in detail.lost):  # then second ones are not what they were, either
+        gone = min((loss.offsets.start for loss in detail.lost if loss.cause in _OF_COPIES), default=None)
+        if gone is not None and known.again is not None and gone > detail.source.end:
+            yield from self._changed(partition, known, known.cut(gone))
+        elif gone is not None:  # then second ones are not what they were, either
             yield from self._changed(partition, known, Change(dropped_again=known.forget_again()))
         change = known.take(IntervalMap.of(detail), detail.topic_id)
         counting[partition] = change.counting
