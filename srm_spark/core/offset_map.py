@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, overload
 
+from srm_spark.core.losses import uncovered
 from srm_spark.core.model import Interval, KeptLoss, OffsetRange
 from srm_spark.core.translation import IntervalMap
 
@@ -89,9 +90,14 @@ class PartitionMap:
         """Source offset up to which what is copied now was copied before; None while nothing is copied again."""
         return None if self.again is None or self.source is None else self.source.end
 
-    def new_of(self, offsets: OffsetRange) -> OffsetRange:
-        """What of the next offsets to come was never copied before; it may be empty."""
-        return OffsetRange(min(offsets.end, max(offsets.start, self.copied_before or 0)), offsets.end)
+    def new_of(self, offsets: OffsetRange) -> list[OffsetRange]:
+        """Stretches of the next offsets to come that have no first copies; all of them but behind a rewind.
+
+        Nobody can tell markers and compacted records from those that were skipped, so they are among them.
+        """
+        if self.again is None:
+            return [offsets]
+        return list(uncovered(offsets, self.copies_before(offsets.end, offsets.end - offsets.start)))
 
     @property
     def has_records(self) -> bool:

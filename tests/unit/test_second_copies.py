@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from srm_spark.core.model import LossCause
+from srm_spark.core.model import Loss, LossCause, OffsetRange
 from srm_spark.core.tail import TailRecord
+from srm_spark.flow.recovery.guard import SourceGuard
+from tests.unit.commanded import P
 from tests.unit.shifted import REMOTE, Shifted, names
 
 
@@ -150,3 +152,63 @@ def test_what_somebody_else_copies_on_amid_a_rewind_is_a_hole_and_no_gap() -> No
     world.copied()
     assert world.values()[-5:] == names(4, 5, 6, 7, 8)
     assert world.places == [0, 1, 2, 3, 4, None, None, None, 11, 12], "nobody at 5 to 7 passes over those copies"
+
+
+def test_what_is_deleted_and_was_never_copied_before_is_lost() -> None:
+    world = _begun_late()
+    world.flow.log.delete_before(3)
+    world.copied()
+    assert (world.values(), world.kept) == (names(5, 6, 3, 4, 5, 6), [(LossCause.DELETED, (0, 3))])
+    assert world.losses == {"t-0": "0 to 2"}
+
+
+def test_what_is_deleted_and_was_never_copied_before_stops_it_where_the_policy_says_so() -> None:
+    world = _begun_late("stop")
+    world.flow.log.delete_before(3)
+    with world.run() as run:
+        run.begin()
+        assert "the source deleted offsets 0 to 2 before they were replicated" in world.last("held")["t-0"]
+    assert (world.position, world.values()) == (0, names(5, 6))
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_of_what_is_deleted_before_it_is_copied_again_only_what_was_skipped_is_lost(is_running: bool) -> None:
+    world = Shifted()
+    world.copied_to(2)
+    world.write(*names(2, 3, 4, 5))
+    world.done(2, 4)
+    world.copied()
+    world.done(6, 1)
+    with world.run() as run:
+        if is_running:
+            run.begin()
+            world.flow.log.delete_before(5)
+            assignment = world.generation.assignment
+            guard = SourceGuard(
+                world.flow.settings, assignment.logs, assignment.routes, world.flow.source, world.flow.reach
+            )
+            checked = guard.before({P: OffsetRange(1, 6)}, assignment.maps)
+            assert checked.lost == {P: (Loss(OffsetRange(2, 4)),)}
+            assert (checked.passed, checked.ranges) == ({P: 5}, {P: OffsetRange(5, 6)})
+            assert guard.after({P: [OffsetRange(1, 4)]}, assignment.maps) == checked.lost
+            return
+        world.flow.log.delete_before(5)
+        run.begin()
+        world.copy(run)
+    assert world.values() == names(0, 1, 4, 5, 5)
+    assert set(world.kept) == {(LossCause.SKIPPED, (2, 4)), (LossCause.DELETED, (2, 4))}
+    assert world.places == [0, 1, 2, 2, 2, 4, 5]
+
+
+@pytest.mark.parametrize("policy", ["resume", "stop"])
+def test_only_copies_that_are_gone_on_both_sides_are_lost(policy: str) -> None:
+    world = _begun_late(policy)
+    world.copy_part(3)
+    world.flow.target.log(REMOTE).cut(3)
+    world.flow.log.delete_before(2)
+    world.copied()
+    if policy == "stop":
+        assert world.values() == names(5, 6, 0)
+        return
+    assert (world.values(), world.kept) == (names(5, 6, 0, 2, 3, 4, 5, 6), [(LossCause.DELETED, (1, 2))])
+    assert world.places == [2, 3, 3, 4, 5, 6, 7, 8]

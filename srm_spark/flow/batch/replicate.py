@@ -394,8 +394,7 @@ class Replication:
 
     def _pass_over(self, checked: Checked) -> None:
         """Record what the source has deleted in front of us, and what is held for it."""
-        details = {p: self._passed(p, lost.offsets.end, lost=(lost,)) for p, lost in checked.lost.items()}
-        details.update((p, self._passed(p, end)) for p, end in checked.passed.items())
+        details = {p: self._passed(p, end, lost=checked.lost.get(p, ())) for p, end in checked.passed.items()}
         details.update((p, self._passed(p, hold.offset, hold=hold)) for p, hold in checked.holds.items())
         self._commit(details)
 

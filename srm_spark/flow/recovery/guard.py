@@ -7,7 +7,7 @@ topic ids, log ends, leader epochs and log starts are compared before a batch, a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
@@ -28,12 +28,12 @@ class Checked:
     """What can be replicated of the ranges that were to be."""
 
     ranges: dict[TopicPartition, OffsetRange]
-    lost: dict[TopicPartition, Loss]
-    """Deleted on the source before they were replicated; the partition goes on behind them."""
+    lost: dict[TopicPartition, tuple[Loss, ...]]
+    """Deleted on the source before they were replicated."""
     holds: dict[TopicPartition, PausedPartition]
     """The same where the policy is to stop."""
     passed: dict[TopicPartition, int] = field(default_factory=dict)
-    """Deleted while it was to be copied again: nothing is lost, and the partition goes on there."""
+    """Where those go on of which anything was deleted; nothing is lost of what was to be copied again."""
 
 
 class SourceGuard:
@@ -67,14 +67,15 @@ class SourceGuard:
             if first <= start:
                 continue
             del checked.ranges[partition]
-            if (new := new_of(maps, partition, OffsetRange(start, first))).start == first:
-                checked.passed[partition] = first
-            elif self._settings.policies.stops("source.truncated.policy", partition.topic):
-                checked.holds[partition] = truncated(new.start, first, start)
+            losses = losses_of(maps, partition, OffsetRange(start, first))
+            if losses and self._settings.policies.stops("source.truncated.policy", partition.topic):
+                checked.holds[partition] = truncated(losses, start)
                 continue
-            else:
-                checked.lost[partition] = Loss(new)
-                report_loss(self._settings.flow, partition, checked.lost[partition])
+            checked.passed[partition] = first
+            if losses:
+                checked.lost[partition] = losses
+            for loss in losses:
+                report_loss(self._settings.flow, partition, loss)
             if first < end:
                 checked.ranges[partition] = OffsetRange(first, end)
         return checked
@@ -104,10 +105,10 @@ class SourceGuard:
         lost = {}
         for partition, first in self._cluster.first_offsets(gaps).items() if gaps else ():
             losses = tuple(
-                Loss(new)
+                loss
                 for gap in gaps[partition]
                 if gap.start < first
-                and (new := new_of(maps, partition, OffsetRange(gap.start, min(first, gap.end)))).start < new.end
+                for loss in losses_of(maps, partition, OffsetRange(gap.start, min(first, gap.end)))
             )
             if losses:
                 lost[partition] = losses
@@ -157,19 +158,20 @@ class SourceGuard:
             self.logs[partition] = self.logs[partition]._replace(epoch=epoch)
 
 
-def new_of(maps: Maps, partition: TopicPartition, offsets: OffsetRange) -> OffsetRange:
-    """What of offsets that come next was never copied before; all but behind a rewind."""
+def losses_of(maps: Maps, partition: TopicPartition, deleted: OffsetRange) -> tuple[Loss, ...]:
+    """What is lost when the source has deleted the next offsets: all of them but behind a rewind."""
     known = maps.get(partition)
-    return offsets if known is None else known.new_of(offsets)
+    return tuple(map(Loss, [deleted] if known is None else known.new_of(deleted)))
 
 
-def truncated(start: int, first: int, at: int | None = None) -> PausedPartition:
-    """The hold of a partition whose next records, from `start` on, were deleted; it stands `at` that or before it."""
+def truncated(losses: Sequence[Loss], at: int) -> PausedPartition:
+    """The hold of a partition that stands `at` an offset, and whose next records were deleted."""
+    start, end = losses[0].offsets.start, losses[-1].offsets.end
     return PausedPartition(
-        start if at is None else at,
+        at,
         Failure(
             FailureKind.SOURCE_TRUNCATED,
-            f"the source deleted offsets {start} to {first - 1} before they were replicated; "
+            f"the source deleted offsets {start} to {end - 1} before they were replicated; "
             "set source.truncated.policy=resume to go on behind them",
         ),
     )

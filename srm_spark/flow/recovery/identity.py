@@ -18,7 +18,7 @@ from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.agreement import differing_copies, first_difference
 from srm_spark.flow.recovery.guard import report_loss
-from srm_spark.flow.recovery.starts import Anchor, Origin, Start, Starts, flowing
+from srm_spark.flow.recovery.starts import Anchor, Origin, Start, Starts, flowing, going_on
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position
 
@@ -142,8 +142,10 @@ class _Check:
         text = "flow=%s partition=%s second copies are gone on the target: going on at offset %s, and not at %s"
         log.warning(text, self._clusters.settings.flow, partition, found.source, position.next_offset)
         target_end = position.target_end if _is_on_a_new_target(start) else min(end, found.target)
-        back = replace(position, next_offset=max(found.source, start.source_log.start), target_end=target_end)
-        return replace(start, position=back, is_recorded=False)
+        back = replace(position, next_offset=found.source, target_end=target_end)
+        return going_on(
+            self._clusters, partition, replace(start, position=back, is_recorded=False, losses=()), self._maps
+        )
 
     def _without_other_records(self, partition: TopicPartition, start: Start) -> Start:
         """Go back to where the source has other records than those of second copies that were the only ones."""

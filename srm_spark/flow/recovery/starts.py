@@ -22,7 +22,7 @@ from srm_spark.core.model import (
 from srm_spark.core.wording import some
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
-from srm_spark.flow.recovery.guard import new_of, report_loss, truncated
+from srm_spark.flow.recovery.guard import losses_of, report_loss, truncated
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position, ProgressTopic
@@ -170,7 +170,7 @@ def _recorded(clusters: Clusters, partition: TopicPartition, start: Start, maps:
     """Go on at the recorded position where the topic is the one of which it speaks."""
     if is_recreated(start.position.logs, start.logs):
         return _anew(clusters, partition, start)
-    return _going_on(clusters, partition, start, maps)
+    return going_on(clusters, partition, start, maps)
 
 
 def is_recreated(was: LogIdentity, now: LogIdentity) -> bool:
@@ -195,19 +195,20 @@ def _anew(clusters: Clusters, partition: TopicPartition, start: Start) -> Start:
     return replace(start, position=Position(kept.start), origin=Origin.RECREATED, is_recorded=False)
 
 
-def _going_on(clusters: Clusters, partition: TopicPartition, start: Start, maps: Maps) -> Start:
+def going_on(clusters: Clusters, partition: TopicPartition, start: Start, maps: Maps) -> Start:
     """Go on at the recorded position, or behind what the source has deleted since."""
     settings, recorded, kept = clusters.settings, start.position, start.source_log
     if recorded.next_offset >= kept.start:
         return start
     deleted, position = OffsetRange(recorded.next_offset, kept.start), replace(recorded, next_offset=kept.start)
-    new = new_of(maps, partition, deleted)
-    if new.start == new.end:
-        return replace(start, position=position, is_recorded=False, deleted=deleted)
-    if settings.policies.stops("source.truncated.policy", partition.topic):
-        return replace(start, paused=truncated(new.start, kept.start, recorded.next_offset))
-    report_loss(settings.flow, partition, Loss(new))
-    return replace(start, deleted=deleted).lose(Loss(new), position)
+    losses = losses_of(maps, partition, deleted)
+    if losses and settings.policies.stops("source.truncated.policy", partition.topic):
+        return replace(start, paused=truncated(losses, recorded.next_offset))
+    start = replace(start, position=position, is_recorded=False, deleted=deleted)
+    for loss in losses:
+        report_loss(settings.flow, partition, loss)
+        start = start.lose(loss, position)
+    return start
 
 
 def record_new(
