@@ -66,8 +66,8 @@ class PartitionMap:
         self._parts: list[IntervalMap] = []
         self.again: PartitionMap | None = None
         """What is copied a second time, so far; None while nothing is."""
-        self.skipped: dict[bytes, KeptLoss] = {}
-        """Key of its record → a stretch that somebody has skipped, as long as it has no copies."""
+        self.missing: dict[bytes, KeptLoss] = {}
+        """Key of its record → a stretch that was skipped, or lost by the target, as long as it has no copies."""
 
     @property
     def source(self) -> OffsetRange | None:
@@ -141,7 +141,7 @@ class PartitionMap:
         copy = PartitionMap(self.topic_id)
         copy._starts, copy._parts = list(self._starts), list(self._parts)
         copy.again = None if self.again is None else self.again.copy()
-        copy.skipped = dict(self.skipped)
+        copy.missing = dict(self.missing)
         return copy
 
     def take(self, newer: IntervalMap, topic_id: str | None) -> Change:

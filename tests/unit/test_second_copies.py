@@ -212,3 +212,29 @@ def test_only_copies_that_are_gone_on_both_sides_are_lost(policy: str) -> None:
         return
     assert (world.values(), world.kept) == (names(5, 6, 0, 2, 3, 4, 5, 6), [(LossCause.DELETED, (1, 2))])
     assert world.places == [2, 3, 3, 4, 5, 6, 7, 8]
+
+
+def test_what_the_target_has_lost_and_is_copied_after_all_is_no_loss() -> None:
+    world = Shifted()
+    world.copied_to(5)
+    world.flow.target.log(REMOTE).cut(2)
+    world.copied()
+    assert world.kept == [(LossCause.TARGET, (2, 5))]
+    world.done(5, 3)
+    world.copied()
+    assert (world.values(), world.kept) == (names(0, 1, 3, 4), [(LossCause.TARGET, (2, 3))])
+
+
+def test_what_is_no_record_among_what_was_skipped_is_no_loss_once_that_is_copied() -> None:
+    world = Shifted()
+    world.copied_to(1)
+    world.write(*names(1, 2, 3, 4, 5, 6, 7))
+    world.done(1, 7)
+    world.copied()
+    for marker in (2, 4, 6):
+        del world.flow.log.records[marker]
+    world.done(8, 1)
+    world.copy_part(4)
+    assert world.kept == [(LossCause.SKIPPED, (4, 7))], "of 4 nothing is known before something behind it is copied"
+    world.copied()
+    assert (world.values(), world.kept) == (names(0, 7, 1, 3, 5, 7), [(LossCause.SKIPPED, (4, 5))])

@@ -18,12 +18,13 @@ from srm_spark.core.cluster import Cluster, ControlRecord, Writer
 from srm_spark.core.codec import MapKey, decode_map_key, decode_progress_detail, encode_progress_detail, map_key
 from srm_spark.core.losses import decode_loss, loss_key, loss_value, uncovered
 from srm_spark.core.made_here import MadeHere
-from srm_spark.core.model import Interval, KeptLoss, LogIdentity, LossCause, ProgressDetail, TopicPartition
+from srm_spark.core.model import Interval, KeptLoss, LogIdentity, LossCause, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import Change, PartitionMap, split
 from srm_spark.core.translation import IntervalMap
 from srm_spark.errors import FlowError
 from srm_spark.flow.topics.followed import FollowedTopic
 
+_UNTIL_COPIED = (LossCause.SKIPPED, LossCause.TARGET)
 _OF_COPIES = (LossCause.DIVERGED, LossCause.TARGET)
 Maps = Mapping[TopicPartition, PartitionMap]
 """Source partition → its map."""
@@ -83,15 +84,15 @@ class OffsetMaps:
 
     def _lose(self, key: bytes, kept: KeptLoss) -> None:
         self.losses[key] = kept
-        if kept.loss.cause is LossCause.SKIPPED:
+        if kept.loss.cause in _UNTIL_COPIED:
             known = self.maps.setdefault(kept.partition, PartitionMap(kept.topic_id))
             if not known.is_of_another(kept.topic_id):
-                known.skipped[key] = kept
+                known.missing[key] = kept
 
     def _find(self, key: bytes) -> None:
         kept = self.losses.pop(key, None)
         if kept is not None and kept.partition in self.maps:
-            self.maps[kept.partition].skipped.pop(key, None)
+            self.maps[kept.partition].missing.pop(key, None)
 
     def _put(self, key: MapKey, detail: ProgressDetail) -> None:
         known = self.maps.get(key.partition)
@@ -192,20 +193,25 @@ class MapWriter:
         yield from self._changed(partition, known, change)
         for loss in detail.lost:
             yield self._lost(KeptLoss(partition, loss, detail.topic_id, int(time.time() * 1000)))[1]
-        yield from self._found(known, detail.intervals)
+        yield from self._found(known, detail)
 
-    def _found(self, known: PartitionMap, copies: Sequence[Interval]) -> Iterator[ControlRecord]:
-        """What was skipped, and is copied after all, is no loss."""
-        for key, kept in list(known.skipped.items()):
+    def _found(self, known: PartitionMap, detail: ProgressDetail) -> Iterator[ControlRecord]:
+        """What was lost, and is copied after all, is no loss; nor are the markers and compacted records among it."""
+        if not detail.intervals:
+            return
+        lost = [_stretch(loss.offsets) for loss in detail.lost]
+        among = OffsetRange(detail.intervals[0].upstream, detail.intervals[-1].upstream_end)
+        copies = list(map(_stretch, uncovered(among, sorted(lost))))
+        for key, kept in list(known.missing.items()):
             left = list(uncovered(kept.loss.offsets, copies))
             if left == [kept.loss.offsets]:
                 continue
             for offsets in left:
                 part = replace(kept, loss=replace(kept.loss, offsets=offsets))
                 key_of_part, record = self._lost(part)
-                known.skipped[key_of_part] = part
+                known.missing[key_of_part] = part
                 yield record
-            del known.skipped[key]
+            del known.missing[key]
             yield ControlRecord(self._topic, key, None, partition=0)
 
     def _lost(self, kept: KeptLoss) -> tuple[bytes, ControlRecord]:
@@ -230,3 +236,7 @@ class MapWriter:
         value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), logs=LogIdentity(topic_id))
         key = map_key(partition, part.source.start, is_again=is_again)
         return ControlRecord(self._topic, key, encode_progress_detail(value), partition=0)
+
+
+def _stretch(offsets: OffsetRange) -> Interval:
+    return Interval(offsets.start, 0, offsets.end - offsets.start)
