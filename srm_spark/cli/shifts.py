@@ -166,9 +166,10 @@ def _told(one: Wanted) -> str:
     if shift is None:
         return f"{partition}: not done: {one.refusal}"
     if one.again:
+        then = "second copies among them, and all once more then" if one.is_amid else "and twice then"
         return (
             f"{partition}: from {shift.start} back to {shift.end}: {count(one.again, 'offset')} copied again, of which "
-            f"the target has {count(one.copied, 'record')} now, and twice then"
+            f"the target has {count(one.copied, 'record')} now, {then}"
         )
     if one.left_out:
         return (

@@ -31,7 +31,9 @@ class Wanted:
     """None where that is refused."""
     refusal: str | None = None
     copied: int = 0
-    """Records of a rewind of which the target has a copy already, as the offset map says."""
+    """Copies that the target has already of what a rewind copies, second ones too, as the offset map says."""
+    is_amid: bool = False
+    """Whether it is just being copied again."""
 
     @property
     def again(self) -> int:
@@ -73,7 +75,11 @@ class Shifting:
             refusal = place.refusal
             if refusal is None and shift.end != shift.start:
                 refusal = off_course(shift, position, one.source, known)
-            made.append(Wanted(one, refusal=refusal) if refusal else Wanted(one, shift, None, _copied(known, shift)))
+            if refusal is not None:
+                made.append(Wanted(one, refusal=refusal))
+                continue
+            copied = _copied(known, shift) + (0 if known.again is None else _copied(known.again, shift))
+            made.append(Wanted(one, shift, None, copied, known.again is not None))
         return made
 
     def write(self, chosen: Sequence[Wanted], who: str, why: str) -> list[str]:

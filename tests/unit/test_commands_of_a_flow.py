@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srm_spark.config.settings import Timings
-from srm_spark.core.acts import CommandKind
+from srm_spark.core.acts import Command, CommandKind, CommandState, Scope, Shift
 from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SourceUnavailable
@@ -282,6 +282,18 @@ def test_no_look_in_between_answers_what_it_has_not_obeyed(monkeypatch: pytest.M
     assert not [flows for taken, flows, _ in seen if taken == paused and flows]
     assert seen[-1] == (paused, False, True)
     assert restart not in {taken for taken, *_ in seen}
+
+
+def test_an_act_is_never_seen_beside_the_pauses_of_another_look() -> None:
+    world = Commanded(count=1)
+    commands, scope = FlowCommands(world.flow.clusters), Scope("t")
+    pause = Command(CommandKind.PAUSE, scope, 1_700, "ann@host", "")
+    act = Command(CommandKind.OFFSETS, Scope("t", 0), 1_701, "ann@host", "", Shift(1, 0, "x"))
+    commands.begin(CommandState({scope: pause}, shifts={"act": act}), None)
+    before = commands.in_force
+    commands.take(CommandState({scope: replace(pause, at=1_702)}), None)  # resumed meanwhile, which ended the act
+    assert before == ({scope: pause}, {"act": act})
+    assert commands.in_force == ({scope: replace(pause, at=1_702)}, {})
 
 
 @pytest.mark.parametrize("keys", [{}, {"refresh.topics.enabled": "false"}])

@@ -17,7 +17,8 @@ from srm_spark.cli.control import main
 from srm_spark.core.acts import Command, CommandKind, Scope
 from srm_spark.core.model import TopicPartition
 from srm_spark.flow.commanding import Commanding
-from tests.unit.commanded import FILE, Commanded, P
+from tests.unit.commanded import FILE, P
+from tests.unit.shifted import Shifted
 
 NOBODY = (
     "t-0: no driver has said within 10 s what came of it: one that runs, or starts, carries it out as long as the "
@@ -29,7 +30,7 @@ class Tool:
     """The commands, and a flow that has copied `t0` to `t3`."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.world = Commanded(count=4)
+        self.world = Shifted(count=4)
         self.world.copied()
         self.patience = 0.0
         self.path = folder / "srm.properties"
@@ -104,6 +105,17 @@ def test_what_would_be_is_said_first_and_asked(tool: Tool) -> None:
     assert "an act waits that sets it to 1: it ends when a driver takes it, or with the pause" in again.stderr
     tool.begin()
     assert tool.position == 1
+
+
+def test_what_is_there_twice_already_is_said_of_a_rewind_amid_another(tool: Tool) -> None:
+    tool.world.done(4, 1)
+    tool.world.copy_part(2)
+    tool.world.pause("t")
+    answer = tool("rewind", "--topic", "t", "--to", "1", "--dry-run")
+    assert answer.stderr == (
+        "t-0: from 3 back to 1: 2 offsets copied again, of which the target has 4 records now, second copies among "
+        "them, and all once more then\n"
+    )
 
 
 def test_what_is_left_out_is_said_first(tool: Tool) -> None:

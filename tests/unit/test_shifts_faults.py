@@ -12,7 +12,7 @@ from tests.unit.shifted import REMOTE, Shifted, copy_some
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["write", "copy", "start", "rewind", "skip", "delete", "cut source", "cut target", "delete target"]
+            ["write", "copy", "die", "start", "rewind", "skip", "delete", "cut source", "cut target", "delete target"]
         ),
         st.integers(1, 4),
     ),
@@ -38,6 +38,9 @@ class Faulty(Shifted):
                 run.begin()
                 at = self.generation.assignment.starts[P].next_offset
                 copy_some(run, self, max(0, min(number, log.end - at)))
+        elif word == "die":
+            if "A.t" in self.flow.target.held:
+                self.die(number)
         elif word == "start":
             with self.run() as run:
                 run.begin()
@@ -58,6 +61,7 @@ class Faulty(Shifted):
 
 @settings(max_examples=60, deadline=None)
 @example([("cut target", 2), ("rewind", 1)])
+@example([("rewind", 2), ("cut target", 1), ("die", 2)])
 @given(STEPS)
 def test_nothing_is_lost_silently_and_no_place_is_wrong(steps: list[tuple[str, int]]) -> None:
     world = Faulty()
@@ -74,7 +78,10 @@ def test_nothing_is_lost_silently_and_no_place_is_wrong(steps: list[tuple[str, i
     skipped = {at for cause, (start, end) in world.kept if cause is LossCause.SKIPPED for at in range(start, end)}
     assert not {at for at in skipped if at in log.records and log.records[at].value in there}
     known = world.map
-    assert known.again is None or log.end < (known.copied_before or 0)
+    is_held = P not in world.generation.assignment.starts
+    assert is_held or known.again is None or log.end < (known.copied_before or 0)
     for at, record in log.records.items():
-        copy = known.copy_of(at)
+        copy, place = known.copy_of(at), known.downstream(at)
+        if place is not None and record.value in there:
+            assert record.value in {one.value for where, one in remote.records.items() if where >= place}
         assert copy is None or copy not in remote.records or remote.records[copy].value == record.value

@@ -115,7 +115,7 @@ class _Check:
         copies = OffsetRange(place, max(place, position.target_end or 0))
         if difference < source.end and _is_the_target_s_fault(start, place):
             if difference >= position.next_offset:  # all of it is copied again from here on
-                end = min(position.target_end or 0, target.end)
+                end = min(position.target_end or 0, target.end, place)
                 return replace(start, position=replace(position, target_end=end))
             lost = OffsetRange(difference, position.next_offset)
             kept = known.copies_before(difference, 1)

@@ -111,7 +111,7 @@ class Shifts:
 
     def _due(self) -> list[tuple[str, TopicPartition, Command]]:
         """What nobody has answered yet; an act ends with the pause of its partition."""
-        shifts, pauses = self._commands.shifts, self._commands.pauses
+        pauses, shifts = self._commands.in_force
         return [
             (act, TopicPartition(command.scope.topic, command.scope.partition), command)
             for act, command in shifts.items()

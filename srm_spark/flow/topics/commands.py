@@ -64,12 +64,16 @@ class FlowCommands:
         self._tried: str | None = None
         self._again, self._news = Every(AGAIN_SECONDS), News()
         self._changed, self._restart = threading.Event(), threading.Event()
-        self.pauses: Mapping[Scope, Command] = {}
-        """In force; another object where they were changed."""
-        self.shifts: Mapping[str, Command] = {}
-        """Id → act on offsets that counts as long as its partition stays paused; those that are over, too."""
+        self.in_force: tuple[Mapping[Scope, Command], Mapping[str, Command]] = ({}, {})
+        """Pauses; and by their ids acts on offsets, those that are over, too. Of one look, in another object each time:
+        an act ends with the pause that it was made in, so it says nothing beside the pauses of another look."""
         self.newest: str | None = None
         """Id of the newest act of any kind that was read."""
+
+    @property
+    def pauses(self) -> Mapping[Scope, Command]:
+        """In force."""
+        return self.in_force[0]
 
     def begin(self, state: CommandState, newest: str | None) -> None:
         """The flow starts: these count."""
@@ -79,7 +83,8 @@ class FlowCommands:
 
     def take(self, state: CommandState, newest: str | None) -> None:
         """Acts that came while it runs; called by the driver's clock."""
-        is_other = dict(self.pauses) != state.pauses or self.shifts.keys() != state.shifts.keys()
+        pauses, shifts = self.in_force
+        is_other = dict(pauses) != state.pauses or shifts.keys() != state.shifts.keys()
         self._publish(state)
         if is_other:
             self._changed.set()
@@ -118,8 +123,7 @@ class FlowCommands:
         self._news.is_new("answer", None)
 
     def _publish(self, state: CommandState) -> None:
-        self.shifts = MappingProxyType(dict(state.shifts))
-        self.pauses = MappingProxyType(dict(state.pauses))
+        self.in_force = MappingProxyType(dict(state.pauses)), MappingProxyType(dict(state.shifts))
 
     def _write(self, record: tuple[bytes, bytes]) -> None:
         self._require_lease()  # else it would tell for the driver that has the flow now

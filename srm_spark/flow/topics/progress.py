@@ -154,8 +154,12 @@ class ProgressTopic:
         if not self._settings.is_exactly_once:
             return
         known = self.newest.get(partition)
-        goes_on = known is not None and len(known[-1].intervals) == INTERVALS_PER_RECORD  # cut to fit into records
-        self.newest[partition] = [*known, detail] if known is not None and goes_on else [detail]
+        is_joined = (
+            known is not None
+            and len(known[-1].intervals) == INTERVALS_PER_RECORD  # cut to fit into records
+            and known[-1].source.end == detail.source.start  # not behind a rewind
+        )
+        self.newest[partition] = [*known, detail] if known is not None and is_joined else [detail]
 
 
 def copied_topics(positions: Mapping[TopicPartition, Position]) -> set[str]:
