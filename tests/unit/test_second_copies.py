@@ -93,7 +93,7 @@ def test_what_others_have_written_in_place_of_a_second_copy_holds_the_partition(
     log.append(TailRecord(0, 5_000, b"z", b"foreign"))
     with world.run() as run:
         run.begin()
-        assert "target offset 5 holds a record that is not the next one" in world.last("held")["t-0"]
+        assert "target offset 5 holds a record that is not the next one" in world.held["t-0"]
 
 
 def test_lost_second_copies_stop_it_where_the_policy_says_so() -> None:
@@ -101,7 +101,7 @@ def test_lost_second_copies_stop_it_where_the_policy_says_so() -> None:
     world.flow.target.log(REMOTE).cut(5)
     with world.run() as run:
         run.begin()
-        held = world.last("held")["t-0"]
+        held = world.held["t-0"]
     assert "amid a rewind: the copies of offsets 2 to 2 are gone there; set target.changed.policy=resume" in held
     assert world.position == 3
     world.change({"target.changed.policy": "resume"})
@@ -167,7 +167,7 @@ def test_what_is_deleted_and_was_never_copied_before_stops_it_where_the_policy_s
     world.flow.log.delete_before(3)
     with world.run() as run:
         run.begin()
-        assert "the source deleted offsets 0 to 2 before they were replicated" in world.last("held")["t-0"]
+        assert "the source deleted offsets 0 to 2 before they were replicated" in world.held["t-0"]
     assert (world.position, world.values()) == (0, names(5, 6))
 
 
