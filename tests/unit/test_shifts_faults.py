@@ -25,6 +25,10 @@ class Faulty(Shifted):
 
     written = 0
 
+    @property
+    def is_held(self) -> bool:
+        return P not in self.generation.assignment.starts
+
     def more(self, count: int) -> None:
         self.write(*(f"w{self.written + number}".encode() for number in range(count)))
         self.written += count
@@ -36,8 +40,9 @@ class Faulty(Shifted):
         elif word == "copy":
             with self.run() as run:
                 run.begin()
-                at = self.generation.assignment.starts[P].next_offset
-                copy_some(run, self, max(0, min(number, log.end - at)))
+                if not self.is_held:
+                    at = self.generation.assignment.starts[P].next_offset
+                    copy_some(run, self, max(0, min(number, log.end - at)))
         elif word == "die":
             if "A.t" in self.flow.target.held:
                 self.die(number)
@@ -62,6 +67,7 @@ class Faulty(Shifted):
 @settings(max_examples=60, deadline=None)
 @example([("cut target", 2), ("rewind", 1)])
 @example([("rewind", 2), ("cut target", 1), ("die", 2)])
+@example([("write", 1), ("skip", 1), ("rewind", 1), ("write", 1), ("die", 2), ("cut source", 1), ("copy", 1)])
 @given(STEPS)
 def test_nothing_is_lost_silently_and_no_place_is_wrong(steps: list[tuple[str, int]]) -> None:
     world = Faulty()
@@ -76,9 +82,11 @@ def test_nothing_is_lost_silently_and_no_place_is_wrong(steps: list[tuple[str, i
     missing = {at for at, record in log.records.items() if record.value not in there and at < world.position}
     assert missing <= told
     skipped = {at for cause, (start, end) in world.kept if cause is LossCause.SKIPPED for at in range(start, end)}
-    assert not {at for at in skipped if at in log.records and log.records[at].value in there}
+    is_held = (
+        world.is_held
+    )  # a driver has died, and the source has lost what it wrote: nobody knows whose that is
+    assert is_held or not {at for at in skipped if at in log.records and log.records[at].value in there}
     known = world.map
-    is_held = P not in world.generation.assignment.starts
     assert is_held or known.again is None or log.end < (known.copied_before or 0)
     for at, record in log.records.items():
         copy, place = known.copy_of(at), known.downstream(at)
