@@ -55,10 +55,15 @@ def compare_quotas(here: Quotas, there: Quotas, made: Quotas, principal: Callabl
     changes: dict[Quota, float | None] = {}
     kept: dict[Quota, float] = {}
     ours: dict[Quota, float] = {}
-    wanted = {mapped: value for quota, value in here.items() if (mapped := _mapped(quota, principal)) is not None}
+    wanted: dict[Quota, float] = {}
+    for quota, value in here.items():
+        if (mapped := _mapped(quota, principal)) is not None:
+            wanted[mapped] = min(value, wanted.get(mapped, value))  # of several users that are one there
     for quota, value in wanted.items():
         now = there.get(quota)
-        if now is None or made.get(quota) == now:
+        # Of ours that changes the old value is recorded until the change is made (`before_changes`): one that failed
+        # or was cut off left either.
+        if now is None or (quota in made and now in (made[quota], value)):
             ours[quota] = value
             if now != value:
                 changes[quota] = value
@@ -66,6 +71,11 @@ def compare_quotas(here: Quotas, there: Quotas, made: Quotas, principal: Callabl
             kept[quota] = now
     gone = {quota for quota in made.keys() - wanted.keys() if there.get(quota) == made[quota]}
     return QuotasCompared({**changes, **dict.fromkeys(sorted(gone, key=str))}, kept, ours)
+
+
+def before_changes(made: Quotas, compared: QuotasCompared) -> Quotas:
+    """What is ours until the changes are made: what is new as it will be, all else as it is; `made` as before."""
+    return {**compared.made, **{quota: made[quota] for quota in compared.changes if quota in made}}
 
 
 def after_refusals(made: Quotas, compared: QuotasCompared, refused: Mapping[Quota, str]) -> Quotas:

@@ -34,6 +34,14 @@ def test_quotas_of_users_come_with_the_names_of_the_target() -> None:
     assert found == QuotasCompared({rob: 2.0, ALL: 3.0}, {}, {rob: 2.0, ALL: 3.0})
 
 
+def test_of_users_that_are_one_there_the_smallest_value_counts() -> None:
+    one_user = read_rules("RULE:.*/all/").apply
+    ann, eve, both = (Quota((("user", name),), "producer_byte_rate") for name in ("ann", "eve", "all"))
+    for here in ({ann: 1.0, eve: 2.0}, {eve: 2.0, ann: 1.0}):
+        assert compare_quotas(here, {}, {}, one_user).changes == {both: 1.0}
+        assert compare_quotas(here, {both: 1.0}, {both: 1.0}, one_user).changes == {}
+
+
 @pytest.mark.parametrize(
     ("here", "there", "made", "change", "kept", "ours"),
     [
@@ -41,6 +49,7 @@ def test_quotas_of_users_come_with_the_names_of_the_target() -> None:
         (1.0, 1.0, 1.0, "", None, 1.0),
         (2.0, 1.0, 1.0, 2.0, None, 2.0),
         (1.0, 2.0, None, "", 2.0, None),
+        (2.0, 2.0, 1.0, "", None, 2.0),  # it was changed, and nobody was left to record it
         (1.0, 1.0, None, "", None, None),  # somebody else made what we would have
         (1.0, 2.0, 1.0, "", 2.0, None),  # somebody has changed ours: it is theirs now
         (None, 1.0, 1.0, None, None, None),
@@ -118,6 +127,30 @@ def test_a_flow_sets_them_and_takes_back_what_is_gone(caplog: pytest.LogCaptureF
     flow.target.forbidden.clear()
     look(flow)
     assert flow.target.limits == {BOB: 5.0}
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("before", [{}, {ANN: 1.0}])
+def test_what_is_ours_stays_ours_where_a_change_fails(*, before: dict[Quota, float], is_done: bool) -> None:
+    flow = flow_of(**KEYS)
+    flow.start()
+    flow.source.limits = before.copy()
+    look(flow)
+
+    def happens(what: str) -> None:
+        if what == "change quotas":
+            flow.target.limits |= {ANN: 2.0} if is_done else {}
+            raise TargetUnavailable("no answer")
+
+    flow.source.limits, flow.target.happens = {ANN: 2.0}, happens
+    look(flow)
+    flow.target.happens = lambda _: None
+    assert flow.target.limits == ({ANN: 2.0} if is_done else before)
+    look(flow)
+    assert flow.target.limits == {ANN: 2.0}
+    flow.source.limits = {}
+    look(flow)
+    assert flow.target.limits == {}
 
 
 def test_a_cluster_that_does_not_tell_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

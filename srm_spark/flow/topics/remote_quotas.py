@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.news import News
-from srm_spark.core.quotas import Quota, Quotas, QuotasCompared, after_refusals, compare_quotas, quota_records
+from srm_spark.core.quotas import (
+    Quota,
+    Quotas,
+    QuotasCompared,
+    after_refusals,
+    before_changes,
+    compare_quotas,
+    quota_records,
+)
 from srm_spark.core.wording import count, some
 from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
@@ -56,14 +64,14 @@ class RemoteQuotas:
 
 
 def change_quotas(clusters: Clusters, made: Quotas, compared: QuotasCompared) -> Refused:
-    """Make the changes, with what is ours recorded in front of them; quota → why it was refused."""
-    going = {quota: made[quota] for quota, value in compared.changes.items() if value is None}
-    _record(clusters, made, {**going, **compared.made})
+    """Make the changes; what is new is recorded in front of them, the rest behind; quota → why it was refused."""
+    before = before_changes(made, compared)
+    _record(clusters, made, before)
     if compared.changes:
         clusters.require_lease()
     answers = clusters.target.alter_quotas(compared.changes) if compared.changes else {}
     refused = {quota: why for quota, why in answers.items() if why is not None}
-    _record(clusters, {**going, **compared.made}, after_refusals(made, compared, refused))
+    _record(clusters, before, after_refusals(made, compared, refused))
     return refused
 
 
