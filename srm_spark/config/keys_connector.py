@@ -258,6 +258,7 @@ ACL_REMOVAL_KEY = "sync.topic.acls.removal.enabled"
 ACL_WRITE_KEY = "sync.topic.acls.write.policy"
 ACL_PRINCIPALS_KEY = "sync.topic.acls.principal.mapping.rules"
 GROUP_ACLS_KEY = "sync.group.acls.enabled"
+QUOTAS_KEY = "sync.user.quotas.enabled"
 REALTIME_TOPICS_KEY = "realtime.topics"
 
 OWN = (
@@ -310,7 +311,7 @@ OWN = (
         "Removes ACLs that were copied here, and only these, once the source has them no more.",
     ),
     _flag(
-        "sync.user.quotas.enabled",
+        QUOTAS_KEY,
         "false",
         "Gives users on the target the quotas that they have on the source; what somebody else set there stays.",
     ),

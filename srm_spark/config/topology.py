@@ -1,4 +1,4 @@
-"""What only several flows together show: two flows into one topic, records that would go round for ever, alias names.
+"""What only several flows together show: two flows into one topic, records or quotas that go round for ever, aliases.
 
 Patterns cannot be compared in general, so each claim rests on a witness: the name of a topic that both would take.
 """
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from srm_spark.config.keys_connector import PROVENANCE_KEY
+from srm_spark.config.keys_connector import PROVENANCE_KEY, QUOTAS_KEY
 from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.source import Sources
@@ -74,6 +74,7 @@ class Topology:
         witnesses = sorted(_witnesses(routes))
         self._same_topic(routes, witnesses)
         self._loops(routes, witnesses)
+        self._quotas([settings.flow for settings in flows if settings.acls.quotas_seconds is not None])
 
     def _place(self, flow: Flow, name: str) -> tuple[str, str]:
         """Where `name` was said for a flow."""
@@ -172,6 +173,25 @@ class Topology:
             f"set {PROVENANCE_KEY} = true for all of its flows, give them topics that do not overlap, or use "
             "DefaultReplicationPolicy",
         )
+
+    def _quotas(self, flows: Sequence[Flow]) -> None:
+        """In a ring each copy is the source of the next one: a quota that is taken back comes back from there."""
+        edges: dict[str, list[str]] = {}
+        for flow in sorted(flows):
+            edges.setdefault(flow.source, []).append(flow.target)
+        reported: set[frozenset[str]] = set()
+        for flow in sorted(flows):
+            way = _way(edges, flow.target, flow.source)
+            if way and frozenset(way) not in reported:
+                reported.add(frozenset(way))
+                names = [str(Flow(*pair)) for pair in itertools.pairwise([flow.source, *way])]
+                place, key = self._place(flow, QUOTAS_KEY)
+                self._report.problem(
+                    place,
+                    key,
+                    f"got true for {' and '.join(names)}: a quota that is deleted would come back from its copy",
+                    f"leave one of them out, for instance {names[-1]}.{QUOTAS_KEY} = false",
+                )
 
 
 def _way(edges: Mapping[str, Sequence[str]], start: str, end: str) -> list[str]:

@@ -252,6 +252,20 @@ def test_a_ring_that_keeps_names_is_fine_where_all_of_its_flows_know_copies(load
     assert "got a ring C->A->B->C" in told
 
 
+def test_quotas_that_would_go_round_are_refused(loaded: Loader) -> None:
+    key = "sync.user.quotas.enabled"
+    both = f"B->A.enabled = true\n{key} = true\n"
+    (told,) = problems(loaded(both))
+    assert f"|{key}|got true for A->B and B->A: a quota that is deleted would come back from its copy" in told
+    assert f"for instance B->A.{key} = false" in told
+    assert problems(loaded(f"{both}B->A.{key} = false\n")) == []
+    assert problems(loaded(f"{both}A->B.sync.user.quotas.interval.seconds = -1\n")) == []
+    third = f"clusters = A, B, C\nC.bootstrap.servers = c:9092\nB->C.enabled = true\n{key} = true\n"
+    assert problems(loaded(third)) == []
+    (told,) = problems(loaded(f"{third}C->A.enabled = true\n"))
+    assert "got true for A->B and B->C and C->A" in told
+
+
 def test_flows_can_be_picked(loaded: Loader) -> None:
     two = "B->A.enabled = true\n"
     assert [str(flow.flow) for flow in loaded(two, flows=["B->A"]).settings.flows] == ["B->A"]
