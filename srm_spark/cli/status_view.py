@@ -135,13 +135,20 @@ def _lines(report: FlowReport, shown: int | None) -> Iterator[str]:
     yield from _some(report.held, shown, lambda name, why: f"{flow}: {name} stands still: {why}", more)
     gone = dict.fromkeys(report.not_shown, f"{flow.source} does not show it any more")
     yield from _some(gone, shown, lambda name, why: f"{flow}: {name} is no part of the lag: {why}")
+    yield from _acl_lines(report)
+    if owner is not None:
+        yield from _owners_lines(report, owner, shown)
+
+
+def _acl_lines(report: FlowReport) -> Iterator[str]:
+    flow = report.flow
     if report.staged_acls:
         yield f"{flow}: {count(report.staged_acls, 'ACL')} staged for failover"
     if report.write_acls:
         what = f"{count(report.write_acls, 'ACL')} to write remote topics in force since a failover"
         yield f"{flow}: {what}: srm-control failback takes them back"
-    if owner is not None:
-        yield from _owners_lines(report, owner, shown)
+    if report.acls_unknown is not None:
+        yield f"{flow}: which ACLs wait for a failover, or came by one, is not known: {report.acls_unknown}"
 
 
 def _owners_lines(report: FlowReport, owner: DriverStatus, shown: int | None) -> Iterator[str]:
@@ -251,6 +258,7 @@ def _document(report: FlowReport) -> dict[str, Any]:
         "not_shown": list(report.not_shown),
         "staged_acls": report.staged_acls,
         "write_acls": report.write_acls,
+        "acls_unknown": report.acls_unknown,
         "partitions": [_partition(row) for row in report.partitions],
     }
 

@@ -16,7 +16,7 @@ from srm_spark.core.driver_status import FlowDrivers, drivers_of
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.core.standstills import Standstill, by_name, of_pauses
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.refused.paused import standstill
@@ -88,6 +88,8 @@ class FlowReport:
     """ACLs that wait for a failover; None where none is to."""
     write_acls: int | None = None
     """ACLs that let applications write copies since a failover."""
+    acls_unknown: str | None = None
+    """Why neither number is known, where there would be one."""
     source_down: str | None = None
     """Why the source could not be asked; None where it answered."""
     target_down: str | None = None
@@ -174,15 +176,18 @@ class FlowLook:
             unknown_since=drivers.unknown_since,
         )
 
-    def _rights(self) -> tuple[int | None, int | None]:
-        """ACLs that are staged, and those that a failover has put in force."""
+    def _rights(self) -> tuple[int | None, int | None, str | None]:
+        """ACLs that are staged, and those that a failover has put in force; why both are not known."""
         acls = self._settings.acls
         if acls.seconds is None or not acls.writes_on_failover:
-            return None, None
-        if self._settings.map_topic in self._clusters.target.topics():
-            self._maps.refresh()
+            return None, None, None
+        try:
+            if self._settings.map_topic in self._clusters.target.topics():
+                self._maps.refresh()
+        except FlowError as error:  # all the rest was read: the target answers
+            return None, None, str(error)
         in_force = {acl for acl in self._maps.made.acls if acl.allows_writing}
-        return len(self._maps.made.staged - in_force), len(in_force)
+        return len(self._maps.made.staged - in_force), len(in_force), None
 
     def _standing(self, drivers: FlowDrivers, pauses: Mapping[Scope, Command]) -> dict[Scope, Standstill]:
         """As whoever runs the flow says; where nobody does, as was recorded."""

@@ -10,6 +10,7 @@ from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import ProgressDetail, TopicPartition
 from srm_spark.core.standstills import Standstill
 from srm_spark.core.tail import TailRecord
+from srm_spark.errors import TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
@@ -48,6 +49,24 @@ def test_acls_that_wait_for_a_failover_and_those_that_one_put_in_force() -> None
     assert "  A->B: 1 ACL staged for failover" in lines
     assert any("1 ACL to write remote topics in force since a failover: srm-control failback" in line for line in lines)
     assert (look(World()).staged_acls, look(World()).write_acls) == (None, None)
+
+
+def test_where_the_record_of_acls_cannot_be_read_they_alone_are_not_known() -> None:
+    world = World({"sync.topic.acls.write.policy": "failover"})
+    world.flow.write(b"a")
+    world.copied()
+    ensure_topic(world.flow.target, map_topic(world.flow.settings))
+    record_staged(world.flow.clusters, set(), {Acl("A.t", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")})
+
+    def happens(what: str) -> None:
+        if what.startswith(f"read {world.flow.settings.map_topic}-"):
+            raise TargetUnavailable("no READ on it")
+
+    world.flow.target.happens = happens
+    found = look(world)
+    assert (found.target_down, found.lag.records, found.staged_acls, found.write_acls) == (None, 0, None, None)
+    assert documents([found])["flows"][0]["acls_unknown"] == found.acls_unknown == "no READ on it"
+    assert "  A->B: which ACLs wait for a failover, or came by one, is not known: no READ on it" in text([found])
 
 
 def test_lag_in_records_bytes_and_seconds() -> None:
