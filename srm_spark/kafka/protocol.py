@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
-from kafka.errors import KafkaError, for_code
+from kafka.errors import KafkaError, UnsupportedVersionError, for_code
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import (
@@ -40,6 +40,8 @@ from srm_spark.kafka.login import TRY_MS, login_options
 _T = TypeVar("_T")
 _CONSUMER = -1
 """The replica id of a client that is no broker."""
+_PAUSE_SECONDS = 0.2
+"""Between two tries."""
 _ANY_NAME = 2
 """How a quota's entity is matched: whatever its name is, the default too."""
 
@@ -108,7 +110,10 @@ class Protocol:
         return self._run(lambda: self._bytes_of(topics), "ask for the sizes of logs")
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, _T]], what: str) -> _T:
-        """A broker that hangs holds up one try; the next one has connections of its own, to whoever answers."""
+        """A broker that hangs holds up one try; the next one has connections of its own, to whoever answers.
+
+        One that does not know the request will not learn it meanwhile.
+        """
         deadline = time.monotonic() + self._seconds
         while True:
             try:
@@ -116,9 +121,10 @@ class Protocol:
                 return cast("_T", self._manager.run(call))
             except (KafkaError, OSError) as error:
                 self.close()
-                if time.monotonic() > deadline:
+                if isinstance(error, UnsupportedVersionError) or time.monotonic() > deadline:
                     text = f"{self._where}: cannot {what}: {type(error).__name__}: {error}"
                     raise ProtocolUnavailable(text) from error
+                time.sleep(_PAUSE_SECONDS)
 
     def _connect(self) -> None:
         if self._manager is None:
