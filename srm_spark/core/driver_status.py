@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 
 from srm_spark.core.compact_json import compact_json
-from srm_spark.core.standstills import Standstill, document_of, from_names, standstill_of
+from srm_spark.core.model import Flow
+from srm_spark.core.standstills import Standstill, by_name, document_of, from_names, standstill_of
 
 VERSION = 1
 MISSED_WORDS = 3
@@ -29,6 +30,8 @@ _NAMES = 200
 """Of what is held, and of groups; the others are counted. Clients and brokers refuse records above 1 MB."""
 _CHARACTERS = 1_000
 """Of one sentence."""
+_BRIEF = 200
+"""Of one that is there in full, too."""
 
 
 class FlowState(Enum):
@@ -133,8 +136,11 @@ def driver_key(driver: DriverId) -> bytes:
     return compact_json([_KIND, str(driver)])
 
 
-def encode_status(status: DriverStatus) -> bytes:
-    """Value of what it says; what is not known or empty is left out, long lists are cut."""
+def encode_status(status: DriverStatus, flow: Flow) -> bytes:
+    """Value of what it says of a flow; what is not known or empty is left out, long lists are cut.
+
+    `held` is for readers of before, which know no other form.
+    """
     ordered = sorted(status.standing, key=lambda one: (str(one.scope), one.scope.partition is not None))
     standing = tuple(replace(one, why=_short(one.why) or "") for one in ordered[:_NAMES])
     held_more = status.held_more + len(ordered) - len(standing)
@@ -146,6 +152,7 @@ def encode_status(status: DriverStatus) -> bytes:
     document = asdict(replace(cut, last_error=_short(status.last_error)))
     del document["driver"]
     document["standing"] = [document_of(one) for one in standing] or None
+    document["held"] = {name: _short(why, _BRIEF) for name, why in by_name(standing, flow).items()}
     document["state"] = status.state.value
     kept = {name: value for name, value in document.items() if value is not None and value is not False and value != {}}
     return compact_json({"v": VERSION, **kept})
@@ -255,5 +262,5 @@ def _cut(names: Mapping[str, str], more: int) -> tuple[dict[str, str], int]:
     return shown, more + len(names) - len(shown)
 
 
-def _short(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
+def _short(text: str | None, most: int = _CHARACTERS) -> str | None:
+    return text if text is None or len(text) <= most else f"{text[: most - 1]}…"

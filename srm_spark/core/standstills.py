@@ -68,4 +68,5 @@ def _scope(name: str) -> Scope:
     if "->" in name:
         return Scope()
     topic, dash, number = name.rpartition("-")
-    return Scope(topic, int(number)) if dash and topic and number.isdecimal() else Scope(name)
+    is_number = number.isdecimal() and number == str(int(number))
+    return Scope(topic, int(number)) if dash and topic and is_number else Scope(name)

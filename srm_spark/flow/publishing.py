@@ -106,7 +106,8 @@ class StatusPublisher:
             role = f"{self._settings.flow}|status"
             self._writer = self._target.writer(role, TargetUnavailable, seconds=_CALL_SECONDS)
         status = said(self._status(), self._driver, self._settings, self._rate, is_last=is_last)
-        self._writer.write([self._record(driver_key(self._driver), encode_status(status), status.at)])
+        value = encode_status(status, self._settings.flow)
+        self._writer.write([self._record(driver_key(self._driver), value, status.at)])
 
     def _clean(self) -> None:
         now = time.monotonic()

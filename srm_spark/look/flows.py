@@ -155,13 +155,15 @@ class FlowLook:
         totals = self._progress.take_totals()
         self._copied[0] += totals.records
         self._copied[1] += totals.bytes
-        standing = self._standing(drivers, take_lists(self._clusters))
+        pauses = take_lists(self._clusters)
         try:
             topics = self._clusters.source.topics()
+            standing = self._standing(drivers, pauses, topics)
             partitions, not_shown = self._partitions(topics, standing), self._not_shown(topics)
             lag, source_down = self._lag(partitions), None
         except SourceUnavailable as error:
             source_down, not_shown = str(error), ()
+            standing = self._standing(drivers, pauses, {})
             partitions, lag = self._recorded(standing), self._told(drivers, source_down)
         return FlowReport(
             self._settings.flow,
@@ -189,8 +191,10 @@ class FlowLook:
         in_force = {acl for acl in self._maps.made.acls if acl.allows_writing}
         return len(self._maps.made.staged - in_force), len(in_force), None
 
-    def _standing(self, drivers: FlowDrivers, pauses: Mapping[Scope, Command]) -> dict[Scope, Standstill]:
-        """As whoever runs the flow says; where nobody does, as was recorded."""
+    def _standing(
+        self, drivers: FlowDrivers, pauses: Mapping[Scope, Command], topics: Mapping[str, int]
+    ) -> dict[Scope, Standstill]:
+        """As whoever runs the flow says; where nobody does, as was recorded. `topics` are those of the source."""
         recorded = {
             scope_of(p): standstill(p, position.hold)
             for p, position in sorted(self._progress.positions.items())
@@ -198,7 +202,8 @@ class FlowLook:
         }
         if drivers.owner is None:
             return {**recorded, **{one.scope: one for one in of_pauses(pauses)}}
-        return {one.scope: _with_kind(one, pauses, recorded) for one in drivers.owner.standing}
+        said = [_of_topic(one, topics) for one in drivers.owner.standing]
+        return {one.scope: _with_kind(one, pauses, recorded) for one in said}
 
     def _not_shown(self, topics: Mapping[str, int]) -> tuple[str, ...]:
         copied = {p.topic for p in self._progress.positions}
@@ -294,6 +299,13 @@ class FlowLook:
         if len(first) < len(asked) or any(timestamp < 0 for timestamp in times):
             return None
         return round(max(0.0, self._clock() - min(times) / 1000), 3) if times else 0.0
+
+
+def _of_topic(one: Standstill, topics: Mapping[str, int]) -> Standstill:
+    """Drivers of before gave names alone: a topic's that ends in a number was read as that of a partition."""
+    name, scope = str(one.scope), one.scope
+    is_there = scope.partition is None or scope.partition < topics.get(scope.topic or "", 0)
+    return one if is_there or name not in topics else replace(one, scope=Scope(name))
 
 
 def _with_kind(one: Standstill, pauses: Mapping[Scope, Command], recorded: Mapping[Scope, Standstill]) -> Standstill:

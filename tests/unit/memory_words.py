@@ -41,7 +41,7 @@ def say(
     word = DriverStatus(driver, at, 5.0, state, is_last=is_last, lag_records=lag, unknown_since=unknown_since)
     word = replace(word, standing=tuple(standing), reason=reason, since=at)
     log = world.flow.target.log(TopicPartition(world.flow.settings.status_topic, 0))
-    log.append(TailRecord(0, at, driver_key(driver), encode_status(word)))
+    log.append(TailRecord(0, at, driver_key(driver), encode_status(word, world.flow.settings.flow)))
     return at
 
 

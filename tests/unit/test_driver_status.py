@@ -20,10 +20,11 @@ from srm_spark.core.driver_status import (
     encode_status,
 )
 from srm_spark.core.model import Flow
-from srm_spark.core.standstills import Standstill, by_name
+from srm_spark.core.standstills import Standstill, by_name, from_names
 from tests.unit.driver_samples import HELD, ME, OWNER
 
 ONE, OTHER = ME, DriverId("host/2", 12, 1_700_000_000_001)
+FLOW = Flow("A", "B")
 NOW = 1_700_000_100_000
 HERE = (b'["status","host-1/4711/1700000000000"]', b'{"v":1,"at":1700000005000,"every":5.0,"state":"running",')
 REST = (
@@ -33,7 +34,7 @@ REST = (
     b'"last_error":"B did not answer","last_error_at":1699999945000}'
 )
 STANDING = b'"standing":[{"topic":"t","partition":1,"why":"held at offset 0: no","kind":"too-large"}],'
-GOLDEN = (HERE[0], HERE[1] + REST % STANDING)
+GOLDEN = (HERE[0], HERE[1] + (REST % STANDING)[:-1] + b',"held":{"t-1":"held at offset 0: no"}}')
 BEFORE = (HERE[0], HERE[1] + REST % b'"held":{"A->B":"paused","t-1":"held at offset 0: no","u":"gone"},')
 """As drivers said it that named what stands still, and no kind."""
 
@@ -45,22 +46,29 @@ def said(
 
 
 def test_bytes() -> None:
-    assert (driver_key(ONE), encode_status(OWNER)) == GOLDEN
+    assert (driver_key(ONE), encode_status(OWNER, FLOW)) == GOLDEN
     assert decode_status(*GOLDEN) == OWNER
 
 
 def test_what_drivers_of_before_said_is_read() -> None:
     named = (Standstill(Scope(), "paused"), Standstill(Scope("t", 1), "held at offset 0: no"))
     assert decode_status(*BEFORE) == replace(OWNER, standing=(*named, Standstill(Scope("u"), "gone")))
+    assert from_names({"logs-01": "gone"}) == (Standstill(Scope("logs-01"), "gone"),)
+
+
+def test_readers_of_before_find_the_names_of_what_stands_still() -> None:
+    standing = (Standstill(Scope(), "paused"), Standstill(Scope("t"), "gone"), HELD)
+    held = json.loads(encode_status(replace(OWNER, standing=standing), FLOW))["held"]
+    assert held == {"A->B": "paused", "t": "gone", "t-1": "held at offset 0: no"}
 
 
 def test_a_topic_that_is_called_as_a_partition_is_not_taken_for_it() -> None:
     both = (Standstill(Scope("t-0"), "no remote topic"), Standstill(Scope("t", 0), "too large"))
-    read = decode_status(GOLDEN[0], encode_status(replace(OWNER, standing=both)))
+    read = decode_status(GOLDEN[0], encode_status(replace(OWNER, standing=both), FLOW))
     assert read is not None
     assert set(read.standing) == set(both)
     names = {"topic t-0": "no remote topic", "t-0": "too large"}
-    assert by_name(read.standing, Flow("A", "B")) == names
+    assert by_name(read.standing, FLOW) == names
 
 
 def test_a_kind_of_a_later_version_is_not_known() -> None:
@@ -70,8 +78,8 @@ def test_a_kind_of_a_later_version_is_not_known() -> None:
 
 def test_what_is_not_known_is_left_out_and_read_as_not_known() -> None:
     quiet = DriverStatus(OTHER, 1, 5.0, FlowState.STALLED, unknown_since=7)
-    assert b"lag_records" not in encode_status(quiet)
-    assert decode_status(driver_key(OTHER), encode_status(quiet)) == quiet
+    assert b"lag_records" not in encode_status(quiet, FLOW)
+    assert decode_status(driver_key(OTHER), encode_status(quiet, FLOW)) == quiet
 
 
 @pytest.mark.parametrize(
@@ -103,7 +111,7 @@ def test_many_names_and_long_sentences_fit_into_a_record() -> None:
     standing = tuple(Standstill(Scope("t", number), "x" * 50_000) for number in range(10_000))
     groups = GroupsSummary(10_000, 0, left)
     value = encode_status(
-        replace(OWNER, standing=standing, groups=groups, reason="y" * 90_000, last_error="z" * 90_000)
+        replace(OWNER, standing=standing, groups=groups, reason="y" * 90_000, last_error="z" * 90_000), FLOW
     )
     assert len(value) < 500_000
     read = decode_status(GOLDEN[0], value)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from srm_spark.cli.control import main
 from srm_spark.cli.explain import document, lines
 from srm_spark.core.acls import Acl
-from srm_spark.core.acts import Scope
+from srm_spark.core.acts import Command, CommandKind, Scope
 from srm_spark.core.cluster import Committed, TopicConfig
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.filters import NameFilter
@@ -337,6 +337,17 @@ def test_what_helps_against_a_pause_is_its_end() -> None:
     for answer in (held("whatever it says", FailureKind.PAUSED), flow_paused()):
         assert (answer.remedy, answer.waits_for) == ("srm-control resume", "its end")
     assert held("paused by nobody: only a sentence").remedy is None
+
+
+def test_a_topic_that_a_driver_of_before_named_is_not_taken_for_a_partition() -> None:
+    world = running()
+    world.topic("t-2024", b"1")
+    act(world, Command(CommandKind.PAUSE, Scope("t-2024"), 1, "ann@host", "x"))
+    say(world, standing=[Standstill(Scope("t", 2024), "paused by ann@host: x"), Standstill(Scope("t", 0), "no")])
+    whole = topic(world, "t-2024")
+    assert (whole.because, whole.why) == (Because.HELD, "it is held: paused by ann@host: x")
+    assert whole.remedy == FailureKind.PAUSED.remedy
+    assert topic(world).because is Because.PARTITIONS_HELD
 
 
 def test_a_rule_of_a_file_is_named_with_its_line() -> None:

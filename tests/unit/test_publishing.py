@@ -174,7 +174,7 @@ def test_the_owner_removes_what_drivers_said_that_are_gone_and_nobody_else_does(
     for driver, hours in ((old, 2.0), (recent, 0.5)):
         at = now - int(3_600_000 * hours)
         word = DriverStatus(driver, at, 5.0, FlowState.RUNNING)
-        log_of(world).append(TailRecord(0, at, driver_key(driver), encode_status(word)))
+        log_of(world).append(TailRecord(0, at, driver_key(driver), encode_status(word, Flow("A", "B"))))
     publisher.write()
     assert not [record for record in log_of(world).records.values() if record.value is None]
     state = FlowState.RUNNING
