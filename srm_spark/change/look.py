@@ -182,7 +182,7 @@ def _unrecorded(clusters: Clusters, maps: OffsetMaps, positions: Mapping[TopicPa
     if maps.unreadable:
         what = f"{count(len(maps.unreadable), 'record')} of topic {topic} cannot be read"
         return f"what was made here, in part: {what}, and what they were about does not count as made here"
-    if not positions or maps.maps:
+    if not positions or maps.maps or maps.made != MadeHere():
         return None
     if topic not in clusters.target.topics():
         return f"what was made here: topic {topic} is not there, so {nothing}"

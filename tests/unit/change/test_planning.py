@@ -16,6 +16,7 @@ from srm_spark.change.planning import KeptKind
 from srm_spark.change.steps import Stage, of_stage
 from srm_spark.cli.plan_view import drift_lines, plan_lines
 from srm_spark.core.acls import GROUP, Acl
+from srm_spark.core.codec import decode_map_key
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
@@ -356,6 +357,20 @@ def test_where_the_record_is_lost_nothing_is_ours_and_that_is_said(
     assert any(told in line for line in plan.unknown), plan.unknown
     assert any(told in line for line in drift_lines(planned(flow)))
     assert {one.kind for one in plan.kept} == {KeptKind.CONFIG, KeptKind.ACL}
+
+
+def test_where_the_record_holds_what_was_made_and_no_offsets_nothing_is_lost() -> None:
+    flow = flow_of()
+    flow.write(b"a")
+    flow.run()
+    drive(flow)
+    records = flow.target.log(TopicPartition(flow.settings.map_topic, 0)).records
+    for offset in [offset for offset, one in records.items() if decode_map_key(one.key) is not None]:
+        del records[offset]
+    flow.source.entries = set()
+    plan = planned(flow, prune=True)
+    assert not [line for line in plan.unknown if "made here" in line]
+    assert [step.stage for step in plan.steps] == [Stage.ACLS]
 
 
 def test_a_remote_topic_that_was_deleted_is_not_made_anew_unless_that_is_said() -> None:
