@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -32,9 +32,10 @@ class ClientOptions:
     """What of them was written."""
 
     bootstrap_servers: str | None
-    props: Sequence[str]
-    producer_props: Sequence[str] = ()
-    consumer_props: Sequence[str] = ()
+    props: Sequence[str] = field(repr=False)
+    """These may hold passwords, as all that follow may."""
+    producer_props: Sequence[str] = field(default=(), repr=False)
+    consumer_props: Sequence[str] = field(default=(), repr=False)
 
     @cached_property
     def every(self) -> dict[str, str]:

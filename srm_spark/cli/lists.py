@@ -95,11 +95,12 @@ class Asked:
     """The command line."""
 
     files: Sequence[Path]
-    defines: Sequence[str]
+    defines: Sequence[str] = field(repr=False)
+    """These may hold passwords, as all `props` may."""
     bootstrap_servers: str | None
-    props: Sequence[str]
-    producer_props: Sequence[str]
-    consumer_props: Sequence[str]
+    props: Sequence[str] = field(repr=False)
+    producer_props: Sequence[str] = field(repr=False)
+    consumer_props: Sequence[str] = field(repr=False)
     source: str | None
     target: str | None
     add: Sequence[str]
