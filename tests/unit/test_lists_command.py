@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from srm_spark.cli.clients import ClientOptions
 from srm_spark.cli.control import main
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Committed, ControlRecord
@@ -161,7 +162,7 @@ def test_a_command_line_that_makes_no_sense_is_refused(tool: Tool, arguments: tu
 
 
 def test_a_pattern_that_would_stop_drivers_is_refused(tool: Tool, tmp_path: Path) -> None:
-    slow = [r"(a+)+b", r"(\w+-?)*x", r"(foo-.*)*bar"]
+    slow = [r"(a+)+b", r"(\w+-?)*x", r"(foo-.*)*bar", "([^x]+)+x", "([^a-z]+)+x"]
     for entry in slow:
         answer = tool("--add", entry)
         assert (answer.exit_code, f"{entry}: one match with a long name takes for ever" in answer.output) == (2, True)
@@ -171,6 +172,17 @@ def test_a_pattern_that_would_stop_drivers_is_refused(tool: Tool, tmp_path: Path
     honest = ["(a+b)+c", r"(?:[a-z]+\.)+x", ".*-orders-.*", "(a|b)*", "a.b"]
     assert tool("--add", ",".join(honest)).exit_code == 0
     assert tool.lists()[1:-2] == honest
+
+
+def test_no_password_of_a_command_line_shows(monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    props = ["sasl.password=PASSWORD"]
+    assert "PASSWORD" not in repr(ClientOptions("b:1", props, props, props))
+    shown: list[str] = []
+    monkeypatch.setattr("srm_spark.cli.lists.steer", lambda _, asked: shown.append(repr(asked)))
+    options = [f"--{name}={props[0]}" for name in ("props", "producer-props", "consumer-props")]
+    tool("--list", "-D", "A.sasl.password=PASSWORD", *options)
+    assert len(shown) == 1
+    assert "PASSWORD" not in shown[0]
 
 
 def test_what_is_wrong_with_entries_is_told_at_once_and_nothing_is_written(tool: Tool) -> None:
