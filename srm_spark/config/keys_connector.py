@@ -321,7 +321,7 @@ OWN = (
         "DEFAULT",
         "How users of the source's ACLs and quotas are called on the target: rules as of Kafka's "
         "`ssl.principal.mapping.rules`, `RULE:pattern/replacement/[LU]` or `DEFAULT`; the first that matches decides, "
-        "and an ACL that none matches is not copied.",
+        "and an ACL that none has a name for is not copied: `*` and an empty one are none.",
         _H,
     ),
     Key(

@@ -55,6 +55,17 @@ class Acl(NamedTuple):
         """Whether it is about one topic or group."""
         return self.pattern == "LITERAL" and self.name != "*"
 
+    @property
+    def is_open_to_all(self) -> bool:
+        """Whether it allows something to everybody."""
+        return (self.principal, self.permission) == ("User:*", "ALLOW")
+
+    def meets(self, other: Acl) -> bool:
+        """Whether there may be a topic or a group that both are about."""
+        mine, its = ("" if acl.name == "*" else acl.name for acl in (self, other))
+        meets = (mine == its) or (not self.is_single and its.startswith(mine))
+        return self.kind == other.kind and (meets or (not other.is_single and mine.startswith(its)))
+
 
 @dataclass(frozen=True)
 class AclRules:
@@ -78,13 +89,19 @@ class NotCopied(Enum):
     PATTERN = "it is about a prefix or *; see sync.topic.acls.patterns.enabled"
     MORE_THAN_READING = "of what a prefix allows only reading is translated"
     GROUP = "its group is not taken"
-    PRINCIPAL = "no rule of sync.topic.acls.principal.mapping.rules is about its principal"
+    PRINCIPAL = "sync.topic.acls.principal.mapping.rules has no name for its principal"
+    DENIED = "sync.topic.acls.principal.mapping.rules has no name for whom it denies, and what everybody may is copied"
+    """Somebody may more on the target than on the source."""
     GROUP_PATTERN = "it is about a prefix of groups or *; see sync.topic.acls.patterns.enabled"
 
 
 def judge_acls(acls: Iterable[Acl], rules: AclRules) -> dict[Acl, Acl | NotCopied]:
     """Each entry of the source with what the target gets for it, or why it gets nothing."""
-    return {acl: _copy(acl, rules) for acl in acls}
+    judged = {acl: _copy(acl, rules) for acl in acls}
+    open_to_all = [acl for acl, copy in judged.items() if isinstance(copy, Acl) and acl.is_open_to_all]
+    denied = (acl for acl, copy in judged.items() if copy is NotCopied.PRINCIPAL and acl.permission == "DENY")
+    lifted = [acl for acl in denied if any(acl.meets(other) for other in open_to_all)]
+    return {**judged, **dict.fromkeys(lifted, NotCopied.DENIED)}
 
 
 def remote_acls(acls: Iterable[Acl], rules: AclRules) -> set[Acl]:

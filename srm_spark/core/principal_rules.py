@@ -55,16 +55,16 @@ class PrincipalRules:
     rules: tuple[PrincipalRule, ...] = (PrincipalRule(None),)
 
     def apply(self, principal: str) -> str | None:
-        """`User:ann` → as the other cluster knows her; None where no rule matches.
+        """`User:ann` → as the other cluster knows her; None where no rule matches, or what it gives is nobody's name.
 
-        Everybody (`User:*`), and what is no user, is the same everywhere.
+        Everybody (`User:*`), and what is no user, is the same everywhere; no rule makes somebody everybody.
         """
         kind, _, name = principal.partition(":")
         if kind != "User" or name == "*":
             return principal
         others = (rule.apply(name) for rule in self.rules)
         other = next((one for one in others if one is not None), None)
-        return None if other is None else f"{kind}:{other}"
+        return f"{kind}:{other}" if other not in (None, "", "*") else None
 
 
 AS_THEY_ARE = PrincipalRules()

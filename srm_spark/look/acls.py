@@ -16,7 +16,7 @@ from srm_spark.look.flows import flows, hurried
 from srm_spark.look.rules import Rules, rules_of
 
 _SWITCH = "sync.topic.acls.enabled"
-_BECAUSE = {NotCopied.WRITE: Because.WRITE, NotCopied.PRINCIPAL: Because.PRINCIPAL}
+_BECAUSE = {NotCopied.WRITE: Because.WRITE, NotCopied.PRINCIPAL: Because.PRINCIPAL, NotCopied.DENIED: Because.PRINCIPAL}
 _OTHERS = "the flow stops where it finds records of others"
 _FAILBACK = "srm-control failback takes it back"
 
@@ -81,7 +81,7 @@ def _one(clusters: Clusters, acl: Acl, copy: Acl | NotCopied, there: Set[Acl]) -
     subject = f"ACL {acl}"
     if isinstance(copy, NotCopied):
         because = _BECAUSE.get(copy, Because.PATTERN)
-        remedy = f"allow it on {flow.target} by hand"
+        remedy = f"{'deny' if acl.permission == 'DENY' else 'allow'} it on {flow.target} by hand"
         if copy is NotCopied.WRITE:
             remedy = f"{ACL_WRITE_KEY} = failover stages it for srm-control failover, or {remedy}; {_OTHERS}"
         return Answer(flow, subject, Verdict.LEFT_OUT, because, copy.value, remedy=remedy)

@@ -33,7 +33,8 @@ KEY = "sync.topic.acls.principal.mapping.rules"
         ("RULE:(a)(b)?/$1$2$3/", "a", "a$3"),
         ("RULE:(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)/$10$11/", "abcdefghij", "ja1"),
         (r"RULE:.*/\$1,\\/", "ann", "$1,\\"),
-        ("  RULE:a{1,3}nn//\n, DEFAULT ", "aann", ""),
+        ("  RULE:a{1,3}nn//\n, DEFAULT ", "aann", None),  # nobody is called so
+        ("RULE:^CN=([^.,]+).*$/$1/L, DEFAULT", "CN=*.example.com,OU=x", None),  # one, and not everybody
     ],
 )
 def test_the_first_rule_that_matches_the_whole_name_decides(rules: str, name: str, other: str | None) -> None:
@@ -96,6 +97,33 @@ def test_copies_are_for_who_is_meant_on_the_target() -> None:
         of_group: of_group._replace(principal="User:ann"),
         other: NotCopied.PRINCIPAL,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "kind", "why"),
+    [
+        ("t", "LITERAL", "TOPIC", NotCopied.DENIED),
+        ("*", "LITERAL", "TOPIC", NotCopied.DENIED),
+        ("", "PREFIXED", "TOPIC", NotCopied.DENIED),
+        ("other", "LITERAL", "TOPIC", NotCopied.PRINCIPAL),
+        ("other", "PREFIXED", "TOPIC", NotCopied.PRINCIPAL),
+        ("t", "LITERAL", GROUP, NotCopied.PRINCIPAL),
+    ],
+)
+def test_who_is_denied_what_everybody_may_and_has_no_name_there_is_told(
+    name: str, pattern: str, kind: str, why: NotCopied
+) -> None:
+    everybody = Acl("t", "LITERAL", "User:*", "*", "READ", "ALLOW")
+    denied = Acl(name, pattern, "User:CN=*", "*", "ALL", "DENY", kind)
+    rules = AclRules(
+        lambda _: True,
+        str,
+        lambda prefix: f"A.{prefix}",
+        takes_group=lambda _: True,
+        principal=read_rules("RULE:CN=(.*)/$1/").apply,
+    )
+    assert judge_acls([everybody, denied], rules) == {everybody: everybody, denied: why}
+    assert judge_acls([denied], rules) == {denied: NotCopied.PRINCIPAL}
 
 
 @pytest.mark.parametrize(("key", "value"), [(KEY, "RULE:a/b/"), ("sync.topic.acls.write.policy", "failover")])

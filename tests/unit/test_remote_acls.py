@@ -171,6 +171,18 @@ def test_what_is_missing_is_added_and_nothing_is_taken_away(caplog: pytest.LogCa
     assert told == "flow=A->B added 1 ACL on B: ALLOW READ on topic A.t to User:ann from *"
 
 
+def test_whom_the_target_does_not_deny_any_more_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    synced = Synced(sync_topic_acls_principal_mapping_rules="RULE:CN=(.*)/$1/")
+    synced.source.clear()
+    synced.source.update({READS._replace(principal="User:*"), READS._replace(permission="DENY")})
+    synced.acls.look()
+    synced.acls.look()
+    assert synced.target == {COPY._replace(principal="User:*")}
+    (told,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert told.startswith("flow=A->B ACL not copied: DENY READ on topic t to User:ann from *: sync.topic.acls.princ")
+    assert told.endswith("; deny it on B by hand")
+
+
 def test_by_choice_what_was_made_here_goes_with_its_source(caplog: pytest.LogCaptureFixture) -> None:
     synced = Synced(sync_topic_acls_removal_enabled="true")
     others = Acl("A.t", "LITERAL", "User:bob", "*", "READ", "ALLOW")

@@ -126,7 +126,7 @@ class RemoteAcls:
         self._settings = clusters.settings.acls
         self._maps = maps
         self._remotes = remotes
-        self._refused, self._said = News(), News()
+        self._refused, self._said, self._denied = News(), News(), News()
 
     def look(self) -> None:
         """Add what is missing on the target, and take back what was made here, where that is wanted."""
@@ -147,6 +147,7 @@ class RemoteAcls:
             return no_authorizer(self._clusters, here)
         made = self.made()
         compared = AclComparison(self._clusters, self._remotes()).compare(here, there, made)
+        self._warn_of_denied(compared)
         record_acls(self._clusters, made, compared.made)
         record_staged(self._clusters, self.staged(), set(compared.staged.values()))
         added = self._change(compared.missing, self._clusters.target.add_acls)
@@ -167,6 +168,12 @@ class RemoteAcls:
         """What waits for a failover, as recorded at the last look."""
         with self._maps.lock:
             return self._maps.made.staged
+
+    def _warn_of_denied(self, compared: AclsCompared) -> None:
+        lifted = {acl: why.value for acl, why in compared.judged.items() if why is NotCopied.DENIED}
+        flow, alias = self._clusters.settings.flow, self._clusters.target.alias
+        for acl, why in self._denied.changes(lifted).items():
+            log.warning("flow=%s ACL not copied: %s: %s; deny it on %s by hand", flow, acl, why, alias)
 
     def _change(
         self, acls: Set[Acl], change: Callable[[Collection[Acl]], Mapping[Acl, str | None]]
