@@ -43,7 +43,7 @@ class Rules:
     """Source topic, its partitions and configs → how its remote topic is made."""
     classes: ConfigClasses
     """Of configs."""
-    acls: Callable[[Set[Acl], Set[Acl], Set[Acl]], AclsCompared]
+    acls: Callable[[Set[Acl], Set[Acl], Set[Acl], Set[Acl]], AclsCompared]
     """Entries of the source, of the target, and those that were made there before."""
     prune: bool = False
     """What was made here goes with its source: ACLs, whatever `sync.topic.acls.removal.enabled` says, and configs."""
@@ -147,7 +147,7 @@ def plan_of(world: World, rules: Rules) -> ChangePlan:
         compare_pairs(rules.settings, rules.classes, pairs, world.ours, prunes=rules.prune) if keeps_configs else {}
     )
     found = world.acls
-    acls = None if isinstance(found, str) else rules.acls(found.here, found.there, found.made)
+    acls = None if isinstance(found, str) else rules.acls(found.here, found.there, found.made, found.staged)
     limits = None
     if isinstance(world.quotas, QuotasFound):
         principal = rules.settings.acls.principals.apply

@@ -100,6 +100,22 @@ def test_by_choice_what_allows_to_write_is_recorded_and_not_made() -> None:
     assert not synced.acls.staged()
 
 
+def test_what_is_staged_stays_while_its_topic_does_not_flow_for_a_while() -> None:
+    synced = Synced(sync_topic_acls_write_policy="failover", topics="t, u")
+    writes, copy = READS._replace(operation="WRITE"), COPY._replace(operation="WRITE")
+    synced.source.update({writes, writes._replace(name="u"), writes._replace(name="other")})
+    synced.acls.look()
+    synced.remotes = {}
+    synced.acls.look()
+    synced.begin()
+    synced.acls.look()
+    assert {*synced.acls.staged()} == {copy}, "u never flowed"
+    synced.source.discard(writes)
+    synced.acls.look()
+    synced.acls.look()
+    assert not synced.acls.staged()
+
+
 def test_what_was_made_is_recorded_by_resource() -> None:
     records = acl_records([], [COPY, COPY._replace(operation="DESCRIBE"), OF_GROUP])
     assert records == {

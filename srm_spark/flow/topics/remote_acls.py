@@ -26,6 +26,7 @@ from srm_spark.core.acls import (
     staged_acls,
 )
 from srm_spark.core.cluster import ControlRecord
+from srm_spark.core.filters import is_replicated
 from srm_spark.core.news import News
 from srm_spark.core.wording import count, some
 from srm_spark.errors import FlowError
@@ -62,15 +63,14 @@ class AclComparison:
         self._settings = clusters.settings.acls
         self._remotes = remotes
 
-    def compare(self, here: Set[Acl], there: Set[Acl], made: Set[Acl]) -> AclsCompared:
-        """Entries of the source, of the target, and those that were made there before."""
-        policy, alias = self._clusters.policy, self._clusters.settings.flow.source
+    def compare(self, here: Set[Acl], there: Set[Acl], made: Set[Acl], waiting: Set[Acl] = frozenset()) -> AclsCompared:
+        """Entries of the source, of the target, those that were made there before, and those that are staged by now."""
         judged = judge_acls(here, self._rules())
         wanted = {copy for copy in judged.values() if isinstance(copy, Acl)}
         # Whatever is switched on now: what was made by other settings goes only with its source, too.
         of_all = AclRules(
             lambda _: True,
-            lambda topic: policy.format_remote_topic(alias, topic),
+            self._remote_topic,
             self._remote_prefix,
             lambda _: True,
             takes_group_patterns=True,
@@ -82,9 +82,24 @@ class AclComparison:
         gone = (made & there) - remote_acls(here, of_all) - in_force
         stale = {acl for acl in gone if self._is_named_so(acl)}
         unread = {acl for acl in made if acl.kind not in _kinds(self._clusters)}  # those of groups, once that is off
-        staged = staged_acls(here, self._rules()) if self._settings.writes_on_failover else {}
+        staged = self._staged(here, waiting) if self._settings.writes_on_failover else {}
         ours = (made & (there | wanted | set(staged.values()))) | missing | unread
         return AclsCompared(judged, missing, stale, ours, staged)
+
+    def _staged(self, here: Set[Acl], waiting: Set[Acl]) -> dict[Acl, Acl]:
+        # A topic that is held for a moment, or a flow that is about to start, has writers as before.
+        chosen = replace(self._rules(), is_replicated=self._is_chosen, remote_name=self._remote_topic)
+        stays = {acl: copy for acl, copy in staged_acls(here, chosen).items() if copy in waiting}
+        return {**stays, **staged_acls(here, self._rules())}
+
+    def _is_chosen(self, topic: str) -> bool:
+        """Whether a topic is to flow, if it does now or not."""
+        clusters, replicates_heartbeats = self._clusters, self._clusters.settings.topics.heartbeats_replicated
+        target = clusters.settings.flow.target
+        return is_replicated(topic, clusters.topics, clusters.policy, target, replicates_heartbeats)
+
+    def _remote_topic(self, topic: str) -> str:
+        return self._clusters.policy.format_remote_topic(self._clusters.settings.flow.source, topic)
 
     def _rules(self) -> AclRules:
         """Those of the flow as it is set."""
@@ -145,11 +160,11 @@ class RemoteAcls:
         here, there = read_acls(self._clusters)
         if here is None or there is None:
             return no_authorizer(self._clusters, here)
-        made = self.made()
-        compared = AclComparison(self._clusters, self._remotes()).compare(here, there, made)
+        made, waiting = self.made(), self.staged()
+        compared = AclComparison(self._clusters, self._remotes()).compare(here, there, made, waiting)
         self._warn_of_denied(compared)
         record_acls(self._clusters, made, compared.made)
-        record_staged(self._clusters, self.staged(), set(compared.staged.values()))
+        record_staged(self._clusters, waiting, set(compared.staged.values()))
         added = self._change(compared.missing, self._clusters.target.add_acls)
         # What is refused here somebody else may make: then it is not ours to take back.
         record_acls(self._clusters, compared.made, compared.made - refused_acls(added))
