@@ -33,7 +33,7 @@ def plan_text(plan: Plan) -> str:
     done = [f"done by an earlier call: {stage.value}" for stage in plan.done if stage not in plan.stages]
     parts = [
         *_found(f"{plan.kind.value} of {_route(plan.kind, plan.flow)}", plan.flow, plan.snapshot),
-        *_section("who may write remote topics", _rights(plan.snapshot.rights)),
+        *_section("who may write remote topics, whichever groups move", _rights(plan.snapshot.rights)),
         *_section("not safe", plan.unsafe),
         *_section("what will be done", [*done, *steps]),
     ]
@@ -50,7 +50,7 @@ def statement_text(statement: Statement) -> str:
             statement.snapshot,
         ),
         *_section("how far each partition was copied", _ranges(statement.snapshot.ranges)),
-        *_section("who may write remote topics", _rights(statement.snapshot.rights)),
+        *_section("who may write remote topics, whichever groups move", _rights(statement.snapshot.rights)),
         *_section("not safe", statement.unsafe or ["nothing"]),
         *_section("next", statement.next_steps),
     ]

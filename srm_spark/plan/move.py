@@ -34,6 +34,7 @@ from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, writ
 
 log = logging.getLogger(__name__)
 
+_ALL_GROUPS = (".*",)
 _POLL_SECONDS = 1.0
 _MEMBERS_SECONDS = 60.0
 """A consumer that was killed stays a member until its session is over, 45 s by default."""
@@ -55,7 +56,7 @@ class Move:
         flow: str,
         kind: MoveKind,
         *,
-        groups: Sequence[str] = (".*",),
+        groups: Sequence[str] = _ALL_GROUPS,
         fence: str | None = None,
         state: Path | None = None,
         wait_seconds: float = 300.0,
@@ -72,6 +73,7 @@ class Move:
         self.state_path = state or Path(f"srm-{kind.name.lower()}-{self.flow.source}-{self.flow.target}.json")
         self._kind = kind
         self._fence = fence
+        self._names_groups = tuple(groups) != _ALL_GROUPS
         self._wait_seconds = wait_seconds
         self._tell = tell
         self._has_way_back = any(other.flow == self.flow.reverse for other in settings.flows)
@@ -99,7 +101,14 @@ class Move:
     def plan(self) -> Plan:
         """Look at both clusters; nothing is changed. Raises TargetUnavailable."""
         snapshot = self._preflight.look(self._kind, self._state.earlier, is_final=False)
-        return make_plan(self._kind, self.flow, snapshot, fenced=self._fence is not None, state=self._found)
+        return make_plan(
+            self._kind,
+            self.flow,
+            snapshot,
+            fenced=self._fence is not None,
+            state=self._found,
+            names_groups=self._names_groups,
+        )
 
     def apply(self, plan: Plan) -> Statement:
         """Do what is left to do. The statement is on disk when this returns, and so is the state unless all is safe.

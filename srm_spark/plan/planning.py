@@ -12,8 +12,19 @@ from srm_spark.plan.snapshot import ClusterSnapshot, MoveKind, MoveOutcome, Plan
 from srm_spark.plan.state import MoveState
 
 
-def make_plan(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, fenced: bool, state: MoveState | None) -> Plan:
-    """The stages that are left, or why there are none. `fenced`: there is a fence command."""
+def make_plan(
+    kind: MoveKind,
+    flow: Flow,
+    snapshot: ClusterSnapshot,
+    *,
+    fenced: bool,
+    state: MoveState | None,
+    names_groups: bool = False,
+) -> Plan:
+    """The stages that are left, or why there are none.
+
+    `fenced`: there is a fence command; `names_groups`: only some groups are to move.
+    """
     stages = [Stage.COMMIT, Stage.CHECK]
     if kind.is_planned:
         stages.insert(0, Stage.DRAIN)
@@ -22,7 +33,7 @@ def make_plan(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, fenced: 
     done = () if state is None else state.done
     if fenced and Stage.FENCE not in done:
         stages.insert(0, Stage.FENCE)
-    refusals = tuple(_refusals(kind, flow, snapshot))
+    refusals = tuple(_refusals(kind, flow, snapshot, names_groups=names_groups))
     return Plan(kind, flow, snapshot, () if refusals else tuple(stages), done, refusals)
 
 
@@ -91,12 +102,13 @@ def next_steps(
     return tuple(steps)
 
 
-def _refusals(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot) -> Iterable[str]:
+def _refusals(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, names_groups: bool) -> Iterable[str]:
     if kind.is_planned and snapshot.source_down is not None:
         yield f"a planned move needs {flow.source}: {snapshot.source_down}"
     if kind.is_planned and snapshot.owner is None:
         yield f"nobody runs the flow {flow}, and a planned move waits until it is done; start srm-driver"
-    if not snapshot.moves and not snapshot.rights:
+    # Who may write is no matter of groups; but of groups that are named and not there a name is wrong.
+    if not snapshot.moves and (names_groups or not snapshot.rights):
         yield f"no group stands on a topic of the flow {flow}; check --group and the groups of the configuration"
 
 

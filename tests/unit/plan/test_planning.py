@@ -48,6 +48,13 @@ def test_who_may_write_is_set_where_it_is_not_as_it_should_be(
     assert (list(plan.stages), plan.unsafe) == (stages, ())
 
 
+def test_groups_that_are_named_and_not_there_move_nothing() -> None:
+    found = replace(snapshot(), rights=(WriteRight(WRITES, is_in_force=False),), moves=())
+    plan = make_plan(MoveKind.FAILOVER, FLOW, found, fenced=False, state=None, names_groups=True)
+    assert plan.stages == ()
+    assert plan.refusals[0].startswith("no group stands on a topic of the flow A->B; check --group")
+
+
 def test_a_right_that_was_refused_is_not_safe() -> None:
     found = replace(snapshot(), rights=(WriteRight(WRITES, is_in_force=False, refused="not allowed"),))
     assert verdict(MoveKind.FAILOVER, FRESH, found) == (f"{WRITES} is not in force: not allowed",)
