@@ -33,7 +33,7 @@ def plan_text(plan: Plan) -> str:
     done = [f"done by an earlier call: {stage.value}" for stage in plan.done if stage not in plan.stages]
     parts = [
         *_found(f"{plan.kind.value} of {_route(plan.kind, plan.flow)}", plan.flow, plan.snapshot),
-        *_section("who may write remote topics, whichever groups move", _rights(plan.snapshot.rights)),
+        *_rights(plan.kind, plan.snapshot.rights),
         *_section("not safe", plan.unsafe),
         *_section("what will be done", [*done, *steps]),
     ]
@@ -50,7 +50,7 @@ def statement_text(statement: Statement) -> str:
             statement.snapshot,
         ),
         *_section("how far each partition was copied", _ranges(statement.snapshot.ranges)),
-        *_section("who may write remote topics, whichever groups move", _rights(statement.snapshot.rights)),
+        *_rights(statement.kind, statement.snapshot.rights),
         *_section("not safe", statement.unsafe or ["nothing"]),
         *_section("next", statement.next_steps),
     ]
@@ -120,9 +120,10 @@ def _ranges(ranges: Sequence[Range]) -> Iterable[str]:
         yield line + held + quarantined + lost
 
 
-def _rights(rights: Sequence[WriteRight]) -> Iterable[str]:
-    for one in rights:
-        yield f"{one.acl}: {'in force' if one.is_in_force else 'staged'}"
+def _rights(kind: MoveKind, rights: Sequence[WriteRight]) -> list[str]:
+    other = "staged" if kind.allows_writing else "taken away by somebody"
+    lines = (f"{one.acl}: {'in force' if one.is_in_force else other}" for one in rights)
+    return _section("who may write remote topics, whichever groups move", lines)
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:

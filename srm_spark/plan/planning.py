@@ -28,7 +28,8 @@ def make_plan(
     stages = [Stage.COMMIT, Stage.CHECK]
     if kind.is_planned:
         stages.insert(0, Stage.DRAIN)
-    if _undone(kind, snapshot):
+    # Of what a failover made, and somebody took away since, the record goes.
+    if _undone(kind, snapshot) or (snapshot.rights and not kind.allows_writing):
         stages.insert(-1, Stage.ALLOW if kind.allows_writing else Stage.WITHDRAW)
     done = () if state is None else state.done
     if fenced and Stage.FENCE not in done:

@@ -23,7 +23,7 @@ from srm_spark.flow.topics.progress import ProgressTopic
 from srm_spark.kafka.lease import lease_group
 from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
-from srm_spark.plan.rights import WriteRights
+from srm_spark.plan.rights import WriteRights, left_in_force
 from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveKind, Range, WriteRight
 
 _SECONDS = 15.0
@@ -34,7 +34,10 @@ class Preflight:
     """Both sides of one flow."""
 
     def __init__(self, settings: FlowSettings, groups: Sequence[str], rights: FlowSettings | None) -> None:
-        """`groups`: names or patterns of those that move; `rights`: the flow whose copies applications may write."""
+        """`groups`: names or patterns of those that move; `rights`: the flow whose copies applications may write.
+
+        That is None for a failback whose other direction is not configured.
+        """
         self._ends = connect(_hurried(settings))
         self._rights = None if rights is None else WriteRights(_hurried(rights), allows=rights.flow == settings.flow)
         self._settings, target = self._ends.settings, self._ends.target
@@ -134,9 +137,10 @@ class Preflight:
 
     def _look_at_rights(self) -> tuple[tuple[WriteRight, ...], tuple[str, ...]]:
         """Who may write copies, and why that is not known."""
-        if self._rights is None:
-            return (), ()
         try:
+            if self._rights is None:
+                left = left_in_force(self._ends.source, self._settings)
+                return (), () if left is None else (left,)
             return self._rights.look(), ()
         except FlowError as error:
             return (), (f"who may write remote topics is not known: {error}",)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import TOPIC, Acl
+from srm_spark.core.cluster import Cluster
 from srm_spark.core.made_here import MadeHere
-from srm_spark.errors import TargetUnavailable
+from srm_spark.core.wording import count
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Connect, connect
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.remote_acls import record_acls, refused_acls
@@ -29,28 +35,36 @@ class WriteRights:
         self._maps.close()
 
     def look(self) -> tuple[WriteRight, ...]:
-        """What the move is about; without any, nobody is asked for ACLs. Raises TargetUnavailable."""
+        """What the move is about; without any, nobody is asked for ACLs. Raises TargetUnavailable.
+
+        With a failback that is what is recorded as made by a failover, there or not.
+        """
         about = self._about(self._made())
         there = self._there() if about else frozenset()
-        shown = about if self._allows else about & there
-        return tuple(WriteRight(acl, acl in there, self._refused.get(acl, "")) for acl in sorted(shown))
+        return tuple(WriteRight(acl, acl in there, self._refused.get(acl, "")) for acl in sorted(about))
 
     def set(self) -> None:
         """Put them in force, or take them back; what is refused the next look tells.
 
         Raises TargetUnavailable, and ProgressFailed where it cannot be recorded.
         """
-        made, there = self._made(), self._there()
-        about, target = self._about(made), self._clusters.target
+        target, answers = self._clusters.target, dict[Acl, str | None]()
+        entries = target.acls((TOPIC,))
+        about, there = self._about(self._made()), entries or frozenset[Acl]()
         if self._allows:
             missing = about - there
-            record_acls(self._clusters, made.acls, made.acls | missing)  # in front of it, else nobody takes it back
+            self._record(lambda made: made | missing)  # in front of it, else nobody takes it back
             answers = target.add_acls(missing) if missing else {}
-            record_acls(self._clusters, made.acls | missing, (made.acls | missing) - refused_acls(answers))
-        else:
+            self._record(lambda made: made - refused_acls(answers))
+        elif entries is not None:
             answers = target.remove_acls(about & there) if about & there else {}
-            record_acls(self._clusters, made.acls, made.acls - (answers.keys() - refused_acls(answers)))
+            # What somebody took away before is ours no more, either: who makes it from now on keeps it.
+            self._record(lambda made: made - (about - refused_acls(answers)))
         self._refused = {acl: why for acl, why in answers.items() if why is not None}
+
+    def _record(self, change: Callable[[frozenset[Acl]], frozenset[Acl]]) -> None:
+        made = self._made().acls  # as it is now: the driver of the flow records what it makes, too
+        record_acls(self._clusters, made, change(made))
 
     def _about(self, made: MadeHere) -> frozenset[Acl]:
         if self._allows:
@@ -68,3 +82,20 @@ class WriteRights:
     def _there(self) -> frozenset[Acl]:
         """Entries of the target; none where it has no authorizer."""
         return frozenset(self._clusters.target.acls((TOPIC,)) or ())
+
+
+def left_in_force(cluster: Cluster, back: FlowSettings) -> str | None:
+    """What is not known of who may write copies on the source of a failback, whose other direction is not configured.
+
+    None where no failover put anything in force there. Raises SourceUnavailable.
+    """
+    over = back.flow.reverse
+    topic = replace(back, flow=over).map_topic
+    if topic not in cluster.topics():
+        return None
+    with closing(OffsetMaps(cluster, topic, f"{back.flow}|move-rights", SourceUnavailable)) as maps:
+        maps.refresh()
+        left = [acl for acl in maps.made.acls if acl.allows_writing]
+    what = f"whether applications may still write remote topics of {over} is not known"
+    why = f"a failover put {count(len(left), 'ACL')} in force on {over.target}"
+    return f"{what}: {why}; add {over}.enabled = true, and run the same command again" if left else None

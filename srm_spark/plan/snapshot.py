@@ -142,7 +142,7 @@ class ClusterSnapshot:
     unknown: tuple[str, ...] = ()
     """Groups whose position could not be found out, with the reason; and why it is not known who may write."""
     rights: tuple[WriteRight, ...] = ()
-    """Staged, of a failover; in force by one, of a failback."""
+    """Staged, of a failover; made by one, of a failback."""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,9 @@ class RemoteAcls:
         record_staged(self._clusters, waiting, set(compared.staged.values()))
         added = self._change(compared.missing, self._clusters.target.add_acls)
         # What is refused here somebody else may make: then it is not ours to take back.
-        record_acls(self._clusters, compared.made, compared.made - refused_acls(added))
+        if refused := refused_acls(added):
+            made = self.made()  # a failover may have recorded what it made since
+            record_acls(self._clusters, made, made - refused)
         self._tell("cannot be added", "added", added)
         stale = compared.stale if self._settings.removes else frozenset[Acl]()
         self._tell("cannot be removed", "removed", self._change(stale, self._clusters.target.remove_acls))

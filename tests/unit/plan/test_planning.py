@@ -38,6 +38,7 @@ def test_stages(kind: MoveKind, fenced: bool, stages: list[Stage]) -> None:
         (MoveKind.PLANNED_FAILOVER, False, [Stage.DRAIN, Stage.COMMIT, Stage.ALLOW, Stage.CHECK]),
         (MoveKind.FAILOVER, True, [Stage.COMMIT, Stage.CHECK]),
         (MoveKind.FAILBACK, True, [Stage.DRAIN, Stage.COMMIT, Stage.WITHDRAW, Stage.CHECK]),
+        (MoveKind.FAILBACK, False, [Stage.DRAIN, Stage.COMMIT, Stage.WITHDRAW, Stage.CHECK]),
     ],
 )
 def test_who_may_write_is_set_where_it_is_not_as_it_should_be(

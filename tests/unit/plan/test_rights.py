@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from srm_spark.core.acls import Acl
+from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
-from srm_spark.flow.topics.remote_acls import record_staged
-from srm_spark.plan.rights import WriteRights
+from srm_spark.flow.topics.offset_map import OffsetMaps
+from srm_spark.flow.topics.remote_acls import RemoteAcls, record_staged
+from srm_spark.plan.rights import WriteRights, left_in_force
 from srm_spark.plan.snapshot import WriteRight
 from tests.unit.memory_flow import MemoryFlow, flow_settings
 
@@ -79,7 +85,79 @@ def test_without_the_policy_nobody_is_asked_and_what_is_in_force_goes_all_the_sa
     assert rights(flow, allows=False).look() == (WriteRight(WRITES, is_in_force=True),)
 
 
-def test_a_target_without_an_authorizer_has_none_in_force() -> None:
+def test_a_target_without_an_authorizer_has_none_in_force_and_forgets_nothing() -> None:
     flow = flow_of()
+    rights(flow, allows=True).set()
     flow.target.entries = None
+    back = rights(flow, allows=False)
+    back.set()
+    assert back.look() == (WriteRight(WRITES, is_in_force=False),)
     assert not any(right.is_in_force for right in rights(flow, allows=True).look())
+
+
+def test_what_somebody_took_away_is_ours_no_more_after_a_failback() -> None:
+    flow = flow_of()
+    rights(flow, allows=True).set()
+    assert flow.target.entries is not None
+    flow.target.entries.discard(WRITES)
+    back = rights(flow, allows=False)
+    assert back.look() == (WriteRight(WRITES, is_in_force=False),)
+    back.set()
+    flow.target.entries.add(WRITES)
+    assert back.look() == (), "whoever makes it now keeps it"
+
+
+@pytest.mark.parametrize("call", ["list the ACLs", "add ACLs"])
+@pytest.mark.parametrize("refusal", [None, "not allowed"])
+def test_what_a_driver_records_amid_a_failover_stays_recorded(call: str, refusal: str | None) -> None:
+    flow = flow_of()
+    flow.start()
+    flow.source.entries = {acl._replace(name="t") for acl in (WRITES, BY_HAND, READS)}
+    maps = OffsetMaps(flow.target, flow.settings.map_topic, "driver", TargetUnavailable)
+    driver = RemoteAcls(flow.clusters, maps, lambda: {"t": "A.t"})
+    assert flow.target.entries is not None
+    flow.target.entries.discard(READS)
+
+    def happens(what: str) -> None:
+        if what == call:
+            flow.target.happens = lambda _: None
+            driver.look()
+            if refusal is not None:
+                flow.target.forbidden["A.t"] = refusal
+
+    flow.target.happens = happens
+    rights(flow, allows=True).set()
+    assert READS in flow.target.entries
+    assert driver.made() == ({READS, WRITES} if refusal is None else {READS})
+
+
+def test_what_a_failover_records_amid_a_look_of_the_driver_stays_recorded() -> None:
+    flow = flow_of()
+    flow.start()
+    flow.source.entries = {acl._replace(name="t") for acl in (WRITES, BY_HAND, READS)}
+    maps = OffsetMaps(flow.target, flow.settings.map_topic, "driver", TargetUnavailable)
+    driver = RemoteAcls(flow.clusters, maps, lambda: {"t": "A.t"})
+    assert flow.target.entries is not None
+    flow.target.entries.discard(READS)
+
+    def happens(what: str) -> None:
+        if what == "add ACLs":
+            flow.target.happens = lambda _: None
+            rights(flow, allows=True).set()
+            flow.target.forbidden["A.t"] = "not allowed"
+
+    flow.target.happens = happens
+    driver.look()
+    assert driver.made() == {WRITES}
+
+
+def test_a_failback_without_the_other_direction_says_what_a_failover_left() -> None:
+    flow = flow_of()
+    back = replace(flow.settings, flow=flow.settings.flow.reverse)
+    assert left_in_force(flow.source, back) is None, "nobody ever copied"
+    assert left_in_force(flow.target, back) is None, "no failover put anything in force"
+    rights(flow, allows=True).set()
+    assert left_in_force(flow.target, back) == (
+        "whether applications may still write remote topics of A->B is not known: a failover put 1 ACL in force on B; "
+        "add A->B.enabled = true, and run the same command again"
+    )

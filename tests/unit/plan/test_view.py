@@ -10,11 +10,12 @@ from click.testing import CliRunner
 
 from srm_spark.cli.control import main
 from srm_spark.cli.moves_view import plan_text, statement_text
+from srm_spark.core.acls import Acl
 from srm_spark.core.model import Flow, OffsetRange
 from srm_spark.plan import MoveKind, MoveOutcome, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
 from srm_spark.plan.planning import make_plan
-from srm_spark.plan.snapshot import ClusterSnapshot, LossEstimate
+from srm_spark.plan.snapshot import ClusterSnapshot, LossEstimate, WriteRight
 from tests.unit.plan.examples import FLOW, copied, move, snapshot
 
 
@@ -51,6 +52,15 @@ def test_a_statement_tells_ranges_and_next_steps() -> None:
     assert f"orders-1 -> A.orders-1: up to 3; not copied: unknown; {said_of_it}" in text
     assert "not safe\n  nothing" in text
     assert text.endswith("next\n  do this")
+
+
+def test_who_may_write_is_told_of_both_ways() -> None:
+    acl = Acl("A.orders", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")
+    found = replace(snapshot(), rights=(WriteRight(acl, is_in_force=False),))
+    title = f"who may write remote topics, whichever groups move\n  {acl}: "
+    assert f"{title}staged" in plan_text(plan(found))
+    said = Statement(MoveKind.FAILBACK, Flow("B", "A"), "begin", "end", found, (), ())
+    assert f"{title}taken away by somebody" in statement_text(said)
 
 
 def test_both_are_plain_json() -> None:
