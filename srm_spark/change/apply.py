@@ -127,7 +127,7 @@ def apply_plan(ready: Sequence[Ready], report: RunReport, path: Path, tell: Call
                 tell(f"{flow}: refused: {step}: {why}")
             report = report.having(flow, report.of(flow).left(steps, refused))
             if stage is Stage.TOPICS:
-                _record_topics(one, report.of(flow).done)
+                _record_topics(one, report.of(flow).done, {*steps} - refused.keys())
             save_report(path, report)
         report = report.having(flow, report.of(flow).ended())
     report = replace(report, ended=now())
@@ -160,10 +160,14 @@ def _create(one: Ready, steps: Sequence[Step]) -> dict[Step, str]:
     return refused
 
 
-def _record_topics(one: Ready, done: Iterable[Step]) -> None:
-    """Record which remote topics were made here, by a run that was interrupted, too."""
+def _record_topics(one: Ready, done: Iterable[Step], now: Set[Step]) -> None:
+    """Record which remote topics were made here, by a run that was interrupted, too; `now`: what this one made.
+
+    What is recorded of such a name by then is of a topic that was deleted.
+    """
     known = one.fresh.world.made_topics
-    made = {step.topic for step in done if step.stage is Stage.TOPICS and isinstance(step, CreateTopic)} - known
+    steps = {step for step in done if step.stage is Stage.TOPICS and isinstance(step, CreateTopic)}
+    made = {step.topic for step in steps if step in now or step.topic not in known}
     sources = {pair.remote: pair.topic for pair in one.fresh.world.topics}
     if made and _no_record(one.clusters, one.clusters.target.topics()) is None:
         record_made(one.clusters, {remote: sources[remote] for remote in sorted(made & sources.keys())})

@@ -13,8 +13,14 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.core.cluster import TopicSpec
+from srm_spark.core.made_here import MadeTopic
+from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import connect
-from srm_spark.flow.topics.remote_topics import RemoteTopics
+from srm_spark.flow.topics.internal_topics import ensure_topic, map_topic
+from srm_spark.flow.topics.offset_map import OffsetMaps
+from srm_spark.flow.topics.remote_topics import RemoteTopics, record_made
+from tests.memory_cluster import MemoryLog, MemoryTopic
+from tests.unit.memory_flow import MemoryFlow, flow_settings
 
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 
@@ -42,3 +48,20 @@ def test_remote_topics_that_are_made_are_logged_and_refused_ones_are_not(
     assert set(prepared.held) == {"secret"}
     told = [message for message in caplog.messages if "created" in message]
     assert told == ["flow=A->B created 2 topics on B: A.payments, A.users"]
+
+
+def test_a_topic_whose_id_is_told_late_is_recorded_all_the_same() -> None:
+    flow = MemoryFlow(flow_settings({}))
+    ensure_topic(flow.target, map_topic(flow.settings))
+    made, asked = MemoryTopic([MemoryLog()], {}), list[str]()
+
+    def happens(what: str) -> None:
+        asked.append(what)
+        if asked.count("describe topics") == 2:
+            flow.target.held["A.t"] = made
+
+    flow.target.happens = happens
+    record_made(flow.reach(flow.settings), {"A.t": "t"})
+    maps = OffsetMaps(flow.target, flow.settings.map_topic, "test", TargetUnavailable)
+    maps.refresh()
+    assert maps.made.topics == {"A.t": MadeTopic("t", made.topic_id)}

@@ -207,12 +207,24 @@ class RemoteTopics:
 
 def record_made(clusters: Clusters, made: Mapping[str, str]) -> None:
     """Record which remote topics were made here, by their ids; `made`: remote topic → its source topic."""
-    ids = clusters.target.topic_ids(sorted(made)) if made else {}
+    ids = _ids_of(clusters, made)
     if records := [topic_record(name, MadeTopic(made[name], topic_id)) for name, topic_id in sorted(ids.items())]:
         clusters.require_lease()
         topic = clusters.settings.map_topic
         # Outside of any transaction, and behind the making: what is not recorded is not ours, and that is safe.
         state_writer_of(clusters, None).write(ControlRecord(topic, key, value, partition=0) for key, value in records)
+
+
+def _ids_of(clusters: Clusters, made: Collection[str]) -> dict[str, str]:
+    # The broker that tells ids may hear of a topic later than the one that listed it, and nobody asks again.
+    deadline = time.monotonic() + _VISIBLE_SECONDS
+    while missing := {*made} - (ids := clusters.target.topic_ids(sorted(made)) if made else {}).keys():
+        if time.monotonic() > deadline:
+            text = "flow=%s created on %s and not recorded as made here, for nobody tells the id: %s"
+            log.warning(text, clusters.settings.flow, clusters.target.alias, some(sorted(missing)))
+            break
+        time.sleep(_POLL_SECONDS)
+    return ids
 
 
 def lacking(

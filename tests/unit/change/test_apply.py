@@ -259,3 +259,12 @@ def test_pruned_acls_are_taken_back_and_forgotten(flow: MemoryFlow, tmp_path: Pa
     assert run_plan(flow, path).refused == 0
     assert (flow.target.entries, held(flow)["made"]) == (set(), set())
     assert planned(flow, prune=True).is_alike
+
+
+def test_a_topic_that_was_deleted_and_made_anew_is_recorded_anew(flow: MemoryFlow, path: Path, tmp_path: Path) -> None:
+    run_plan(flow, path)
+    del flow.target.held["A.t"]
+    run_plan(flow, write_plan(flow, tmp_path / "other.json"))
+    del flow.source.held["t"]
+    (orphan,) = planned(flow).world.orphans
+    assert (orphan.remote, orphan.is_ours) == ("A.t", True)
