@@ -68,7 +68,8 @@ class SettledWriter(TransactionalWriter):
         """All of them or none. Raises LeaseLost as well."""
         super().write(records)
         if self._producer is not None:
-            self._producer = self._opened()
+            self._opened()  # it waits for the markers
+            self._producer = None  # the id may be taken over before the next call, for something else that is written
 
 
 class LeasedWriter(SettledWriter):

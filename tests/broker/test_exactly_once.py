@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.driver import Driver
-from srm_spark.errors import LeaseLost
+from srm_spark.errors import LeaseLost, ProgressFailed
 from srm_spark.flow.status import FlowState
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.fencing import FencingToken, TokenNote, fence, newest_token, open_producer
+from srm_spark.kafka.transactions import SettledWriter
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -103,6 +105,20 @@ def test_a_writer_of_an_older_term_gives_up(pair: Pair) -> None:
     good.commit_transaction(30)
     (log,) = pair.target.read(topic, committed=True).values()
     assert [stored.record.value for stored in log] == [b"of the newer one"]
+
+
+def test_a_settled_writer_goes_on_where_its_id_was_taken_over_between_two_calls(pair: Pair) -> None:
+    topic = pair.topic("progress")
+    pair.target.create(topic)
+    options = {"bootstrap.servers": pair.target.bootstrap_servers}
+    fencing = FencingToken(f"g{pair.unique}", topic, TokenNote("term", 1), options, 30.0)
+    commit_note(pair.target, fencing.group, topic, fencing.note.encode())
+    writer = SettledWriter(fencing, "test", ProgressFailed)
+    for value in (b"first", b"second"):
+        fence(fencing, 1)
+        writer.write([ControlRecord(topic, b"k", value)])
+    (log,) = pair.target.read(topic, committed=True).values()
+    assert [stored.record.value for stored in log] == [b"first", b"second"]
 
 
 def _parts(pair: Pair) -> list[Part]:
