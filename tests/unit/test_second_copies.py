@@ -140,6 +140,21 @@ def test_a_source_that_is_cut_ahead_of_the_position_leaves_first_copies_in_front
     assert world.places == [0, 6, 7, 8, 9, 10, 11]
 
 
+def test_a_source_that_is_cut_where_it_stands_leaves_the_only_copies_in_front_of_that_valid() -> None:
+    world = Shifted({"topics.start.latest": "t"})
+    world.write(*names(0, 1, 2))
+    with world.run() as run:
+        run.begin()
+    world.copied_to(5)
+    world.done(5, 0)
+    world.copy_part(3)
+    world.flow.log.cut(3)
+    world.write(b"x3", b"x4")
+    world.copied()
+    assert world.values() == [*names(3, 4, 0, 1, 2), b"x3", b"x4"]
+    assert world.places == [2, 3, 4, 5, 6, 7]
+
+
 def test_what_somebody_else_copies_on_amid_a_rewind_is_a_hole_and_no_gap() -> None:
     world = Shifted()
     world.copied_to(4)
@@ -223,6 +238,20 @@ def test_what_the_target_has_lost_and_is_copied_after_all_is_no_loss() -> None:
     world.done(5, 3)
     world.copied()
     assert (world.values(), world.kept) == (names(0, 1, 3, 4), [(LossCause.TARGET, (2, 3))])
+
+
+def test_what_the_target_has_lost_is_not_what_a_source_that_was_cut_has_at_its_offsets() -> None:
+    world = Shifted()
+    world.copied_to(3)
+    world.flow.target.log(REMOTE).cut(0)
+    world.copied()
+    assert world.kept == [(LossCause.TARGET, (0, 3))]
+    world.flow.log.cut(0)
+    world.copied()
+    world.write(b"x0", b"x1", b"x2")
+    world.copied()
+    assert world.values() == [b"x0", b"x1", b"x2"]
+    assert (LossCause.TARGET, (0, 3)) in world.kept
 
 
 def test_what_is_no_record_among_what_was_skipped_is_no_loss_once_that_is_copied() -> None:

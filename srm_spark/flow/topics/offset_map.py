@@ -183,19 +183,23 @@ class MapWriter:
         counting: dict[TopicPartition, Sequence[Interval]],
     ) -> Iterator[ControlRecord]:
         known = self._maps.setdefault(partition, PartitionMap())
+        for loss in detail.lost:  # first: a map that is empty by then would let a crash between the two go unnoticed
+            yield self._lost(KeptLoss(partition, loss, detail.topic_id, int(time.time() * 1000)))[1]
         gone = min((loss.offsets.start for loss in detail.lost if loss.cause in _OF_COPIES), default=None)
-        if gone is not None and known.again is not None and gone > detail.source.end:
+        if gone is not None and known.again is not None and gone >= detail.source.end:
             yield from self._changed(partition, known, known.cut(gone))
         elif gone is not None:  # then second ones are not what they were, either
             yield from self._changed(partition, known, Change(dropped_again=known.forget_again()))
+        # Only a rewind copies what the target has lost. Else other records have its offsets: the source was cut off.
+        found = _UNTIL_COPIED if known.again is not None else (LossCause.SKIPPED,)
         change = known.take(IntervalMap.of(detail), detail.topic_id)
         counting[partition] = change.counting
         yield from self._changed(partition, known, change)
-        for loss in detail.lost:
-            yield self._lost(KeptLoss(partition, loss, detail.topic_id, int(time.time() * 1000)))[1]
-        yield from self._found(known, detail)
+        yield from self._found(known, detail, found)
 
-    def _found(self, known: PartitionMap, detail: ProgressDetail) -> Iterator[ControlRecord]:
+    def _found(
+        self, known: PartitionMap, detail: ProgressDetail, causes: Sequence[LossCause]
+    ) -> Iterator[ControlRecord]:
         """What was lost, and is copied after all, is no loss; nor are the markers and compacted records among it."""
         if not detail.intervals:
             return
@@ -204,7 +208,7 @@ class MapWriter:
         copies = list(map(_stretch, uncovered(among, sorted(lost))))
         for key, kept in list(known.missing.items()):
             left = list(uncovered(kept.loss.offsets, copies))
-            if left == [kept.loss.offsets]:
+            if kept.loss.cause not in causes or left == [kept.loss.offsets]:
                 continue
             for offsets in left:
                 part = replace(kept, loss=replace(kept.loss, offsets=offsets))
