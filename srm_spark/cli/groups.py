@@ -118,8 +118,11 @@ def export(
     is down, too: then from the newest checkpoints; so it does without a file, from --bootstrap-servers of the target.
     """
     with told():
-        settings = place_of(files, defines, source, target, ClientOptions(**clients)).settings
-        report = _said((report_groups if files else report_checkpoints)(settings, NameFilter(split_list(names))))
+        place = place_of(files, defines, source, target, ClientOptions(**clients))
+        if not place.is_enabled:
+            click.echo(f"{place.settings.flow} is not enabled in these files", err=True)
+        ask = report_groups if files else report_checkpoints
+        report = _said(ask(place.settings, NameFilter(split_list(names))))
     rows = [row for row in report.rows if row.downstream is not None]
     text = _csv(rows) if output == "csv" else json.dumps([_as_json(row) for row in rows], indent=2) + "\n"
     if path is None:

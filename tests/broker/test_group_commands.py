@@ -87,8 +87,8 @@ def test_offsets_are_exported_for_kafkas_own_tool_also_when_the_source_is_down(
 def test_mistakes_are_told(pair: Pair, tmp_path: Path) -> None:
     path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], pair.keys)
     answer = run(path, "offsets", "--source", pair.target_alias, "--target", pair.alias, "--export")
-    assert answer.exit_code == 2
-    assert f"enabled: {pair.flow}" in answer.output
+    assert answer.exit_code == 1, answer.output
+    assert f"{pair.target_alias}->{pair.alias} is not enabled in these files" in answer.output
     pair.source.create(pair.topic())
     commit(pair.source, f"group-{pair.unique}", {(pair.topic(), 0): 0})
     flow = ("--source", pair.alias, "--target", pair.target_alias)
