@@ -3,9 +3,12 @@ is handed in."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+from srm_spark.errors import FlowError
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -22,6 +25,16 @@ class News:
         before = self._said.get(subject)
         self._said[subject] = what
         return what is not None and what != before
+
+    @contextmanager
+    def failing(self, tell: Callable[[FlowError], object]) -> Iterator[None]:
+        """A block whose failure is told, once per change, and not raised."""
+        try:
+            yield
+            self.is_new("failure", None)
+        except FlowError as error:
+            if self.is_new("failure", str(error)):
+                tell(error)
 
     def changes(self, now: Mapping[K, V]) -> dict[K, V]:
         """What of `now`, which is all there is to say, was not said last; what is not in it any more is forgotten."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from srm_spark.core.news import Every, News
+from srm_spark.errors import FlowError
 
 
 def test_only_what_has_changed_is_new() -> None:
@@ -10,6 +13,17 @@ def test_only_what_has_changed_is_new() -> None:
     told = [news.is_new("a", what) for what in ("x", "x", "y", None, None, "y")]
     assert told == [True, False, True, False, False, True]
     assert news.is_new("b", "y"), "another subject"
+
+
+def test_a_failure_is_told_once_per_change_and_again_behind_a_success() -> None:
+    news, told = News(), list[str]()
+    for why in ("x", "x", "y", None, "y"):
+        with news.failing(lambda error: told.append(str(error))):
+            if why is not None:
+                raise FlowError(why)
+    assert told == ["x", "y", "y"]
+    with pytest.raises(ValueError, match="a bug"), news.failing(lambda error: told.append(str(error))):
+        raise ValueError("a bug")
 
 
 def test_it_is_due_at_once_and_then_after_its_seconds() -> None:

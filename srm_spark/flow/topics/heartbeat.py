@@ -17,7 +17,7 @@ from srm_spark.core.cluster import ControlRecord, TopicSpec
 from srm_spark.core.codec import encode_heartbeat
 from srm_spark.core.model import Flow, Heartbeat
 from srm_spark.core.news import News
-from srm_spark.errors import FlowError, TargetUnavailable
+from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.topics.internal_topics import InternalTopic, ensure_topic
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.control import ControlWriter
@@ -115,11 +115,7 @@ def telling(group: BeatGroup, beat: Callable[[], None]) -> Callable[[], None]:
     level = logging.WARNING if flows else logging.DEBUG
 
     def beat_and_tell() -> None:
-        try:
+        with news.failing(lambda error: log.log(level, "flow=%s no heartbeat: %s", flows, error)):
             beat()
-            news.is_new("failure", None)
-        except FlowError as error:
-            if news.is_new("failure", str(error)):
-                log.log(level, "flow=%s no heartbeat: %s", flows, error)
 
     return beat_and_tell

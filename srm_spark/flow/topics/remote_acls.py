@@ -25,14 +25,12 @@ from srm_spark.core.acls import (
     remote_acls,
     staged_acls,
 )
-from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.news import News
 from srm_spark.core.wording import count, some
-from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.made_here import write_made
 from srm_spark.flow.topics.offset_map import OffsetMaps
-from srm_spark.flow.topics.progress import state_writer_of
 from srm_spark.flow.topics.topic_configs import Remotes
 
 log = logging.getLogger(__name__)
@@ -146,14 +144,11 @@ class RemoteAcls:
     def look(self) -> None:
         """Add what is missing on the target, and take back what was made here, where that is wanted."""
         flow = self._clusters.settings.flow
-        try:
+        text = "flow=%s ACLs are not copied (sync.topic.acls.enabled): %s"
+        with self._said.failing(lambda error: log.warning(text, flow, error)):
             obstacle = self._sync()
-            self._said.is_new("failure", None)
             if self._said.is_new("obstacle", obstacle):
                 log.info("flow=%s ACLs are not copied: %s", flow, obstacle)
-        except FlowError as error:
-            if self._said.is_new("failure", str(error)):
-                log.warning("flow=%s ACLs are not copied (sync.topic.acls.enabled): %s", flow, error)
 
     def _sync(self) -> str | None:
         """Why there is nothing to do; None where there is."""
@@ -236,10 +231,4 @@ def record_staged(clusters: Clusters, before: Set[Acl], now: Set[Acl]) -> None:
 
 def record_acls(clusters: Clusters, before: Set[Acl], now: Set[Acl], word: str = MADE) -> None:
     """Record what was made on the target, where that is another than `before`."""
-    if records := acl_records(before, now, word):
-        clusters.require_lease()
-        topic = clusters.settings.map_topic
-        # Outside of any transaction: one that comes late is put right by the next look.
-        state_writer_of(clusters, None).write(
-            ControlRecord(topic, key, value, partition=0) for key, value in records.items()
-        )
+    write_made(clusters, acl_records(before, now, word))

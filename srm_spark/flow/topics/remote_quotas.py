@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.news import News
 from srm_spark.core.quotas import (
     Quota,
@@ -17,10 +16,9 @@ from srm_spark.core.quotas import (
     quota_records,
 )
 from srm_spark.core.wording import count, some
-from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.made_here import write_made
 from srm_spark.flow.topics.offset_map import OffsetMaps
-from srm_spark.flow.topics.progress import state_writer_of
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +36,9 @@ class RemoteQuotas:
 
     def look(self) -> None:
         """Set what differs on the target, and take back what was set here and is gone."""
-        try:
+        text, flow = "flow=%s quotas are not copied (sync.user.quotas.enabled): %s", self._clusters.settings.flow
+        with self._failed.failing(lambda error: log.warning(text, flow, error)):
             self._sync()
-            self._failed.is_new("failure", None)
-        except FlowError as error:
-            if self._failed.is_new("failure", str(error)):
-                text = "flow=%s quotas are not copied (sync.user.quotas.enabled): %s"
-                log.warning(text, self._clusters.settings.flow, error)
 
     def _sync(self) -> None:
         flow, target = self._clusters.settings.flow, self._clusters.target
@@ -82,10 +76,4 @@ def shown(compared: QuotasCompared, refused: Refused) -> list[str]:
 
 
 def _record(clusters: Clusters, before: Quotas, now: Quotas) -> None:
-    if records := quota_records(before, now):
-        clusters.require_lease()
-        topic = clusters.settings.map_topic
-        # Outside of any transaction: one that comes late is put right by the next look.
-        state_writer_of(clusters, None).write(
-            ControlRecord(topic, key, value, partition=0) for key, value in records.items()
-        )
+    write_made(clusters, quota_records(before, now))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from srm_spark.config.rights import acl_name
-from srm_spark.core.cluster import ControlRecord, TopicConfig, TopicSpec
+from srm_spark.core.cluster import TopicConfig, TopicSpec
 from srm_spark.core.filters import is_replicated
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.made_here import MadeTopic, topic_record
@@ -21,7 +21,7 @@ from srm_spark.core.wording import count, some
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.chosen import ChosenTopics
-from srm_spark.flow.topics.progress import state_writer_of
+from srm_spark.flow.topics.made_here import write_made
 from srm_spark.kafka.access import Access
 
 log = logging.getLogger(__name__)
@@ -207,12 +207,8 @@ class RemoteTopics:
 
 def record_made(clusters: Clusters, made: Mapping[str, str]) -> None:
     """Record which remote topics were made here, by their ids; `made`: remote topic → its source topic."""
-    ids = _ids_of(clusters, made)
-    if records := [topic_record(name, MadeTopic(made[name], topic_id)) for name, topic_id in sorted(ids.items())]:
-        clusters.require_lease()
-        topic = clusters.settings.map_topic
-        # Outside of any transaction, and behind the making: what is not recorded is not ours, and that is safe.
-        state_writer_of(clusters, None).write(ControlRecord(topic, key, value, partition=0) for key, value in records)
+    ids = sorted(_ids_of(clusters, made).items())
+    write_made(clusters, dict(topic_record(name, MadeTopic(made[name], topic_id)) for name, topic_id in ids))
 
 
 def _ids_of(clusters: Clusters, made: Collection[str]) -> dict[str, str]:

@@ -7,16 +7,15 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.cluster import ConfigChange, ControlRecord, TopicConfig
+from srm_spark.core.cluster import ConfigChange, TopicConfig
 from srm_spark.core.config_classes import ConfigClasses
 from srm_spark.core.losing_configs import LosingConfig, losing_configs
 from srm_spark.core.news import News
 from srm_spark.core.topic_configs import ConfigsCompared, compare_configs, configs_key, configs_value
 from srm_spark.core.wording import some
-from srm_spark.errors import FlowError
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.made_here import write_made
 from srm_spark.flow.topics.offset_map import OffsetMaps
-from srm_spark.flow.topics.progress import state_writer_of
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +37,10 @@ class TopicConfigs:
 
     def look(self) -> None:
         """Compare all of them, change what differs, and record what remote topics have from their sources."""
-        try:
+        text = "flow=%s topic configs are not compared (sync.topic.configs.enabled): %s"
+        flow = self._clusters.settings.flow
+        with self._failed.failing(lambda error: log.warning(text, flow, error)):
             self._sync()
-            self._failed.is_new("failure", None)
-        except FlowError as error:
-            if self._failed.is_new("failure", str(error)):
-                text = "flow=%s topic configs are not compared (sync.topic.configs.enabled): %s"
-                log.warning(text, self._clusters.settings.flow, error)
 
     def _sync(self) -> None:
         pairs = self._pairs()
@@ -149,13 +145,5 @@ def record_configs(
     clusters: Clusters, before: Mapping[str, Mapping[str, str]], ours: Mapping[str, Mapping[str, str]]
 ) -> None:
     """Record what remote topics have from their sources now, where that is another than `before`."""
-    topic = clusters.settings.map_topic
-    news = [
-        ControlRecord(topic, configs_key(remote), configs_value(values), partition=0)
-        for remote, values in ours.items()
-        if values != before.get(remote, {})
-    ]
-    if news:
-        clusters.require_lease()
-        # Outside of any transaction: one that comes late is put right by the next look.
-        state_writer_of(clusters, None).write(news)
+    news = {remote: values for remote, values in ours.items() if values != before.get(remote, {})}
+    write_made(clusters, {configs_key(remote): configs_value(values) for remote, values in news.items()})
