@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
+from typing import NamedTuple
 
 from srm_spark.change.planning import ChangePlan, Rules, plan_of
 from srm_spark.change.world import (
@@ -21,7 +22,7 @@ from srm_spark.change.world import (
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings
 from srm_spark.core.cluster import Cluster, TopicConfig
 from srm_spark.core.filters import Selection, select
-from srm_spark.core.made_here import MadeHere, MadeTopic
+from srm_spark.core.made_here import MadeHere
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.wording import count
 from srm_spark.doctor.permissions import check_flow
@@ -36,7 +37,6 @@ from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.heartbeat import heartbeats_topics
 from srm_spark.flow.topics.internal_topics import InternalTopic, fault_of, internal_topics
 from srm_spark.flow.topics.lists import take_lists
-from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import Position, copied_topics
 from srm_spark.flow.topics.remote_acls import AclComparison, no_authorizer, read_acls
 from srm_spark.flow.topics.remote_topics import RemoteTopics, lacking
@@ -74,6 +74,14 @@ def make_plan(
     return plan_of(world, Rules(settings, remote.spec, settings.topics.config_classes(), acls.compare, prune))
 
 
+class _Shown(NamedTuple):
+    """Topics of both clusters → their partitions, listed once for the whole plan."""
+
+    here: Mapping[str, int]
+    """Of the source."""
+    there: Mapping[str, int]
+
+
 def look(clusters: Clusters, remote: RemoteTopics, rights: Rights, heartbeats: Collection[HeartbeatSettings]) -> World:
     """Everything that a plan follows from. Raises SourceUnavailable and TargetUnavailable."""
     settings, present = clusters.settings, clusters.target.topics()
@@ -84,11 +92,12 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights, heartbeats: C
             recorded.maps.refresh()
         positions = recorded.progress.positions
         selected = remote.select()
+        shown = _Shown(clusters.source.topics(), present)
         renames = renames_of(clusters, selected, positions)
         held = _held(clusters, remote, selected, positions)
         topics = tuple(_pairs(clusters, remote, {t: n for t, n in selected.items() if t not in held}, present))
         internal = (*_internal(clusters), *_heartbeats(clusters, heartbeats))
-        topics = (*topics, *_coming(clusters, remote, internal, topics))
+        topics = (*topics, *_coming(clusters, remote, internal, topics, shown))
         made = recorded.maps.made
         groups = _groups(clusters, recorded)
         owner, unknown = _owner(clusters)
@@ -99,10 +108,10 @@ def look(clusters: Clusters, remote: RemoteTopics, rights: Rights, heartbeats: C
             target=clusters.target.bootstrap_servers,
             internal=internal,
             topics=topics,
-            skipped={**_skipped(clusters, selected), **held},
+            skipped={**_skipped(clusters, selected, shown.here), **held},
             made_topics=frozenset(made.topics),
-            unrecorded=_unrecorded(clusters, recorded.maps, positions),
-            orphans=_orphans(clusters, remote, {*selected}, made.topics, positions),
+            unrecorded=_unrecorded(clusters, recorded, present),
+            orphans=_orphans(clusters, remote, recorded, {*selected}, shown),
             ours=dict(made.configs),
             acls=_acls(clusters, made),
             quotas=_quotas(clusters, made),
@@ -150,33 +159,30 @@ def _selection(clusters: Clusters, topic: str) -> Selection:
     return select(topic, clusters.topics, clusters.policy, settings.flow.target, heartbeats)
 
 
-def _skipped(clusters: Clusters, selected: Mapping[str, int]) -> dict[str, str]:
-    others = sorted(clusters.source.topics().keys() - selected.keys())
+def _skipped(clusters: Clusters, selected: Mapping[str, int], here: Mapping[str, int]) -> dict[str, str]:
+    others = sorted(here.keys() - selected.keys())
     return {topic: str(_selection(clusters, topic)).removeprefix(topic).strip() for topic in others}
 
 
 def _orphans(
-    clusters: Clusters,
-    remote: RemoteTopics,
-    selected: Set[str],
-    made: Mapping[str, MadeTopic],
-    positions: Mapping[TopicPartition, Position],
+    clusters: Clusters, remote: RemoteTopics, recorded: Recorded, selected: Set[str], shown: _Shown
 ) -> tuple[Orphan, ...]:
     """Copied before, or made here; nothing flows there now."""
+    made, positions = recorded.maps.made.topics, recorded.progress.positions
     copied = {remote.remote_name(partition.topic): partition.topic for partition in positions}
     sources = {**{name: one.source for name, one in made.items()}, **copied}
     flowing = {remote.remote_name(topic) for topic in selected}
     left = {name: topic for name, topic in sources.items() if topic not in selected and name not in flowing}
-    ids = clusters.target.topic_ids(sorted(left.keys() & clusters.target.topics().keys())) if left else {}
-    here = clusters.source.topics()
+    ids = clusters.target.topic_ids(sorted(left.keys() & shown.there.keys())) if left else {}
     return tuple(
-        Orphan(name, left[name], name in made and made[name].topic_id == topic_id, left[name] not in here)
+        Orphan(name, left[name], name in made and made[name].topic_id == topic_id, left[name] not in shown.here)
         for name, topic_id in sorted(ids.items())
     )
 
 
-def _unrecorded(clusters: Clusters, maps: OffsetMaps, positions: Mapping[TopicPartition, Position]) -> str | None:
+def _unrecorded(clusters: Clusters, recorded: Recorded, present: Collection[str]) -> str | None:
     """Why it is not known what was made here."""
+    maps, positions = recorded.maps, recorded.progress.positions
     topic, alias = clusters.settings.map_topic, clusters.settings.flow.target
     nothing = f"nothing on {alias} counts as made here, and nothing is taken back"
     if maps.unreadable:
@@ -184,7 +190,7 @@ def _unrecorded(clusters: Clusters, maps: OffsetMaps, positions: Mapping[TopicPa
         return f"what was made here, in part: {what}, and what they were about does not count as made here"
     if not positions or maps.maps or maps.made != MadeHere():
         return None
-    if topic not in clusters.target.topics():
+    if topic not in present:
         return f"what was made here: topic {topic} is not there, so {nothing}"
     return f"what was made here: topic {topic} knows nothing of what was copied, so it was lost; {nothing}"
 
@@ -210,23 +216,27 @@ def _heartbeats(clusters: Clusters, heartbeats: Collection[HeartbeatSettings]) -
         for topic in heartbeats_topics(pairs):
             name = topic.spec.name
             if name in ours:
-                yield InternalFound(cluster.alias, topic, present.get(name), heartbeats_of=(beating,))
+                yield InternalFound(cluster.alias, topic, present.get(name), heartbeats_of=beating)
 
 
 def _coming(
-    clusters: Clusters, remote: RemoteTopics, internal: Collection[InternalFound], topics: Sequence[TopicPair]
+    clusters: Clusters,
+    remote: RemoteTopics,
+    internal: Collection[InternalFound],
+    topics: Sequence[TopicPair],
+    shown: _Shown,
 ) -> Iterator[TopicPair]:
     """Heartbeats topics that are to be made on the source, and flow from then on."""
-    coming = [one for one in internal if one.heartbeats_of and one.on == clusters.source.alias]
+    coming = [one for one in internal if one.heartbeats_of is not None and one.on == clusters.source.alias]
     for found in coming:
         spec, reason = found.topic.spec, _selection(clusters, found.topic.spec.name)
         if found.partitions is None and reason.is_replicated:
             name = remote.remote_name(spec.name)
-            there = clusters.target.configs([name]).get(name, {}) if name in clusters.target.topics() else {}
+            there = clusters.target.configs([name]).get(name, {}) if name in shown.there else {}
             known = [pair.source for pair in topics]
-            defaults = _defaults(clusters.source, known, clusters.source.topics())
+            defaults = _defaults(clusters.source, known, shown.here)
             own = {key: _set_on_topic(value) for key, value in spec.configs.items()}
-            partitions = clusters.target.topics().get(name)
+            partitions = shown.there.get(name)
             yield TopicPair(spec.name, spec.partitions, name, partitions, {**defaults, **own}, there, str(reason))
 
 

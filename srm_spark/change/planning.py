@@ -196,8 +196,8 @@ def _internal(world: World) -> Iterator[Step]:
         if found.partitions is None:
             spec = found.topic.spec
             reason = f"for {found.topic.holds}" if found.topic.holds else "the flow writes there"
-            if found.heartbeats_of:
-                reason = f"for heartbeats of {', '.join(map(str, found.heartbeats_of))}"
+            if found.heartbeats_of is not None:
+                reason = f"for heartbeats of {found.heartbeats_of}"
             configs = tuple(sorted(spec.configs.items()))
             yield CreateInternalTopic(
                 found.on, spec.name, spec.partitions, spec.replication_factor, configs, reason=reason

@@ -27,8 +27,8 @@ class InternalFound:
     """None where it is not there."""
     fault: Fault | None = None
     """What is wrong with one that is there."""
-    heartbeats_of: tuple[Flow, ...] = ()
-    """Pairs of clusters that beat into it; nothing for one that holds the state of the flow."""
+    heartbeats_of: Flow | None = None
+    """The pair of clusters that beats into it; None for one that holds the state of the flow."""
 
 
 @dataclass(frozen=True)
