@@ -87,6 +87,11 @@ class AclSettings:
     quotas_seconds: float | None = None
     """How often quotas of users are compared; None: never."""
 
+    @property
+    def stages_writes(self) -> bool:
+        """Whether what allows to write is looked for, and recorded for a failover."""
+        return self.seconds is not None and self.writes_on_failover
+
 
 @dataclass(frozen=True)
 class CheckpointSettings:

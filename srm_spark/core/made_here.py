@@ -51,6 +51,11 @@ class MadeHere:
         return frozenset(acl for made in self.by_resource.values() for acl in made)
 
     @property
+    def writing(self) -> frozenset[Acl]:
+        """Those that let somebody write copies since a failover."""
+        return frozenset(acl for acl in self.acls if acl.allows_writing)
+
+    @property
     def staged(self) -> frozenset[Acl]:
         """All that wait for a failover."""
         return frozenset(acl for staged in self.staged_by_resource.values() for acl in staged)

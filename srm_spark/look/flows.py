@@ -180,16 +180,15 @@ class FlowLook:
 
     def _rights(self) -> tuple[int | None, int | None, str | None]:
         """ACLs that are staged, and those that a failover has put in force; why both are not known."""
-        acls = self._settings.acls
-        if acls.seconds is None or not acls.writes_on_failover:
+        if not self._settings.acls.stages_writes:
             return None, None, None
         try:
             if self._settings.map_topic in self._clusters.target.topics():
                 self._maps.refresh()
         except FlowError as error:  # all the rest was read: the target answers
             return None, None, str(error)
-        in_force = {acl for acl in self._maps.made.acls if acl.allows_writing}
-        return len(self._maps.made.staged - in_force), len(in_force), None
+        made = self._maps.made
+        return len(made.staged - made.writing), len(made.writing), None
 
     def _standing(
         self, drivers: FlowDrivers, pauses: Mapping[Scope, Command], topics: Mapping[str, int]

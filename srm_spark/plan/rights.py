@@ -67,13 +67,11 @@ class WriteRights:
         record_acls(self._clusters, made, change(made))
 
     def _about(self, made: MadeHere) -> frozenset[Acl]:
-        if self._allows:
-            return made.staged
-        return frozenset(acl for acl in made.acls if acl.allows_writing)
+        return made.staged if self._allows else made.writing
 
     def _made(self) -> MadeHere:
-        acls, topic, target = self._settings.acls, self._settings.map_topic, self._clusters.target
-        if self._allows and not (acls.writes_on_failover and acls.seconds is not None):
+        topic, target = self._settings.map_topic, self._clusters.target
+        if self._allows and not self._settings.acls.stages_writes:
             return MadeHere()
         if topic in target.topics():
             self._maps.refresh()
@@ -95,7 +93,7 @@ def left_in_force(cluster: Cluster, back: FlowSettings) -> str | None:
         return None
     with closing(OffsetMaps(cluster, topic, f"{back.flow}|move-rights", SourceUnavailable)) as maps:
         maps.refresh()
-        left = [acl for acl in maps.made.acls if acl.allows_writing]
+        left = maps.made.writing
     what = f"whether applications may still write remote topics of {over} is not known"
     why = f"a failover put {count(len(left), 'ACL')} in force on {over.target}"
     return f"{what}: {why}; add {over}.enabled = true, and run the same command again" if left else None
