@@ -154,15 +154,12 @@ class Topology:
         """A ring is fine where all of its flows recognise copies by their provenance."""
         reported: set[frozenset[str]] = set()
         for topic in witnesses:
-            keeping = sorted((route for route in routes if route.remote(topic) == topic), key=lambda route: route.flow)
-            edges: dict[str, list[str]] = {}
-            for route in keeping:
-                edges.setdefault(route.flow.source, []).append(route.flow.target)
-            for route in keeping:
-                way = [] if route.settings.provenance_enabled else _way(edges, route.flow.target, route.flow.source)
-                if way and frozenset(way) not in reported:
-                    reported.add(frozenset(way))
-                    self._report_ring(route.flow, [route.flow.source, *way], topic)
+            keeping = [route for route in routes if route.remote(topic) == topic]
+            starts = [route.flow for route in keeping if not route.settings.provenance_enabled]
+            for flow, ring in _rings([route.flow for route in keeping], starts):
+                if frozenset(ring) not in reported:
+                    reported.add(frozenset(ring))
+                    self._report_ring(flow, ring, topic)
 
     def _report_ring(self, flow: Flow, ring: Sequence[str], topic: str) -> None:
         place, key = self._place(flow, "topics")
@@ -176,22 +173,31 @@ class Topology:
 
     def _quotas(self, flows: Sequence[Flow]) -> None:
         """In a ring each copy is the source of the next one: a quota that is taken back comes back from there."""
-        edges: dict[str, list[str]] = {}
-        for flow in sorted(flows):
-            edges.setdefault(flow.source, []).append(flow.target)
-        reported: set[frozenset[str]] = set()
-        for flow in sorted(flows):
-            way = _way(edges, flow.target, flow.source)
-            if way and frozenset(way) not in reported:
-                reported.add(frozenset(way))
-                names = [str(Flow(*pair)) for pair in itertools.pairwise([flow.source, *way])]
-                place, key = self._place(flow, QUOTAS_KEY)
-                self._report.problem(
-                    place,
-                    key,
-                    f"got true for {' and '.join(names)}: a quota that is deleted would come back from its copy",
-                    f"leave one of them out, for instance {names[-1]}.{QUOTAS_KEY} = false",
-                )
+        for flow, ring in _rings(flows, flows):
+            names = [str(Flow(*pair)) for pair in itertools.pairwise(ring)]
+            place, key = self._place(flow, QUOTAS_KEY)
+            self._report.problem(
+                place,
+                key,
+                f"got true for {' and '.join(names)}: a quota that is deleted would come back from its copy",
+                f"leave one of them out, for instance {names[-1]}.{QUOTAS_KEY} = false",
+            )
+
+
+def _rings(flows: Iterable[Flow], starts: Iterable[Flow]) -> Iterator[tuple[Flow, list[str]]]:
+    """Rings of `flows` that a flow of `starts` is in: the first such flow, and the aliases from its source back to it.
+
+    Of rings through the same clusters one is found.
+    """
+    edges: dict[str, list[str]] = {}
+    for flow in sorted(flows):
+        edges.setdefault(flow.source, []).append(flow.target)
+    found: set[frozenset[str]] = set()
+    for flow in sorted(starts):
+        way = _way(edges, flow.target, flow.source)
+        if way and frozenset(way) not in found:
+            found.add(frozenset(way))
+            yield flow, [flow.source, *way]
 
 
 def _way(edges: Mapping[str, Sequence[str]], start: str, end: str) -> list[str]:
