@@ -10,7 +10,7 @@ from typing import NamedTuple
 from srm_spark.config.settings import FlowSettings
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.core.cluster import TopicConfig
-from srm_spark.core.config_classes import EXCLUDE_KEY, ConfigClass
+from srm_spark.core.config_classes import EXCLUDE_KEY, ConfigClass, ConfigClasses
 from srm_spark.core.topic_configs import compare_configs
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters, Connect, connect
@@ -21,6 +21,16 @@ from srm_spark.look.rules import Rules, rules_of
 
 _SWITCH, _DEFAULTS = "sync.topic.configs.enabled", "use.defaults.from"
 _OVERRIDES = "target.override.policy"
+
+
+class _Asked(NamedTuple):
+    """What is asked, and the rules that decide."""
+
+    name: str
+    """Of the property."""
+    clusters: Clusters
+    rules: Rules
+    classes: ConfigClasses
 
 
 def explain_property(settings: FlowSettings, name: str, topic: str | None = None, reach: Connect = connect) -> Answer:
@@ -34,11 +44,11 @@ def explain_property(settings: FlowSettings, name: str, topic: str | None = None
         return Answer(clusters.settings.flow, subject, verdict, because, why, rule, remedy=remedy)
 
     try:
-        rules = rules_of(clusters)
-        ruled = _ruled(clusters, rules, name, found)
+        asked = _Asked(name, clusters, rules_of(clusters), clusters.settings.topics.config_classes())
+        ruled = _ruled(asked, found)
         if ruled.verdict is Verdict.LEFT_OUT or topic is None:
             return ruled
-        return _compared(clusters, rules, name, topic, ruled)
+        return _compared(asked, topic, ruled)
     except SourceUnavailable as error:
         why = f"{clusters.settings.flow.source} does not answer: {error}"
         return found(Verdict.UNKNOWN, Because.SOURCE_DOWN, why, "srm-driver doctor says what is wrong")
@@ -47,11 +57,11 @@ def explain_property(settings: FlowSettings, name: str, topic: str | None = None
         return found(Verdict.UNKNOWN, Because.TARGET_DOWN, why, "srm-driver doctor says what is wrong")
 
 
-def _ruled(clusters: Clusters, rules: Rules, name: str, found: Callable[..., Answer]) -> Answer:
+def _ruled(asked: _Asked, found: Callable[..., Answer]) -> Answer:
     """By its name alone."""
-    topics = clusters.settings.topics
+    name, rules, topics = asked.name, asked.rules, asked.clusters.settings.topics
     own = topics.config_filter_class
-    config_class, key, pattern = classified = topics.config_classes().classify(name)
+    config_class, key, pattern = classified = asked.classes.classify(name)
     rule = None if pattern is None else Rule(pattern, rules.place(key))
     if config_class is ConfigClass.NEVER:
         move = f"{ConfigClass.USUALLY.key} = {name} moves it"
@@ -74,9 +84,9 @@ def _ruled(clusters: Clusters, rules: Rules, name: str, found: Callable[..., Ans
     return found(Verdict.FLOWS, Because.INCLUDED, why, remedy, rule or rules.switch(_SWITCH, "true"))
 
 
-def _compared(clusters: Clusters, rules: Rules, name: str, topic: str, ruled: Answer) -> Answer:
+def _compared(asked: _Asked, topic: str, ruled: Answer) -> Answer:
     """By what both topics have."""
-    flow = clusters.settings.flow
+    name, clusters, flow = asked.name, asked.clusters, asked.clusters.settings.flow
     remote = clusters.policy.format_remote_topic(flow.source, topic)
     here = clusters.source.configs([topic]).get(topic)
     if here is None:
@@ -90,7 +100,7 @@ def _compared(clusters: Clusters, rules: Rules, name: str, topic: str, ruled: An
         return replace(answer, verdict=Verdict.WAITS, facts=facts)
     ruled = replace(ruled, facts={**facts, f"{remote} on {flow.target}": _shown(there.get(name))}, remedy=None)
     pair = _Pair(topic, remote, here, there)
-    return _never_copied(clusters, name, pair, ruled) or _differing(clusters, rules, name, pair, ruled)
+    return _never_copied(asked, pair, ruled) or _differing(asked, pair, ruled)
 
 
 class _Pair(NamedTuple):
@@ -102,8 +112,8 @@ class _Pair(NamedTuple):
     there: Mapping[str, TopicConfig]
 
 
-def _never_copied(clusters: Clusters, name: str, pair: _Pair, ruled: Answer) -> Answer | None:
-    flow, config = clusters.settings.flow, pair.here.get(name)
+def _never_copied(asked: _Asked, pair: _Pair, ruled: Answer) -> Answer | None:
+    name, flow, config = asked.name, asked.clusters.settings.flow, pair.here.get(asked.name)
     if config is None:
         remedy = did_you_mean(name, pair.here) or "kafka-configs.sh --describe --all lists those of a topic"
         return _left(ruled, Because.NO_PROPERTY, f"{flow.source} knows no property of that name", remedy)
@@ -112,21 +122,22 @@ def _never_copied(clusters: Clusters, name: str, pair: _Pair, ruled: Answer) -> 
     if config.is_sensitive:
         why = "it is a secret, which brokers do not tell"
         return _left(ruled, Because.SENSITIVE, why, f"set it on {pair.remote} by hand")
-    is_always = clusters.settings.topics.config_classes().of(name) is ConfigClass.ALWAYS
+    is_always = asked.classes.of(name) is ConfigClass.ALWAYS
     if config.is_static and not is_always:
         why = f"on {flow.source} it comes from the brokers' own file, which says nothing about {flow.target}"
         return _left(ruled, Because.STATIC, why, f"set it on topic {pair.topic}, and it is copied")
     return None
 
 
-def _differing(clusters: Clusters, rules: Rules, name: str, pair: _Pair, ruled: Answer) -> Answer:
+def _differing(asked: _Asked, pair: _Pair, ruled: Answer) -> Answer:
     """By the same comparison as a running flow makes."""
+    name, rules, clusters = asked.name, asked.rules, asked.clusters
     settings, flow = clusters.settings, clusters.settings.flow
     topic, remote = pair.topic, pair.remote
     compared = compare_configs(
         {name: pair.here[name]},
         pair.there,
-        settings.topics.config_classes().of,
+        asked.classes.of,
         copies_defaults=settings.topics.use_defaults_from == "source",
         ours=_ours(clusters, remote),
         resets=settings.topics.resets_overrides,
