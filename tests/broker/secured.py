@@ -109,6 +109,15 @@ class SecuredKafka:
         return AdminClient(options, logger=_QUIET)
 
 
+def scram_login(user: str, password: str) -> dict[str, str]:
+    """Properties of a client of the listener SCRAM."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": f'{_MODULES}.scram.ScramLoginModule required username="{user}" password="{password}";',
+    }
+
+
 @contextmanager
 def secured_kafka(
     name: str, stores: Stores, provider: IdentityProvider | None = None, users: Mapping[str, str] = {}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.broker.conftest import Pair
+from tests.broker.control import SRM_CONTROL
 from tests.broker.mirror import assert_copied, await_count, write_config
 from tests.kafka_io import numbered
-
-SRM_CONTROL = Path(sys.executable).parent / "srm-control"
 
 
 class Steered:

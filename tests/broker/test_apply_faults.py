@@ -19,28 +19,24 @@ from srm_spark.change.report import RunReport, load_report, report_path
 from srm_spark.change.steps import Stage
 from srm_spark.cli.control import main
 from srm_spark.config import load_settings
-from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import TopicSpec
 from srm_spark.core.quotas import Quota, entity_of
-from srm_spark.errors import SourceUnavailable, TargetUnavailable
+from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import connect
 from srm_spark.flow.topics.remote_topics import record_made
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
+from tests.broker.authorized import AUTHORIZED, client
 from tests.broker.control import srm_control
 from tests.broker.mirror import SOON, write_config
 from tests.broker.secured import Acl as Right
-from tests.broker.secured import SecuredKafka, make_stores, secured_kafka
+from tests.broker.secured import SecuredKafka, make_stores, scram_login, secured_kafka
 from tests.door import Behind, behind_door
 
 pytestmark = pytest.mark.slow
 
-AUTHORIZED = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 DAY = {"retention.ms": "86400000"}
 UNRECORDED = list(Stage)[: list(Stage).index(Stage.ACLS)]
 """Stages that ask for a change first: behind them something is recorded in front of it."""
@@ -120,10 +116,6 @@ class Scene:
         assert values == [DAY["retention.ms"]] * 2
         again = self.apply()
         assert (again.exit_code, "nothing was changed" in again.output) == (0, True), again.output
-
-
-def client(cluster: KafkaCluster) -> ClusterClient:
-    return ClusterClient(ClusterSettings("x", cluster.bootstrap_servers), SourceUnavailable, timeout=30.0)
 
 
 def quota_of(user: str) -> Quota:
@@ -278,12 +270,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
 def test_what_an_authorizer_refuses_is_named_with_the_missing_right_and_done_once_it_is_granted(
     secured: SecuredKafka, tmp_path: Path
 ) -> None:
-    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-    login = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.jaas.config": f'{module} required username="mover" password="{USERS["mover"]}";',
-    }
     kafka = secured.kafka
     topics = [f"t{number}" for number in range(6)]
     for topic in topics:
@@ -302,7 +288,7 @@ def test_what_an_authorizer_refuses_is_named_with_the_missing_right_and_done_onc
     rights += [Right("ALTER", "TOPIC", "A.t2"), Right("ALTER_CONFIGS", "TOPIC", "A.t4")]
     secured.allow("mover", rights)
     secured.allow("ann", [Right("READ", "TOPIC", "t0")])
-    keys = {f"{alias}.{key}": value for alias in "AB" for key, value in login.items()}
+    keys = {f"{alias}.{key}": value for alias in "AB" for key, value in scram_login("mover", USERS["mover"]).items()}
     clusters = {"A": secured.at("SCRAM"), "B": secured.at("SCRAM")}
     scene = Scene(clusters, tmp_path, client(secured.at("SCRAM")))
     scene.config({**keys, "topics": "t.*", "groups": "none", "admin.timeout.ms": "30000"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -17,12 +16,12 @@ from srm_spark.flow.status import FlowState
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
+from tests.broker.control import SRM_CONTROL
 from tests.broker.mirror import SOON, assert_copied, await_lag_zero, await_state, status_of, write_config
 from tests.broker.pair_io import FAST
 from tests.group_io import commit, committed
 from tests.kafka_io import Kafka, numbered
 
-SRM_CONTROL = Path(sys.executable).parent / "srm-control"
 TAKEN_SECONDS = 2.0
 """A driver that runs takes a change in this time."""
 

@@ -6,7 +6,6 @@ import json
 import shlex
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +19,13 @@ from srm_spark.cli.control import main
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair, Start
+from tests.broker.control import SRM_CONTROL
 from tests.broker.mirror import SOON, await_lag_zero, write_config
 from tests.group_io import commit, committed, member, read_checkpoints, take
 from tests.kafka_io import Kafka, Record, numbered, produce
 
 pytestmark = pytest.mark.slow
 
-SRM_CONTROL = Path(sys.executable).parent / "srm-control"
 FAST = {
     "emit.checkpoints.interval.seconds": "1",
     "refresh.groups.interval.seconds": "1",

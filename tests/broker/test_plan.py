@@ -11,20 +11,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from srm_spark.cli.control import main
-from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import ConfigChange, TopicSpec
-from srm_spark.errors import SourceUnavailable
-from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
+from tests.broker.authorized import AUTHORIZED, client
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, await_lag_zero, write_config
 
-AUTHORIZED = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 KEYS = {
     "topics": "orders, users",
     "sync.topic.configs.interval.seconds": "1",
@@ -32,10 +26,6 @@ KEYS = {
     "sync.topic.acls.interval.seconds": "1",
 }
 READS = Acl("orders", "LITERAL", "User:ann", "*", "READ", "ALLOW")
-
-
-def client(broker: LocalKafka) -> ClusterClient:
-    return ClusterClient(ClusterSettings("x", broker.bootstrap_servers), SourceUnavailable, timeout=30.0)
 
 
 def described(broker: LocalKafka) -> Mapping[str, str]:

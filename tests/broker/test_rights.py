@@ -27,7 +27,7 @@ from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, await_count, status_of, write_config
-from tests.broker.secured import Acl, SecuredKafka, make_stores, secured_kafka
+from tests.broker.secured import Acl, SecuredKafka, make_stores, scram_login, secured_kafka
 from tests.group_io import commit
 from tests.kafka_io import Kafka, Record, numbered
 
@@ -46,12 +46,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
 
 
 def _login(user: str) -> dict[str, str]:
-    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.jaas.config": f'{module} required username="{user}" password="{USERS[user]}";',
-    }
+    return scram_login(user, USERS[user])
 
 
 def _prepare(kafka: Kafka, user: str, lacks: Right | None) -> None:

@@ -11,13 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from srm_spark.cli.control import main
-from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import GROUP, TOPIC, Acl
 from srm_spark.core.cluster import ConfigChange, TopicSpec
-from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
+from tests.broker.authorized import AUTHORIZED, client
 from tests.broker.conftest import Start
 from tests.broker.mirror import SOON, write_config
 from tests.broker.mirror_maker import mirror_maker
@@ -25,10 +24,6 @@ from tests.kafka_io import Kafka, numbered
 
 pytestmark = pytest.mark.slow
 
-AUTHORIZED = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 KEYS = {
     "topics": "t.*",
     "sync.topic.configs.interval.seconds": "1",
@@ -49,10 +44,6 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "preallocate": ("false",),
 }
 TOPICS = [f"t{number}" for number in range(8)]
-
-
-def client(broker: LocalKafka) -> ClusterClient:
-    return ClusterClient(ClusterSettings("x", broker.bootstrap_servers), SourceUnavailable, timeout=30.0)
 
 
 def configs(cluster: ClusterClient) -> dict[str, dict[str, str | None]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope, Shift, encode
 from srm_spark.core.cluster import ControlRecord
@@ -81,6 +83,23 @@ class Commanded(World):
         """What the driver's clock does each second, and the flow behind it."""
         run.lists.look()
         run.tick()
+
+    @contextmanager
+    def looking(self, run: FlowRun) -> Iterator[None]:
+        """It looks around all the time, as its driver lets it."""
+        over = threading.Event()
+
+        def drive() -> None:
+            while not over.wait(0.01):
+                self.look(run)
+
+        thread = threading.Thread(target=drive)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def copy(self, run: FlowRun) -> None:
         """A batch, and a look at what came of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -47,21 +46,10 @@ class Tool:
     @contextmanager
     def driven(self, run: FlowRun) -> Iterator[None]:
         """The flow looks around, as its driver lets it, and a command waits for it."""
-        over = threading.Event()
-
-        def drive() -> None:
-            while not over.wait(0.01):
-                self.world.look(run)
-
         self.patience = 20.0
-        thread = threading.Thread(target=drive)
-        thread.start()
-        try:
+        with self.world.looking(run):
             yield
-        finally:
-            over.set()
-            thread.join()
-            self.patience = 0.0
+        self.patience = 0.0
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -67,21 +66,11 @@ class Tool:
     @contextmanager
     def driven(self) -> Iterator[None]:
         """A driver runs the flow, and looks around."""
-        over, self.patience = threading.Event(), 20.0
+        self.patience = 20.0
         with self.world.run() as run:
             run.begin()
-
-            def drive() -> None:
-                while not over.wait(0.01):
-                    self.world.look(run)
-
-            thread = threading.Thread(target=drive)
-            thread.start()
-            try:
+            with self.world.looking(run):
                 yield
-            finally:
-                over.set()
-                thread.join()
 
 
 @pytest.fixture

@@ -107,16 +107,20 @@ def test_what_somebody_took_away_is_ours_no_more_after_a_failback() -> None:
     assert back.look() == (), "whoever makes it now keeps it"
 
 
-@pytest.mark.parametrize("call", ["list the ACLs", "add ACLs"])
-@pytest.mark.parametrize("refusal", [None, "not allowed"])
-def test_what_a_driver_records_amid_a_failover_stays_recorded(call: str, refusal: str | None) -> None:
+def driven() -> tuple[MemoryFlow, RemoteAcls]:
+    """A flow whose target lacks who may read, and what of its driver compares both sides."""
     flow = flow_of()
     flow.start()
     flow.source.entries = {acl._replace(name="t") for acl in (WRITES, BY_HAND, READS)}
+    flow.target.entries = {BY_HAND}
     maps = OffsetMaps(flow.target, flow.settings.map_topic, "driver", TargetUnavailable)
-    driver = RemoteAcls(flow.clusters, maps, lambda: {"t": "A.t"})
-    assert flow.target.entries is not None
-    flow.target.entries.discard(READS)
+    return flow, RemoteAcls(flow.clusters, maps, lambda: {"t": "A.t"})
+
+
+@pytest.mark.parametrize("call", ["list the ACLs", "add ACLs"])
+@pytest.mark.parametrize("refusal", [None, "not allowed"])
+def test_what_a_driver_records_amid_a_failover_stays_recorded(call: str, refusal: str | None) -> None:
+    flow, driver = driven()
 
     def happens(what: str) -> None:
         if what == call:
@@ -127,18 +131,13 @@ def test_what_a_driver_records_amid_a_failover_stays_recorded(call: str, refusal
 
     flow.target.happens = happens
     rights(flow, allows=True).set()
+    assert flow.target.entries is not None
     assert READS in flow.target.entries
     assert driver.made() == ({READS, WRITES} if refusal is None else {READS})
 
 
 def test_what_a_failover_records_amid_a_look_of_the_driver_stays_recorded() -> None:
-    flow = flow_of()
-    flow.start()
-    flow.source.entries = {acl._replace(name="t") for acl in (WRITES, BY_HAND, READS)}
-    maps = OffsetMaps(flow.target, flow.settings.map_topic, "driver", TargetUnavailable)
-    driver = RemoteAcls(flow.clusters, maps, lambda: {"t": "A.t"})
-    assert flow.target.entries is not None
-    flow.target.entries.discard(READS)
+    flow, driver = driven()
 
     def happens(what: str) -> None:
         if what == "add ACLs":
