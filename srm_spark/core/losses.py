@@ -6,7 +6,8 @@ A record here is one loss. Progress records are compacted, but what was lost is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from srm_spark.core.compact_json import compact_json
@@ -52,6 +53,19 @@ def decode_loss(key: bytes | None, value: bytes | None) -> KeptLoss | None:
         return KeptLoss(TopicPartition(topic, number), loss, topic_id, int(document["found_at"]))
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def rests(kept: KeptLoss, copies: Iterable[Interval], causes: Collection[LossCause]) -> list[KeptLoss] | None:
+    """What of a loss is still one where `copies`, which are in order, are there after all, since when it was.
+
+    None where it stays as it is: of another cause than these, or nothing of it was copied.
+    """
+    if kept.loss.cause not in causes:
+        return None
+    left = list(uncovered(kept.loss.offsets, copies))
+    if left == [kept.loss.offsets]:
+        return None
+    return [replace(kept, loss=replace(kept.loss, offsets=offsets)) for offsets in left]
 
 
 def uncovered(offsets: OffsetRange, intervals: Iterable[Interval]) -> Iterator[OffsetRange]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from srm_spark.core.codec import decode_map_key, map_key
-from srm_spark.core.losses import decode_loss, loss_key, loss_value
-from srm_spark.core.model import KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.losses import decode_loss, loss_key, loss_value, rests
+from srm_spark.core.model import Interval, KeptLoss, Loss, LossCause, OffsetRange, TopicPartition
 
 PARTITION = TopicPartition("t-ü", 3)
 DELETED = Loss(OffsetRange(10, 15))
@@ -48,3 +48,24 @@ def test_anything_else_is_none(key: bytes | None, value: bytes | None) -> None:
 
 def test_a_loss_names_its_last_offset() -> None:
     assert str(DELETED) == "10 to 14"
+
+
+@pytest.mark.parametrize(
+    ("copied", "left"),
+    [
+        ([], None),
+        ([(0, 10), (15, 20)], None),
+        ([(8, 11), (12, 13)], [(11, 12), (13, 15)]),
+        ([(10, 12)], [(12, 15)]),
+        ([(0, 12), (12, 20)], []),
+    ],
+)
+def test_of_a_loss_stays_what_was_not_copied_after_all(
+    copied: list[tuple[int, int]], left: list[tuple[int, int]] | None
+) -> None:
+    copies = [Interval(start, 100 + start, end - start) for start, end in copied]
+    kept = KeptLoss(PARTITION, DIVERGED, "id", 5)
+    lost = None if left is None else [Loss(OffsetRange(*one), DIVERGED.cause, DIVERGED.target) for one in left]
+    expected = None if lost is None else [KeptLoss(PARTITION, loss, "id", 5) for loss in lost]
+    assert rests(kept, copies, (LossCause.DIVERGED, LossCause.SKIPPED)) == expected
+    assert rests(kept, copies, (LossCause.TARGET,)) is None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import ControlRecord
-from srm_spark.core.losses import loss_key, loss_value, uncovered
+from srm_spark.core.losses import loss_key, loss_value, rests
 from srm_spark.core.model import KeptLoss, LossCause, ProgressDetail, TopicPartition
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters, Connect, connect
@@ -49,11 +49,11 @@ def retract(
 
 
 def _retracted(topic: str, key: bytes, kept: KeptLoss, found: ProgressDetail) -> Iterator[ControlRecord]:
-    left = list(uncovered(kept.loss.offsets, found.intervals))
-    if kept.loss.cause is not LossCause.TARGET or left == [kept.loss.offsets]:
+    left = rests(kept, found.intervals, (LossCause.TARGET,))
+    if left is None:
         return
-    for offsets in left:
-        loss = replace(kept.loss, offsets=offsets, target=None)
+    for part in left:
+        loss = replace(part.loss, target=None)
         key_of_part, value = loss_key(kept.partition, kept.topic_id, loss), loss_value(loss, kept.found_at)
         yield ControlRecord(topic, key_of_part, value, partition=0)
     yield ControlRecord(topic, key, None, partition=0)

@@ -11,12 +11,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Cluster, ControlRecord, Writer
 from srm_spark.core.codec import MapKey, decode_map_key, decode_progress_detail, encode_progress_detail, map_key
-from srm_spark.core.losses import decode_loss, loss_key, loss_value, uncovered
+from srm_spark.core.losses import decode_loss, loss_key, loss_value, rests, uncovered
 from srm_spark.core.made_here import MadeHere
 from srm_spark.core.model import Interval, KeptLoss, LogIdentity, LossCause, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import Change, PartitionMap, split
@@ -201,17 +200,16 @@ class MapWriter:
         self, known: PartitionMap, detail: ProgressDetail, causes: Sequence[LossCause]
     ) -> Iterator[ControlRecord]:
         """What was lost, and is copied after all, is no loss; nor are the markers and compacted records among it."""
-        if not detail.intervals:
+        if not detail.intervals or not known.missing:
             return
         lost = [_stretch(loss.offsets) for loss in detail.lost]
         among = OffsetRange(detail.intervals[0].upstream, detail.intervals[-1].upstream_end)
         copies = list(map(_stretch, uncovered(among, sorted(lost))))
         for key, kept in list(known.missing.items()):
-            left = list(uncovered(kept.loss.offsets, copies))
-            if kept.loss.cause not in causes or left == [kept.loss.offsets]:
+            left = rests(kept, copies, causes)
+            if left is None:
                 continue
-            for offsets in left:
-                part = replace(kept, loss=replace(kept.loss, offsets=offsets))
+            for part in left:
                 key_of_part, record = self._lost(part)
                 known.missing[key_of_part] = part
                 yield record
