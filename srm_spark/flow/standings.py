@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from srm_spark.core.acts import pause_of, scope_of
+from srm_spark.core.acts import Scope, pause_of, scope_of
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.clusters import Clusters
@@ -56,7 +56,8 @@ def standings(commanding: Commanding, takes: Callable[[str], bool], number: int 
     except SourceUnavailable as error:
         asked = [p for p in sorted(recorded) if number in (None, p.partition)]
         ranges, unknown = {}, str(error)
-    return Standings(tuple(_standing(commanding, p, ranges.get(p)) for p in asked), unknown)
+    waiting = {one.scope: one.shift.end for one in commanding.waiting.values() if one.shift is not None}
+    return Standings(tuple(_standing(commanding, p, ranges.get(p), waiting) for p in asked), unknown)
 
 
 def _ranges(clusters: Clusters, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
@@ -65,11 +66,12 @@ def _ranges(clusters: Clusters, partitions: Sequence[TopicPartition]) -> dict[To
     return {p: OffsetRange(first[p], ends[p]) for p in partitions if p in first and p in ends}
 
 
-def _standing(commanding: Commanding, partition: TopicPartition, source: OffsetRange | None) -> Standing:
+def _standing(
+    commanding: Commanding, partition: TopicPartition, source: OffsetRange | None, waiting: Mapping[Scope, int]
+) -> Standing:
     recorded = commanding.progress.positions.get(partition)
-    pause = pause_of(commanding.pauses, scope_of(partition))
-    position = None if recorded is None else recorded.next_offset
     scope = scope_of(partition)
-    waiting = [one.shift.end for one in commanding.waiting.values() if one.scope == scope and one.shift is not None]
+    pause = pause_of(commanding.pauses, scope)
+    position = None if recorded is None else recorded.next_offset
     held = None if pause is None else pause.held
-    return Standing(partition, position, source, held, waiting[-1] if waiting else None)
+    return Standing(partition, position, source, held, waiting.get(scope))
