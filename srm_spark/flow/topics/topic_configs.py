@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -118,11 +119,12 @@ def compare_pairs(
     prunes: bool = False,
 ) -> dict[str, ConfigsCompared]:
     """Remote topic → what is to be done; `ours` is what each had from its source before."""
+    class_of = functools.cache(classes.of)  # by the name alone, and all topics have the same ones
     return {
         remote: compare_configs(
             source,
             target,
-            classes.of,
+            class_of,
             copies_defaults=settings.topics.use_defaults_from == "source",
             ours=ours.get(remote, {}),
             resets=settings.topics.resets_overrides,
