@@ -14,7 +14,7 @@ from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType
 from srm_spark.config.rights import CLUSTER
 from srm_spark.core.acls import Acl
 from srm_spark.errors import ProtocolUnavailable
-from srm_spark.kafka.failures import remedy
+from srm_spark.kafka.failures import refusal
 from srm_spark.kafka.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def acls_of(cluster: ClusterClient, kinds: Collection[str]) -> set[Acl] | None:
         if answer.error_code == KafkaError.SECURITY_DISABLED:
             return None
         if answer.error_code:
-            refusal = KafkaException(KafkaError(answer.error_code))
-            raise cluster.failure("list the ACLs", refusal, f"DESCRIBE on cluster {CLUSTER}")
+            failed = KafkaException(KafkaError(answer.error_code))
+            raise cluster.failure("list the ACLs", failed, f"DESCRIBE on cluster {CLUSTER}")
         found |= {
             Acl(
                 resource.resource_name,
@@ -75,9 +75,7 @@ def _refusal(future: Future[Any]) -> str | None:
     try:
         future.result()
     except KafkaException as error:
-        why: KafkaError = error.args[0]
-        hint = remedy(why, f"ALTER on cluster {CLUSTER}", "")
-        return "; ".join(filter(None, (why.str().rstrip("."), hint)))
+        return refusal(error.args[0], f"ALTER on cluster {CLUSTER}")
     return None
 
 

@@ -30,7 +30,7 @@ from srm_spark.errors import FlowError
 from srm_spark.kafka import acls, quotas
 from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.control import ControlReader, ControlWriter
-from srm_spark.kafka.failures import remedy
+from srm_spark.kafka.failures import refusal, remedy
 from srm_spark.kafka.groups import GroupsClient
 from srm_spark.kafka.records import first_records, read_range
 
@@ -422,7 +422,7 @@ class ClusterClient:
                 return None
             if kafka_error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
                 raise self.failure("change topics", error) from error
-            return f"{kafka_error.str().rstrip('.')}; {remedy(kafka_error, right, '')}".rstrip("; ")
+            return refusal(kafka_error, right)
         return None
 
 

@@ -54,6 +54,11 @@ def remedy(error: KafkaError, right: str, otherwise: str) -> str:
     return f"allow {right} to the principal of these credentials" if is_denied(error) else otherwise
 
 
+def refusal(error: KafkaError, right: str) -> str:
+    """Why something was refused, and what to do where `right` is missing."""
+    return "; ".join(filter(None, (error.str().rstrip("."), remedy(error, right, ""))))
+
+
 def named(error: KafkaError) -> str:
     """Code and words of an error."""
     return f"{error.name()}: {error.str()}"

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from srm_spark.config.rights import CLUSTER
 from srm_spark.core.quotas import Entity, Quota, entity_of
 from srm_spark.errors import ProtocolUnavailable
-from srm_spark.kafka.failures import remedy
+from srm_spark.kafka.failures import refusal
 from srm_spark.kafka.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def quotas_of(cluster: ClusterClient) -> dict[Quota, float]:
     except ProtocolUnavailable as error:
         raise cluster.refused("list the quotas", str(error)) from error
     if answer.error_code:
-        refusal = KafkaException(KafkaError(answer.error_code))
-        raise cluster.failure("list the quotas", refusal, f"DESCRIBE_CONFIGS on cluster {CLUSTER}")
+        failed = KafkaException(KafkaError(answer.error_code))
+        raise cluster.failure("list the quotas", failed, f"DESCRIBE_CONFIGS on cluster {CLUSTER}")
     return {
         Quota(entity_of({part.entity_type: part.entity_name for part in entry.entity}), one.key): one.value
         for entry in answer.entries or ()
@@ -56,5 +56,4 @@ def _refusal(code: int | None) -> str | None:
     if code == 0:
         return None
     error = KafkaError(KafkaError.UNKNOWN if code is None else code)
-    hint = remedy(error, f"ALTER_CONFIGS on cluster {CLUSTER}", "")
-    return "; ".join(filter(None, (error.str().rstrip("."), hint)))
+    return refusal(error, f"ALTER_CONFIGS on cluster {CLUSTER}")
