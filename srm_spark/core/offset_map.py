@@ -97,7 +97,7 @@ class PartitionMap:
         """
         if self.again is None:
             return [offsets]
-        return list(uncovered(offsets, self.copies_before(offsets.end, offsets.end - offsets.start)))
+        return list(uncovered(offsets, self.copies_within(offsets)))
 
     @property
     def has_records(self) -> bool:
@@ -179,11 +179,7 @@ class PartitionMap:
         again = self.again
         assert again is not None
         since = newer.source.start if again.source is None else min(again.source.end, newer.source.start)
-        first = [
-            interval
-            for one in self.copies_before(newer.source.end, newer.source.end - since)
-            if (interval := _from(one, since)).count > 0
-        ]
+        first = self.copies_within(OffsetRange(since, newer.source.end))
         left = _behind_uncovered(first, newer.intervals)
         dropped: list[int] = []
         if left is not None:
@@ -325,6 +321,11 @@ class PartitionMap:
                 if count <= 0:
                     return before[::-1]
         return before[::-1]
+
+    def copies_within(self, offsets: OffsetRange) -> list[Interval]:
+        """The records of a stretch of the source that were copied, in order."""
+        before = self.copies_before(offsets.end, offsets.end - offsets.start)
+        return [one for each in before if (one := _from(each, offsets.start)).count > 0]
 
     def copies_end(self, downstream_offset: int) -> int:
         """First target offset from `downstream_offset` on that holds no copy of this map's source."""

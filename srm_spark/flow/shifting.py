@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from srm_spark.core.acts import Command, CommandKind, Shift, scope_of
 from srm_spark.core.goals import Goal, Way, place_of
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.commanding import Commanding
@@ -112,5 +112,4 @@ class Shifting:
 
 
 def _copied(known: PartitionMap, shift: Shift) -> int:
-    copies = known.copies_before(shift.start, max(0, shift.start - shift.end))
-    return sum(max(0, one.upstream_end - max(one.upstream, shift.end)) for one in copies)
+    return sum(one.count for one in known.copies_within(OffsetRange(shift.end, shift.start)))

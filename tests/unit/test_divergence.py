@@ -98,3 +98,16 @@ def test_copies_before_an_offset_are_the_last_ones(position: int, start: int, co
     expected = [pair for pair in pairs if pair[0] < position][-count:]
     found = known.copies_before(position, count)
     assert [(each.upstream + n, each.downstream + n) for each in found for n in range(each.count)] == expected
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_copies_within_a_stretch_are_those_of_its_records_alone(start: int, end: int) -> None:
+    known = PartitionMap()
+    intervals = (Interval(3, 5, 4), Interval(8, 9, 1), Interval(20, 10, 10))
+    known.put(IntervalMap(OffsetRange(0, 9), 10, intervals[:2]))
+    known.put(IntervalMap(OffsetRange(9, 30), 20, intervals[2:]))
+    pairs = [(each.upstream + n, each.downstream + n) for each in intervals for n in range(each.count)]
+    found = known.copies_within(OffsetRange(start, end))
+    copied = [(each.upstream + n, each.downstream + n) for each in found for n in range(each.count)]
+    assert copied == [pair for pair in pairs if start <= pair[0] < end]
+    assert all(each.count > 0 for each in found)
