@@ -9,7 +9,6 @@ from functools import cached_property
 
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import ClusterSettings, FlowSettings
-from srm_spark.core.filters import is_replicated
 from srm_spark.core.wording import count, some
 from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
 from srm_spark.errors import ProtocolUnavailable, SrmError, TargetUnavailable
@@ -38,9 +37,7 @@ class _Topics:
     @cached_property
     def selected(self) -> list[str]:
         """Topics of the source that flow."""
-        ends, heartbeats, target = self.ends, self._flow.topics.heartbeats_replicated, self._flow.flow.target
-        names = self.source.topic_partitions()
-        return [name for name in names if is_replicated(name, ends.topics, ends.policy, target, heartbeats)]
+        return [name for name in self.source.topic_partitions() if self.ends.flows(name)]
 
     @cached_property
     def remote(self) -> set[str]:

@@ -10,7 +10,7 @@ from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Cluster, Fence, Writer
 from srm_spark.core.filter_plugins import GROUPS, TOPICS, load_filter
-from srm_spark.core.filters import NameFilter
+from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.listed_filter import Filters, ListedFilter
 from srm_spark.core.policy import ReplicationPolicy
 from srm_spark.errors import ProgressFailed, SourceUnavailable, TargetUnavailable
@@ -62,6 +62,11 @@ class Clusters:
         """The offset-syncs topic, named after the cluster on which it does not lie (KIP-716)."""
         flow = self.settings.flow
         return self.policy.offset_syncs_topic(flow.source if self.settings.syncs.on_target else flow.target)
+
+    def flows(self, topic: str) -> bool:
+        """Whether a topic of the source flows by the file and the lists that were taken, be it there now or not."""
+        target, heartbeats = self.settings.flow.target, self.settings.topics.heartbeats_replicated
+        return is_replicated(topic, self.topics, self.policy, target, heartbeats)
 
 
 Connect = Callable[[FlowSettings], Clusters]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acts import Command, Scope, scope_of
 from srm_spark.core.driver_status import FlowDrivers, drivers_of
-from srm_spark.core.filters import is_replicated
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.core.standstills import Standstill, by_name, of_pauses
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
@@ -323,8 +322,7 @@ def hurried(settings: FlowSettings) -> FlowSettings:
 
 def flows(clusters: Clusters, topic: str) -> bool:
     """Whether a topic flows by the file and the lists that were taken."""
-    heartbeats = clusters.settings.topics.heartbeats_replicated
-    return is_replicated(topic, clusters.topics, clusters.policy, clusters.settings.flow.target, heartbeats)
+    return clusters.flows(topic)
 
 
 def look_at(looks: Sequence[FlowLook]) -> tuple[FlowReport, ...]:

@@ -25,7 +25,6 @@ from srm_spark.core.acls import (
     remote_acls,
     staged_acls,
 )
-from srm_spark.core.filters import is_replicated
 from srm_spark.core.news import News
 from srm_spark.core.wording import count, some
 from srm_spark.flow.clusters import Clusters
@@ -86,15 +85,9 @@ class AclComparison:
 
     def _staged(self, here: Set[Acl], waiting: Set[Acl]) -> dict[Acl, Acl]:
         # A topic that is held for a moment, or a flow that is about to start, has writers as before.
-        chosen = replace(self._rules(), is_replicated=self._is_chosen, remote_name=self._remote_topic)
+        chosen = replace(self._rules(), is_replicated=self._clusters.flows, remote_name=self._remote_topic)
         stays = {acl: copy for acl, copy in staged_acls(here, chosen).items() if copy in waiting}
         return {**stays, **staged_acls(here, self._rules())}
-
-    def _is_chosen(self, topic: str) -> bool:
-        """Whether a topic is to flow, if it does now or not."""
-        clusters, replicates_heartbeats = self._clusters, self._clusters.settings.topics.heartbeats_replicated
-        target = clusters.settings.flow.target
-        return is_replicated(topic, clusters.topics, clusters.policy, target, replicates_heartbeats)
 
     def _remote_topic(self, topic: str) -> str:
         return self._clusters.policy.format_remote_topic(self._clusters.settings.flow.source, topic)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from srm_spark.config.rights import acl_name
 from srm_spark.core.cluster import TopicConfig, TopicSpec
-from srm_spark.core.filters import is_replicated
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.made_here import MadeTopic, topic_record
 from srm_spark.core.topic_configs import inherited
@@ -142,9 +141,7 @@ class RemoteTopics:
     def _is_selected(self, topic: str) -> bool:
         verdict = self._verdicts.get(topic)
         if verdict is None:
-            flow, replicated = self._clusters.settings.flow, self._settings.heartbeats_replicated
-            verdict = is_replicated(topic, self._clusters.topics, self._clusters.policy, flow.target, replicated)
-            self._verdicts[topic] = verdict
+            verdict = self._verdicts[topic] = self._clusters.flows(topic)
         return verdict
 
     def _create(self, missing: Collection[str], topics: Mapping[str, int]) -> dict[str, str]:
