@@ -159,19 +159,15 @@ def acl_records(before: Collection[Acl], now: Collection[Acl], word: str = MADE)
     }
 
 
-def decode_acls(key: bytes | None, value: bytes | None) -> tuple[tuple[str, str], frozenset[Acl]] | None:
-    """The resource (kind, name) and what was made of it, or is staged; None for anything else."""
+def decode_acls(resource: tuple[str, str], value: bytes | None) -> frozenset[Acl] | None:
+    """What was made of a resource (kind, name), or is staged; None for anything else."""
     try:
-        word, kind, name = json.loads(key or b"")
-        if word not in (MADE, STAGED):
-            return None
         document = json.loads(value or b"")
         if document["v"] != _VERSION:
             return None
-        made = frozenset(_made(str(kind), str(name), *map(str, one)) for one in document["made"])
+        return frozenset(_made(*resource, *map(str, one)) for one in document["made"])
     except (KeyError, TypeError, ValueError):
         return None
-    return (str(kind), str(name)), made
 
 
 def _made(kind: str, name: str, *rule: str) -> Acl:

@@ -72,11 +72,10 @@ class MadeHere:
         """
         match _parts(key):
             case [kind, str(remote)] if kind == CONFIGS:
-                return _put(self.configs, remote, None if (read := decode_configs(key, value)) is None else read[1])
+                return _put(self.configs, remote, decode_configs(value))
             case [kind, str(resource), str(name)] if kind in (MADE, STAGED):
                 held = self.by_resource if kind == MADE else self.staged_by_resource
-                acls = decode_acls(key, value)
-                return _put(held, (resource, name), None if acls is None else acls[1])
+                return _put(held, (resource, name), decode_acls((resource, name), value))
             case [kind, *entity] if kind == QUOTAS:
                 limited = entity_of_key(entity)
                 return _put(self.quotas_by_entity, limited, decode_quotas(limited, value))

@@ -116,13 +116,10 @@ def configs_value(ours: Mapping[str, str]) -> bytes:
     return compact_json({"v": _VERSION, "set": dict(sorted(ours.items()))})
 
 
-def decode_configs(key: bytes | None, value: bytes | None) -> tuple[str, Mapping[str, str]] | None:
-    """The remote topic and what it has from its source; None for anything else, and for a newer version."""
+def decode_configs(value: bytes | None) -> Mapping[str, str] | None:
+    """What a remote topic has from its source; None for anything else, and for a newer version."""
     try:
-        kind, remote = json.loads(key or b"")
-        if kind != CONFIGS:
-            return None
         document = json.loads(value or b"")
-        return (str(remote), dict(document["set"])) if document["v"] == _VERSION else None
+        return dict(document["set"]) if document["v"] == _VERSION else None
     except (KeyError, TypeError, ValueError):
         return None

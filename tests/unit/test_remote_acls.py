@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from srm_spark.core.acls import GROUP, Acl, AclRules, acl_records, decode_acls, remote_acls, staged_acls
+from srm_spark.core.acls import GROUP, Acl, AclRules, acl_records, remote_acls, staged_acls
+from srm_spark.core.made_here import MadeHere
 from srm_spark.core.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.remote_acls import RemoteAcls
@@ -124,8 +125,9 @@ def test_what_was_made_is_recorded_by_resource() -> None:
             b'{"v":1,"made":[["LITERAL","User:ann","*","DESCRIBE","ALLOW"],["LITERAL","User:ann","*","READ","ALLOW"]]}'
         ),
     }
-    read = [found for record in records.items() if (found := decode_acls(*record))]
-    assert {acl for _, made in read for acl in made} == {COPY, COPY._replace(operation="DESCRIBE"), OF_GROUP}
+    made = MadeHere()
+    assert all(made.take(*record) for record in records.items())
+    assert made.acls == {COPY, COPY._replace(operation="DESCRIBE"), OF_GROUP}
     assert acl_records([COPY, OF_GROUP], [COPY]) == {b'["acls","GROUP","g"]': b'{"v":1,"made":[]}'}
 
 
@@ -141,7 +143,9 @@ def test_what_was_made_is_recorded_by_resource() -> None:
     ],
 )
 def test_what_is_no_such_record_is_passed_over(key: bytes, value: bytes | None) -> None:
-    assert decode_acls(key, value) is None
+    made = MadeHere()
+    assert not made.take(key, value)
+    assert not made.acls
 
 
 class Synced:

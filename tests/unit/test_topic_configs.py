@@ -9,6 +9,7 @@ import pytest
 from srm_spark.core.cluster import ConfigChange, TopicConfig
 from srm_spark.core.config_classes import ConfigClass
 from srm_spark.core.losing_configs import losing_configs
+from srm_spark.core.made_here import MadeHere
 from srm_spark.core.topic_configs import compare_configs, configs_key, configs_value, decode_configs
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.topic_configs import TopicConfigs
@@ -90,11 +91,14 @@ def test_what_the_filter_leaves_out_is_left_alone() -> None:
 def test_what_is_recorded_is_read_back() -> None:
     key, value = configs_key("A.ü"), configs_value({"b": "2", "a": "1"})
     assert (key, value) == ('["configs","A.ü"]'.encode(), b'{"v":1,"set":{"a":"1","b":"2"}}')
-    assert decode_configs(key, value) == ("A.ü", {"a": "1", "b": "2"})
-    assert decode_configs(key, b'{"v":2,"set":{}}') is None
-    assert decode_configs(b'["loss","t",0]', value) is None
-    assert decode_configs(b"\xff", value) is None
-    assert decode_configs(key, None) is None
+    assert decode_configs(value) == {"a": "1", "b": "2"}
+    assert decode_configs(b'{"v":2,"set":{}}') is None
+    assert decode_configs(None) is None
+    made = MadeHere()
+    assert made.take(key, value)
+    assert made.configs == {"A.ü": {"a": "1", "b": "2"}}
+    assert not MadeHere().take(b'["loss","t",0]', value)
+    assert not MadeHere().take(b"\xff", value)
 
 
 class Synced:
