@@ -11,7 +11,10 @@ from click.testing import CliRunner
 
 from srm_spark.cli.control import main
 from srm_spark.config import load_settings
-from srm_spark.config.rights import acl_name, rights_of_flow, rights_of_heartbeats, rights_to_steer
+from srm_spark.config.rights import acl_name, fence_id, rights_of_flow, rights_of_heartbeats, rights_to_steer
+from srm_spark.core.model import Flow
+from srm_spark.kafka.fencing import RECORDS_SLOT, FencingToken, TokenNote
+from srm_spark.kafka.lease import lease_group
 
 PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 FILE = """\
@@ -88,6 +91,12 @@ def test_the_exactly_once_mode_writes_in_transactions(tmp_path: Path) -> None:
     path = str(_file(tmp_path, "B.exactly.once.source.support = enabled\n"))
     output = CliRunner().invoke(main, ["config", "rights", path]).output
     assert "B: --operation Write --transactional-id 'srm-A->B-' --resource-pattern-type prefixed" in output
+
+
+def test_positions_are_set_under_the_id_that_fences_the_records() -> None:
+    flow = Flow("A", "B")
+    own = FencingToken(lease_group(flow), "progress", TokenNote("", 0), {}, 1.0)
+    assert own.transactional_id(RECORDS_SLOT) == fence_id(flow), "else an older writer of positions is fenced by nobody"
 
 
 def test_only_who_puts_aside_needs_the_quarantine(tmp_path: Path) -> None:
