@@ -71,6 +71,8 @@ def test_a_timestamp_that_spark_could_not_read_is_copied(pair: Pair) -> None:
     pair.source.write(pair.topic(), [Record(b"k", b"0"), Record(b"k", b"!", timestamp=NANOSECONDS), Record(b"k", b"1")])
     pair.replicate(OWN_CONFIGS)
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+
+
 @pytest.mark.slow
 def test_a_timestamp_that_spark_cannot_read_holds_its_partition_only(pair: Pair) -> None:
     """Nanoseconds taken for milliseconds; it ends when the source no longer has the record."""

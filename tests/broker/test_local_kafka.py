@@ -43,6 +43,8 @@ def test_tools_talk_to_a_started_cluster(primary: KafkaCluster, unique: str) -> 
 def test_clusters_are_different_and_say_what_they_allow(primary: KafkaCluster, secondary: KafkaCluster) -> None:
     assert primary.bootstrap_servers != secondary.bootstrap_servers
     assert (Capability.CONTROL in capabilities(primary)) == isinstance(primary, LocalKafka)
+
+
 @pytest.mark.slow
 def test_data_and_port_survive_a_stop_and_a_kill(local_kafka: StartKafka) -> None:
     broker = local_kafka("restarted")

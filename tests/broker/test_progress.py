@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
+import pytest
 from confluent_kafka import KafkaException
 
 from srm_spark.core.codec import partition_for_key
@@ -108,6 +109,8 @@ def test_connects_own_offsets_are_taken_over(pair: Pair) -> None:
     pair.replicate()
     await_count(pair.target, pair.remote(), 3)
     assert [r.value for r in records(pair.target.read(pair.remote()))[0]] == [b"v7", b"v8", b"v9"]
+
+
 @pytest.mark.slow
 def test_a_progress_topic_that_is_created_anew_under_a_running_flow_is_followed_and_filled_again(pair: Pair) -> None:
     pair.source.create(pair.topic(), 3)
