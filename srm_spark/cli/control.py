@@ -30,6 +30,7 @@ from srm_spark.cli.options import (
     VERSION,
     loaded,
     print_json,
+    refuse_untaken,
     told,
     unknown_flow,
 )
@@ -73,9 +74,8 @@ def main(context: click.Context, /, **options: Any) -> None:
     """
     given = {name: value for name, value in options.items() if value}
     command = main.commands.get(context.invoked_subcommand or "")
-    for name in given:
-        if name != "files" and command is not None and name not in _options(command):
-            raise click.UsageError(f"{context.invoked_subcommand} does not take --{name.replace('_', '-')}")
+    if command is not None:
+        refuse_untaken(str(context.invoked_subcommand), _options(command), given)
     if given:
         context.default_map = _defaults(main, given)
 

@@ -32,6 +32,7 @@ from srm_spark.cli.options import (
     config,
     flow_of,
     output,
+    refuse_untaken,
     told,
 )
 from srm_spark.cli.prefixes import PrefixedCommand, PrefixedGroup
@@ -51,10 +52,12 @@ class _Offsets(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and ctx.resilient_parsing:  # a shell asks what there is
             return super().parse_args(ctx, args)
-        is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        in_front = [name for name, value in ctx.find_root().params.items() if value and name != "files"]
-        if is_named and in_front:
-            raise click.UsageError(f"offsets {args[0]} does not take --{in_front[0].replace('_', '-')}")
+        first = args[0] if args else ""
+        command = self.commands.get(first)
+        if command is not None:
+            in_front = [name for name, value in ctx.find_root().params.items() if value]
+            refuse_untaken(f"offsets {first}", {each.name for each in command.params}, in_front)
+        is_named = command is not None or first in ctx.help_option_names
         return super().parse_args(ctx, args if is_named else [EXPORT, *args])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,6 +80,13 @@ def several(*options: Callable[[_F], _F]) -> Callable[[_F], _F]:
         return command
 
     return decorated
+
+
+def refuse_untaken(name: str, taken: Container[str | None], given: Iterable[str]) -> None:
+    """Raises UsageError for one of the options `given` in front that the command does not take; --config fits all."""
+    for option in given:
+        if option != "files" and option not in taken:
+            raise click.UsageError(f"{name} does not take --{option.replace('_', '-')}")
 
 
 def pairs(defines: Sequence[str]) -> dict[str, str]:

@@ -161,6 +161,12 @@ def test_a_command_line_that_makes_no_sense_is_refused(tool: Tool, arguments: tu
     assert said in answer.output.replace("\n", " ")
 
 
+@pytest.mark.parametrize("arguments", [("export", *PAIR), ("--export", *PAIR), ()])
+def test_what_one_command_of_offsets_takes_may_stand_in_front(tool: Tool, arguments: tuple[str, ...]) -> None:
+    answer = tool.bare("--boot", "h:1", "offsets", *arguments, "--help")
+    assert (answer.exit_code, answer.output.startswith("Usage: ")) == (0, True)
+
+
 def test_a_pattern_that_would_stop_drivers_is_refused(tool: Tool, tmp_path: Path) -> None:
     slow = [r"(a+)+b", r"(\w+-?)*x", r"(foo-.*)*bar", "([^x]+)+x", "([^a-z]+)+x"]
     for entry in slow:
