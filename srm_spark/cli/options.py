@@ -124,9 +124,12 @@ def flows_of(
     files: Sequence[Path], defines: Sequence[str], name: str | None = None, *, exit_code: int = USAGE
 ) -> tuple[FlowSettings, ...]:
     """The enabled flows of `--config` and `-D`, or the one of an optional `--flow`. Raises as `flow_of`."""
-    if name is not None:
-        return (flow_of(files, defines, name, exit_code=exit_code),)
-    return settings_of(files, defines).flows
+    return flows_in(settings_of(files, defines), name, exit_code=exit_code)
+
+
+def flows_in(settings: Settings, name: str | None, *, exit_code: int = USAGE) -> tuple[FlowSettings, ...]:
+    """The same of what was read already."""
+    return settings.flows if name is None else (flow_in(settings, name, exit_code=exit_code),)
 
 
 def flow_of(files: Sequence[Path], defines: Sequence[str], name: str, *, exit_code: int = USAGE) -> FlowSettings:
@@ -134,7 +137,12 @@ def flow_of(files: Sequence[Path], defines: Sequence[str], name: str, *, exit_co
 
     Raises ConfigError; a flow that is not there ends the command with `exit_code`.
     """
-    flows = {str(one.flow): one for one in settings_of(files, defines).flows}
+    return flow_in(settings_of(files, defines), name, exit_code=exit_code)
+
+
+def flow_in(settings: Settings, name: str, *, exit_code: int = USAGE) -> FlowSettings:
+    """The same of what was read already."""
+    flows = {str(one.flow): one for one in settings.flows}
     if name in flows:
         return flows[name]
     raise unknown_flow(name, flows, exit_code)

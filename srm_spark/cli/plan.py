@@ -24,8 +24,8 @@ from srm_spark.cli.options import (
     OK,
     OUTPUT,
     YES,
-    flow_of,
-    flows_of,
+    flow_in,
+    flows_in,
     print_json,
     settings_of,
     told,
@@ -60,9 +60,9 @@ def plan(
     policy means. No plan ever deletes a topic.
     """
     with told():
-        beats = settings_of(files, defines).heartbeats
-        flows = flows_of(files, defines, name, exit_code=ERROR)
-        plans = [_planned(one, beats, prune=prune, rights=rights_of)[1] for one in flows]
+        settings = settings_of(files, defines)
+        flows = flows_in(settings, name, exit_code=ERROR)
+        plans = [_planned(one, settings.heartbeats, prune=prune, rights=rights_of)[1] for one in flows]
         document = plans_document(plans, prune=prune)
         if out is not None:
             save_plan(out, document)
@@ -94,8 +94,9 @@ def drift(*, files: Sequence[Path], defines: Sequence[str], name: str | None, ou
     What apply would change, what was set by hand and is kept, and configs that lose records.
     """
     with told():
-        beats = settings_of(files, defines).heartbeats
-        plans = [_planned(one, beats, prune=False)[1] for one in flows_of(files, defines, name, exit_code=ERROR)]
+        settings = settings_of(files, defines)
+        flows = flows_in(settings, name, exit_code=ERROR)
+        plans = [_planned(one, settings.heartbeats, prune=False)[1] for one in flows]
     if output == "json":
         print_json(plans_document(plans, prune=False))
     else:
@@ -129,9 +130,9 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
         planned = load_plan(file)
         path = report_path(file)
         before = load_report(path, planned.id)
-        flows = [flow_of(files, defines, one.flow, exit_code=ERROR) for one in planned.flows]
-        beats = settings_of(files, defines).heartbeats
-        ready = [Ready(*_planned(one, beats, prune=planned.prune)) for one in flows]
+        settings = settings_of(files, defines)
+        flows = [flow_in(settings, one.flow, exit_code=ERROR) for one in planned.flows]
+        ready = [Ready(*_planned(one, settings.heartbeats, prune=planned.prune)) for one in flows]
         report = check(planned, before, {str(one.fresh.world.flow): one.fresh for one in ready})
         if all(not one.fresh.steps and _is_over(before, one) for one in ready):
             _print(report, output, "nothing is left to do; nothing was changed")

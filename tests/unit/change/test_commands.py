@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
 
 from srm_spark.change.report import report_path
 from srm_spark.cli.control import main
+from srm_spark.config.load import load
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.doctor.report import Finding, failed, ok, unknown
@@ -127,6 +129,16 @@ def test_a_decision_that_is_open_shows_in_the_exit_code(flow: MemoryFlow, ask: A
     assert (
         "  t: A.t -> A-t, which is not there yet\n    * target.renamed.policy = stop: the topic waits" in result.output
     )
+
+
+def test_the_files_are_read_once(flow: MemoryFlow, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = mock.Mock(wraps=load)
+    monkeypatch.setattr("srm_spark.cli.options.load", reads)
+    path = str(tmp_path / "plan.json")
+    for words in (("plan", "--out", path, "--flow", "A->B"), ("drift",), ("apply", path, "--yes")):
+        ask(*words)
+        assert reads.call_count == 1, words
+        reads.reset_mock()
 
 
 def test_a_plan_is_applied_and_a_second_run_says_that_nothing_is_left(
