@@ -25,6 +25,7 @@ from srm_spark.cli.options import (
     settings_of,
     several,
     told,
+    type_to_go_on,
 )
 from srm_spark.core.filters import split_list
 from srm_spark.plan import Move, MoveKind, Plan, Statement
@@ -119,15 +120,10 @@ def _run(
             raise SystemExit(DIFFERENT if plan.unsafe else OK)
         click.echo(plan_text(plan), err=True)
         if not plan.refusals and not yes:
-            _ask(name)
+            type_to_go_on(name)
         statement = move.apply(plan)
         _print_statement(statement, move, output)
     raise SystemExit(DIFFERENT if statement.unsafe else OK)
-
-
-def _ask(flow: str) -> None:
-    if click.prompt(f"Type {flow} to go on", err=True) != flow:
-        raise click.ClickException("that is not the flow's name; nothing was changed")
 
 
 def _print_plan(plan: Plan, output: str) -> None:

@@ -51,6 +51,12 @@ TOPIC = click.option(
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
+def type_to_go_on(flow: str) -> None:
+    """What is asked without `--yes` where much depends on it. Anything but the flow's name ends the command."""
+    if click.prompt(f"Type {flow} to go on", err=True) != flow:
+        raise click.ClickException("that is not the flow's name; nothing was changed")
+
+
 def dry_run(text: str = "Print what would be done; change nothing.") -> Callable[[_F], _F]:
     """The option `--dry-run`."""
     return click.option("--dry-run", is_flag=True, help=text)

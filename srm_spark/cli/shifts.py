@@ -23,6 +23,7 @@ from srm_spark.cli.options import (
     print_json,
     several,
     told,
+    type_to_go_on,
 )
 from srm_spark.cli.positions import commanding_of, standing_as_json
 from srm_spark.core.answers import Answer
@@ -130,12 +131,10 @@ def _run(
         acts: list[str] = []
         if chosen and not dry_run:
             if not yes:
-                _ask(name)
+                type_to_go_on(name)
             acts = shifting.write(chosen, who(), reason)
         answers = commanding.shifted(acts) if acts else {}
-    of_each = {
-        one.standing.partition: answers.get(act) for one, act in zip(chosen, acts or [""] * len(chosen), strict=True)
-    }
+    of_each = {one.standing.partition: answers.get(act) for one, act in zip(chosen, acts, strict=False)}
     if output == "json":
         print_json(_document(every, of_each, is_written=bool(acts)))
     elif acts:
@@ -153,11 +152,6 @@ def _goal(way: Way, to: str | None, by: int | None) -> Goal:
         return goal_of(way, to, by)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-
-
-def _ask(flow: str) -> None:
-    if click.prompt(f"Type {flow} to go on", err=True) != flow:
-        raise click.ClickException("that is not the flow's name; nothing was changed")
 
 
 def _told(one: Wanted) -> str:
