@@ -157,7 +157,7 @@ class Place:
     @contextmanager
     def writer(self) -> Iterator[ListWriter]:
         """What reads and changes them."""
-        settings = replace(self.settings, admin_timeout_seconds=min(_SECONDS, self.settings.admin_timeout_seconds))
+        settings = self.settings.within(_SECONDS)
         target = target_of(settings, "srm-control lists")
         reads = None
         if self.consumer:

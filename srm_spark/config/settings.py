@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from srm_spark.core.config_classes import ConfigClass, ConfigClasses
@@ -335,6 +335,10 @@ class FlowSettings:
             internal_separator=self.topics.internal_separator,
             internal_excluded=self.topics.internal_excluded,
         )
+
+    def within(self, seconds: float) -> FlowSettings:
+        """The same for somebody who waits: an administrative call may last so many seconds at most."""
+        return replace(self, admin_timeout_seconds=min(seconds, self.admin_timeout_seconds))
 
     @property
     def stamp(self) -> Stamp | None:

@@ -53,7 +53,7 @@ class Commanding:
 
     def __init__(self, settings: FlowSettings, reach: Connect = connect, patience: float = ANSWER_SECONDS) -> None:
         """`patience` is how long an answer is waited for."""
-        settings = replace(settings, admin_timeout_seconds=min(_CALL_SECONDS, settings.admin_timeout_seconds))
+        settings = settings.within(_CALL_SECONDS)
         self.settings = settings
         self.clusters: Clusters = reach(settings)
         self.progress = ProgressTopic(settings, self.clusters.target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import is_replicated
@@ -64,7 +64,7 @@ def effect_of(
     ask_bytes: AskBytes = bytes_on_source,
 ) -> Effect:
     """What these lists would do in the place of those of now. Raises TargetUnavailable."""
-    clusters = reach(_impatient(settings))
+    clusters = reach(settings.within(_SECONDS))
     take_lists(clusters)
     try:
         before = _taken(clusters, kind)
@@ -98,7 +98,7 @@ def matches_of(
     settings: FlowSettings, kind: ListKind, entries: Collection[str], reach: Connect = connect
 ) -> dict[str, tuple[str, ...]]:
     """What of the source each entry matches now, whatever others say of it. Raises SourceUnavailable."""
-    clusters = reach(_impatient(settings))
+    clusters = reach(settings.within(_SECONDS))
     names = _names(clusters, kind)
     return {
         entry: tuple(name for name, also in sorted(names.items()) if any(map(Entries((entry,)).first, also)))
@@ -108,10 +108,6 @@ def matches_of(
 
 def _plain(names: Mapping[str, int | None]) -> tuple[Size, ...]:
     return tuple(Size(name, count) for name, count in sorted(names.items()))
-
-
-def _impatient(settings: FlowSettings) -> FlowSettings:
-    return replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds))
 
 
 def _names(clusters: Clusters, kind: ListKind) -> dict[str, tuple[str, ...]]:

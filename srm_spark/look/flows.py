@@ -317,7 +317,7 @@ def _with_kind(one: Standstill, pauses: Mapping[Scope, Command], recorded: Mappi
 
 def hurried(settings: FlowSettings) -> FlowSettings:
     """The same for somebody who waits for an answer."""
-    return replace(settings, admin_timeout_seconds=min(_CALL_SECONDS, settings.admin_timeout_seconds))
+    return settings.within(_CALL_SECONDS)
 
 
 def flows(clusters: Clusters, topic: str) -> bool:

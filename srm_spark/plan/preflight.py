@@ -38,8 +38,10 @@ class Preflight:
 
         That is None for a failback whose other direction is not configured.
         """
-        self._ends = connect(_hurried(settings))
-        self._rights = None if rights is None else WriteRights(_hurried(rights), allows=rights.flow == settings.flow)
+        self._ends = connect(settings.within(_SECONDS))
+        self._rights = None
+        if rights is not None:
+            self._rights = WriteRights(rights.within(_SECONDS), allows=rights.flow == settings.flow)
         self._settings, target = self._ends.settings, self._ends.target
         self._names = NameFilter(tuple(groups))
         self._literal = [name for pattern in groups if not (name := acl_name(pattern)).endswith("*")]
@@ -207,7 +209,3 @@ class Preflight:
     def _remote(self, partition: TopicPartition) -> TopicPartition:
         name = self._ends.policy.format_remote_topic(self._settings.flow.source, partition.topic)
         return TopicPartition(name, partition.partition)
-
-
-def _hurried(settings: FlowSettings) -> FlowSettings:
-    return replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds))

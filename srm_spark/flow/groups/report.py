@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import NameFilter
@@ -62,7 +62,7 @@ class GroupReport:
 
 def report_groups(settings: FlowSettings, groups: NameFilter, reach: Connect = connect) -> GroupReport:
     """Look at the groups of a flow that `groups` takes. Raises TargetUnavailable, without which there is no answer."""
-    clusters = reach(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
+    clusters = reach(settings.within(_SECONDS))
     try:
         return _now(clusters, groups)
     except SourceUnavailable as error:
@@ -71,7 +71,7 @@ def report_groups(settings: FlowSettings, groups: NameFilter, reach: Connect = c
 
 def report_checkpoints(settings: FlowSettings, groups: NameFilter, reach: Connect = connect) -> GroupReport:
     """The same by the target alone, where nobody knows the source. Raises TargetUnavailable."""
-    clusters = reach(replace(settings, admin_timeout_seconds=min(_SECONDS, settings.admin_timeout_seconds)))
+    clusters = reach(settings.within(_SECONDS))
     return GroupReport(tuple(_from_checkpoints(clusters, groups)), "no file says where it is")
 
 

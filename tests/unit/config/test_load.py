@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,16 @@ def test_exactly_once_by_mirror_makers_switch_or_for_one_flow(loaded: Loader, li
     (flow,) = found.settings.flows
     assert flow.is_exactly_once is is_on
     assert flow.consumer["isolation.level"] == ("read_committed" if is_on else "read_uncommitted")
+
+
+@pytest.mark.parametrize(("set_ms", "wanted", "seconds"), [(60_000, 15.0, 15.0), (5_000, 15.0, 5.0)])
+def test_who_waits_has_shorter_calls_and_never_longer_ones(
+    loaded: Loader, set_ms: int, wanted: float, seconds: float
+) -> None:
+    (flow,) = loaded(f"admin.timeout.ms = {set_ms}").settings.flows
+    hurried = flow.within(wanted)
+    assert hurried.admin_timeout_seconds == seconds
+    assert replace(hurried, admin_timeout_seconds=set_ms / 1000) == flow
 
 
 def test_everything_wrong_is_said_at_once_with_its_line(loaded: Loader) -> None:
