@@ -90,17 +90,13 @@ def list_manual(*examples: str) -> Callable[[_C], _C]:
     )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The command line."""
+@dataclass(frozen=True, kw_only=True)
+class Asked(ClientOptions):
+    """The command line: what is asked of the lists, and how their target is reached."""
 
     files: Sequence[Path]
     defines: Sequence[str] = field(repr=False)
-    """These may hold passwords, as all `props` may."""
-    bootstrap_servers: str | None
-    props: Sequence[str] = field(repr=False)
-    producer_props: Sequence[str] = field(repr=False)
-    consumer_props: Sequence[str] = field(repr=False)
+    """These may hold passwords."""
     source: str | None
     target: str | None
     add: Sequence[str]
@@ -258,11 +254,10 @@ def _refuse_slow(change: Change) -> None:
 def _place(asked: Asked, kind: ListKind) -> Place:
     if asked.files and asked.target is None:
         raise click.UsageError("write --target ALIAS")
-    given = ClientOptions(asked.bootstrap_servers, asked.props, asked.producer_props, asked.consumer_props)
-    found = place_of(asked.files, asked.defines, asked.source or "source", asked.target or "target", given)
+    found = place_of(asked.files, asked.defines, asked.source or "source", asked.target or "target", asked)
     rules = _rules(found.loaded, found.settings, kind) if asked.files else None
     flows = found.loaded.settings.flows
-    return Place(found.settings, rules, flows, given.producer, given.consumer, found.is_enabled)
+    return Place(found.settings, rules, flows, asked.producer, asked.consumer, found.is_enabled)
 
 
 def _rules(found: Loaded, settings: FlowSettings, kind: ListKind) -> FileRules:
