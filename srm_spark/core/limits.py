@@ -7,7 +7,6 @@ the producer compresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -60,14 +59,6 @@ class Limits:
             if size + _BATCH_OVERHEAD <= self.max_bytes:
                 return size
         return 1
-
-
-def of_all(limits: Iterable[Limits]) -> Limits | None:
-    """What a producer has to keep to that writes all of these topics; None where there is none."""
-    known = list(limits)
-    codecs = {one.codec for one in known}
-    codec = codecs.pop() if len(codecs) == 1 else ""
-    return Limits(max_bytes=min(one.max_bytes for one in known), codec=codec) if known else None
 
 
 @dataclass(frozen=True)

@@ -156,10 +156,12 @@ def _batch(data: memoryview, at: int, size: int) -> Batch:
 
 @dataclass(frozen=True)
 class Author:
-    """Whose batches they are when they are written: an idempotent producer."""
+    """Whose batches they are when they are written: an idempotent producer, or one that writes in transactions."""
 
     producer_id: int
     epoch: int
+    is_transactional: bool = False
+    """A marker decides about its batches."""
 
 
 @dataclass(frozen=True)
@@ -189,14 +191,15 @@ class Fenced:
 def readdress(header: memoryview, batch: Batch, author: Author, sequence: int) -> None:
     """Make a batch the author's, in place: everything but its checksum, which `seal` sets.
 
-    It is no part of a transaction any more. `header` begins where the batch does.
+    It is part of the author's transaction, or of none any more. `header` begins where the batch does.
     """
+    attributes = batch.attributes & ~_TRANSACTIONAL_BIT
     _OFFSET.pack_into(header, 0, 0)
     _EPOCH.pack_into(header, _PREFIX, _NO_EPOCH)
     _OWNER.pack_into(
         header,
         CHECKED_FROM,
-        batch.attributes & ~_TRANSACTIONAL_BIT,
+        attributes | _TRANSACTIONAL_BIT if author.is_transactional else attributes,
         batch.last_delta,
         batch.base_timestamp,
         batch.max_timestamp,

@@ -1,5 +1,4 @@
-"""Records on their way through librdkafka's producers: those of the exactly-once mode, and those of logins that only
-librdkafka makes.
+"""Records on their way through librdkafka's producers: those of logins that only librdkafka makes.
 
 No callback per record: the first and the last record of a run are acknowledged with their target offsets, and
 `last - first == count - 1` proves that the run lies there in one piece. What lies between them is produced by a
@@ -15,7 +14,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from srm_spark.core.limits import Route, will_fit
+from srm_spark.core.limits import Route
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.reports import PartitionReport, Sent
 from srm_spark.core.rows import Run
@@ -29,7 +28,6 @@ from srm_spark.kafka.failures import kind_of, named, remedy
 from srm_spark.kafka.producer_pool import ProducerPool
 from srm_spark.kafka.producers import codec_of
 from srm_spark.kafka.sinks import Answer
-from srm_spark.kafka.transactions import Recording, SlotTransaction
 
 _FULL_QUEUE_SECONDS = 0.05
 _WORTH_A_LOOP = 16
@@ -37,14 +35,12 @@ _WORTH_A_LOOP = 16
 
 
 class ClientSink:
-    """The producers of one task, and the transaction that `recording` makes of it."""
+    """The producers of one task."""
 
     def __init__(
         self,
         options: Mapping[str, str | int | float | bool],
         timeout: float,
-        recording: Recording | None,
-        slot: int,
         *,
         in_loop: bool,
         needs_each: bool,
@@ -55,9 +51,7 @@ class ClientSink:
         self._in_loop = is_used(in_loop)
         self._sent: deque[tuple[TopicPartition, str, Sent, Acks]] = deque()
         self._last_error = LastError()
-        made = None if recording is None else SlotTransaction(recording, slot, self._options, self._last_error)
-        self._transaction = made
-        self._pool = ProducerPool(self._options, self._last_error, self._transaction, timeout)
+        self._pool = ProducerPool(self._options, self._last_error, timeout)
 
     def produce(self, route: Route, run: Run) -> None:
         """Hand the records of a run to the producer of their topic."""
@@ -66,17 +60,9 @@ class ClientSink:
     def takes(self, route: Route, run: Run) -> bool:
         """Write a record that is too large as it is, where the producer compresses; whether the target takes it.
 
-        Only the broker knows. It is asked behind everything that was written, and with nothing else in the same batch;
-        in a transaction, which would fail, only where the answer is certain.
+        Only the broker knows. It is asked behind everything that was written, and with nothing else in the same batch.
         """
-        limits, options = route.limits, self._options
-        if self._transaction is not None:
-            codec = codec_of(options)
-            if codec is None or not will_fit(run, limits, codec):
-                return False
-            self._produce(route, run)
-            return True
-        if codec_of(options, limits) is None:
+        if codec_of(self._options, route.limits) is None:
             return False
         self.drain()
         acks = self._produce(route, run, is_trial=True)
@@ -122,11 +108,9 @@ class ClientSink:
             yield from self._next_answers()
 
     def end(self, reports: Sequence[PartitionReport], *, is_failed: bool) -> None:
-        """Commit the transaction, where there is one; forget producers that cannot be used again."""
-        if self._transaction is not None:
-            self._transaction.end(reports)
-        else:
-            self._pool.discard_broken(is_failed)
+        """Forget producers that cannot be used again."""
+        del reports
+        self._pool.discard_broken(is_failed)
 
     def _next_answers(self) -> Iterator[Answer]:
         partition, topic, sent, acks = self._sent.popleft()

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -102,12 +102,20 @@ def open_producer(
 ) -> Producer:
     """A producer that may write with this token. Raises LeaseLost where there is a newer one."""
     producer = initialised(fencing, slot, options, on_error)
-    newest = newest_token(fencing)
-    if newest is None or newest.token != fencing.note.token:
-        raise LeaseLost(
-            f"{fencing.transactional_id(slot)}: a newer generation of the flow has begun; this one gives up"
-        )
+    require_newest(fencing, slot)
     return producer
+
+
+def require_newest(fencing: FencingToken, slot: int | str) -> None:
+    """Raises LeaseLost where there is a newer token, TargetUnavailable where nobody says so."""
+    name = fencing.transactional_id(slot)
+    try:
+        newest = newest_token(fencing)
+    except KafkaException as error:
+        text = f"{name}: which generation of the flow is the newest cannot be asked: {named(error.args[0])}"
+        raise TargetUnavailable(f"{text}; check the coordinator of group {fencing.group}") from error
+    if newest is None or newest.token != fencing.note.token:
+        raise LeaseLost(f"{name}: a newer generation of the flow has begun; this one gives up")
 
 
 def initialised(
@@ -138,8 +146,13 @@ def transactional(name: str, options: Mapping[str, str | int | float | bool]) ->
         "transactional.id": name,
     }
     own.pop("enable.gapless.guarantee", None)  # a gap aborts the transaction
-    own["transaction.timeout.ms"] = min(_LONGEST_MS, int(own.get("message.timeout.ms", 120_000)) + 60_000)
+    own["transaction.timeout.ms"] = transaction_ms(own)
     return own
+
+
+def transaction_ms(options: Mapping[str, Any]) -> int:
+    """After how many milliseconds a coordinator aborts a transaction of a producer with these options."""
+    return min(_LONGEST_MS, int(options.get("message.timeout.ms", 120_000)) + 60_000)
 
 
 def persist(call: Callable[[], object], seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The producers of one write task: one for each kind of batch that its topics take, or the one of its transaction."""
+"""The producers of one write task: one for each kind of batch that its topics take."""
 
 from __future__ import annotations
 
@@ -10,26 +10,17 @@ from confluent_kafka import KafkaException, Producer
 from srm_spark.core.limits import Limits
 from srm_spark.kafka.clients import ClientOptions, LastError
 from srm_spark.kafka.producers import discard_producer, for_trials, record_producer, suited
-from srm_spark.kafka.transactions import SlotTransaction
 
-_SHARED = (0, "")
 _TRIAL = -1
 
 
 class ProducerPool:
-    """Made when they are first needed; outside of transactions they are kept for the next task of this process."""
+    """Made when they are first needed, and kept for the next task of this process."""
 
-    def __init__(
-        self,
-        options: Mapping[str, str | int | float | bool],
-        last_error: LastError,
-        transaction: SlotTransaction | None,
-        silence: float,
-    ) -> None:
+    def __init__(self, options: Mapping[str, str | int | float | bool], last_error: LastError, silence: float) -> None:
         """`silence` is how many seconds without any acknowledgement are too many."""
         self._base = options
         self._last_error = last_error
-        self._transaction = transaction
         self._silence = silence
         self._producers: dict[tuple[int, str], Producer] = {}
         """By the size and codec of their batches."""
@@ -40,9 +31,8 @@ class ProducerPool:
         return iter(self._producers.values())
 
     def of(self, limits: Limits, *, is_trial: bool = False) -> Producer:
-        """The one whose batches fit; a transaction has one producer, whose batches fit into every topic of the flow."""
-        size = _TRIAL if is_trial else limits.batch_bytes
-        kind = (size, limits.codec) if self._transaction is None else _SHARED
+        """The one whose batches fit."""
+        kind = (_TRIAL if is_trial else limits.batch_bytes, limits.codec)
         producer = self._producers.get(kind)
         if producer is None:
             producer = self._producers[kind] = self._made(kind, limits, is_trial=is_trial)
@@ -92,8 +82,6 @@ class ProducerPool:
             discard_producer(self._options[kind])
 
     def _made(self, kind: tuple[int, str], limits: Limits, *, is_trial: bool) -> Producer:
-        if self._transaction is not None:
-            return self._transaction.producer()
         options = suited(self._base, limits)
         self._options[kind] = for_trials(options) if is_trial else options
         return record_producer(self._options[kind], self._last_error)

@@ -29,17 +29,13 @@ def delivery_timeout(properties: Mapping[str, str]) -> float:
     return _TIMEOUT_SECONDS if configured is None else min(int(configured) / 1000, _LONGEST_SECONDS)
 
 
-def record_options(
-    rendered: Mapping[str, str | int | float | bool], timeout: float, shared: Limits | None = None
-) -> ClientOptions:
+def record_options(rendered: Mapping[str, str | int | float | bool], timeout: float) -> ClientOptions:
     """Options of the record producer: what the user set, over defaults that were measured (docs/performance.md).
-
-    `shared` is for a producer that writes all topics.
 
     Fixed, because the promises rest on them: idempotence, all acks, no gap behind a refused record, no topic made by
     asking for it, the record's own timestamp kept.
     """
-    chosen: ClientOptions = {
+    return {
         "linger.ms": 10,
         "batch.size": 1_000_000,
         "queue.buffering.max.kbytes": 262_144,
@@ -54,7 +50,6 @@ def record_options(
         "acks": "all",
         "allow.auto.create.topics": False,
     }
-    return chosen if shared is None else suited(chosen, shared)
 
 
 def suited(options: Mapping[str, str | int | float | bool], limits: Limits) -> ClientOptions:

@@ -22,13 +22,11 @@ from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport, report_batch
 from srm_spark.core.rows import ArrowRows, Rows, Run
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.hand import Hand
 from srm_spark.kafka.batches.sink import BatchSink
 from srm_spark.kafka.client_sink import ClientSink
+from srm_spark.kafka.recording import Recording
 from srm_spark.kafka.sinks import Sink
-from srm_spark.kafka.transactions import Recording
-
-_PIECE = 1_000_000
-"""Bytes of a transaction after which an acknowledgement is asked for: they tell how far one came that is aborted."""
 
 _UNREADABLE = Failure(
     FailureKind.BROKEN_HEADERS,
@@ -62,7 +60,18 @@ class WriteTask:
     in_loop: bool = True
     """Whether a compiled loop produces the records, where it can."""
     authorship: Authorship | None = None
-    """As whom the task writes batches of its own; None where librdkafka's producers carry the records."""
+    """In the default mode: as whom the task writes batches of its own; None where librdkafka's producers write."""
+
+    @property
+    def is_in_batches(self) -> bool:
+        """Whether records go in batches of our own."""
+        return self.recording is not None or self.authorship is not None
+
+    def hand(self, slot: int) -> Hand:
+        """By what such batches are written. Raises TargetUnavailable for a login that cannot be made here."""
+        right = self.recording or self.authorship
+        assert right is not None
+        return Hand(self.options, self.timeout, right, slot)
 
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows. `slot` is the number of the task within its batch."""
@@ -71,19 +80,25 @@ class WriteTask:
 
     def write_all(self, rows: Rows, slot: int) -> pa.RecordBatch:
         """Write `rows` until they end, or `max_bytes` are written; the report rows."""
-        writing = Writing(self, slot)
-        piece = self.max_bytes if self.recording is None else _PIECE
+        sink = _sink(self, slot)
+        reports = self.copy_all(rows, sink)
+        sink.end(reports, is_failed=any(report.failure is not None for report in reports))
+        return report_batch(reports)
+
+    def copy_all(self, rows: Rows, sink: Sink) -> list[PartitionReport]:
+        """The same by a sink that is not ended here: the reports."""
+        writing = Writing(self, 0, sink)
         with _no_collection(), closing(iter(rows)) as runs:
             for whole in runs:
                 run = whole
                 while run.count:
-                    part = run.upto(min(piece, self.max_bytes - writing.bytes))
+                    part = run.upto(self.max_bytes - writing.bytes)
                     writing.write(part)
                     run = run.slice(part.count, run.count)
                     left = {*rows.open, run.partition} if run.count else rows.open
                     if left and writing.bytes >= self.max_bytes:
-                        return report_batch(writing.finish(left))
-            return report_batch(writing.finish())
+                        return writing.finish(left)
+            return writing.finish()
 
 
 @contextmanager
@@ -111,11 +126,12 @@ def freeze_garbage() -> None:
 class Writing:
     """The course of one task: `write` what comes, then `finish`; or take what is `acknowledged` now and then."""
 
-    def __init__(self, task: WriteTask, slot: int) -> None:
+    def __init__(self, task: WriteTask, slot: int, sink: Sink | None = None) -> None:
+        """Into a `sink` of its own, where none is given."""
         self.bytes = 0
         self._task = task
         self._reports: dict[TopicPartition, PartitionReport] = {}
-        self._sink = _sink(task, slot)
+        self._sink = sink or _sink(task, slot)
 
     def write(self, run: Run) -> None:
         """Produce the rows of one run, up to the first one that the target would refuse."""
@@ -162,14 +178,11 @@ class Writing:
 
     def finish(self, left: Set[TopicPartition] = frozenset()) -> list[PartitionReport]:
         """Wait for the acknowledgements and turn them into reports; of the partitions `left` more may follow."""
-        is_failed = False
         for answer in self._sink.finish():
             answer.into(self._reports[answer.partition])
-            is_failed = is_failed or answer.failure is not None
         reports = list(self._reports.values())
         for report in reports:
             report.is_cut, report.is_complete = bool(left), report.partition not in left
-        self._sink.end(reports, is_failed=is_failed)
         return reports
 
     @property
@@ -184,8 +197,6 @@ class Writing:
 
 
 def _sink(task: WriteTask, slot: int) -> Sink:
-    if task.authorship is not None:
-        return BatchSink(task.options, task.authorship, task.timeout)
-    return ClientSink(
-        task.options, task.timeout, task.recording, slot, in_loop=task.in_loop, needs_each=task.stamp is not None
-    )
+    if task.is_in_batches:
+        return BatchSink(task.hand(slot))
+    return ClientSink(task.options, task.timeout, in_loop=task.in_loop, needs_each=task.stamp is not None)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.limits import Limits, Route, of_all
+from srm_spark.core.limits import Route
 from srm_spark.core.model import (
     UNKNOWN,
     LogIdentity,
@@ -57,7 +57,7 @@ from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.lease import Permit
 from srm_spark.kafka.producers import delivery_timeout, record_options
-from srm_spark.kafka.transactions import Recording
+from srm_spark.kafka.recording import Recording
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.spark import DataFrame, SparkSession
 from srm_spark.spark.offsets import batch_ends
@@ -86,7 +86,7 @@ class Assignment:
     fencing: FencingToken | None = None
     """In the exactly-once mode: the right of this generation to write."""
     author: Author | None = None
-    """Otherwise: as whom it writes; None where librdkafka's producers do."""
+    """In the default mode: as whom it writes; None where librdkafka's producers do."""
     permit: Permit | None = None
     """Says right before anything is written whether the flow is still ours."""
 
@@ -136,8 +136,6 @@ class Replication:
     _markers: dict[TopicPartition, int] = field(default_factory=dict)
     """How many markers of transactions of this generation are behind the copies of each partition, or will be."""
     _leaders: TargetLeaders = field(init=False)
-    _shared: Limits | None = None
-    """In the exactly-once mode, where one producer writes all topics: what all of them take."""
 
     def __post_init__(self) -> None:
         starts = self.assignment.starts
@@ -150,8 +148,6 @@ class Replication:
             self._through(self.means.clusters)
         is_exact, topics = self.assignment.fencing is not None, frozenset(self.assignment.routes)
         self._schedule = PassSchedule(self.settings, self.assignment.tasks, is_exact, topics)
-        if self.assignment.fencing is not None:
-            self._shared = of_all(route.limits for route in self.assignment.routes.values())
 
     def _through(self, clusters: Clusters) -> None:
         assignment = self.assignment
@@ -332,7 +328,7 @@ class Replication:
         timeout = delivery_timeout(settings.producer)
         rendered = options(settings.target, settings.producer, f"{settings.flow}|producer")
         return WriteTask(
-            options=record_options(rendered, timeout, self._shared),
+            options=record_options(rendered, timeout),
             routes={partition.topic: self.assignment.routes[partition.topic] for partition in ranges},
             held=frozenset(self._holds),
             max_bytes=self._schedule.task_bytes(ranges),

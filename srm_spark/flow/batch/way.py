@@ -8,8 +8,6 @@ from srm_spark.kafka.compiled import is_used
 
 def why_not_whole(settings: FlowSettings) -> str | None:
     """Why every record of a flow is looked at by itself; None where batches go whole, or are merged, where they can."""
-    if settings.is_exactly_once:
-        return "the exactly-once mode writes by librdkafka's transactions"
     if settings.stamp is not None:
         return "provenance.header.enabled adds a header to each record"
     if settings.is_realtime:

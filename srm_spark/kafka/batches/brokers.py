@@ -28,11 +28,11 @@ from srm_spark.core.record_batch import Author
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.batches.wire import FETCH, FETCH_VERSION, PRODUCE, PRODUCE_VERSION, Bytes, header
 from srm_spark.kafka.login import TRY_MS, login_options
+from srm_spark.kafka.tries import pauses
 
 _LARGEST = 200_000_000
 _NOT_YET = frozenset({14, 15, 16})
 """A broker that has just started has no block of producer ids yet."""
-_RETRY_SECONDS = 0.1
 _TRIES = 3
 """At least: which broker is asked is chance, and one of them may hang."""
 _SOCKET_SECONDS = 30.0
@@ -162,14 +162,20 @@ class Brokers:
                     leaders[partition] = Leader(one.leader_id, getattr(one, "leader_epoch", -1), topic_id)
         return leaders
 
+    def partition_count(self, topic: str) -> int:
+        """Of a topic; 0 where it is not there, or not for us."""
+        topics = [MetadataRequest.MetadataRequestTopic(name=topic)]
+        (found,) = self.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False)).topics
+        return len(found.partitions)
+
     def new_author(self) -> Author:
         """An idempotent producer's own id, from any broker."""
         nobody = InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
         )
-        deadline = time.monotonic() + TRY_MS / 1000
+        deadline, waits = time.monotonic() + TRY_MS / 1000, pauses()
         while (answer := self.ask(nobody)).error_code in _NOT_YET and time.monotonic() < deadline:
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(next(waits))
         if answer.error_code:
             raise ProtocolUnavailable(f"{self.where}: no producer id: error {answer.error_code}")
         return Author(answer.producer_id, answer.producer_epoch)
@@ -198,7 +204,7 @@ class Brokers:
 
     def _run(self, call: Any, what: str, tries: int = _TRIES) -> Any:
         """A broker that hangs, or a connection that was idle too long, costs one try."""
-        deadline, tried = time.monotonic() + (TRY_MS / 1000 if tries > 1 else 0), 0
+        deadline, tried, waits = time.monotonic() + (TRY_MS / 1000 if tries > 1 else 0), 0, pauses()
         while True:
             tried += 1
             try:
@@ -212,6 +218,7 @@ class Brokers:
                 if time.monotonic() > deadline and tried >= tries:
                     text = f"{self.where}: cannot {what}: {type(error).__name__}: {error}"
                     raise ProtocolUnavailable(text) from error
+                time.sleep(next(waits))
 
     async def _take(self, node: int) -> Connection:
         made = self._manager.get_connection(node)

@@ -19,13 +19,15 @@ import pyarrow as pa
 
 from srm_spark.core.limits import Route
 from srm_spark.core.model import OffsetRange, Ranges, TopicPartition
-from srm_spark.core.record_batch import Authorship, Fit
-from srm_spark.core.reports import PartitionReport, read_report, report_batch
+from srm_spark.core.record_batch import Fit
+from srm_spark.core.reports import PartitionReport, report_batch
 from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.kafka.batches.brokers import Brokers, Connection
+from srm_spark.kafka.batches.hand import Hand
 from srm_spark.kafka.batches.reader import BatchReader, Form, PartitionReading, damage
+from srm_spark.kafka.batches.sink import BatchSink
 from srm_spark.kafka.batches.ways import best
-from srm_spark.kafka.batches.writer import Acknowledged, BatchWriter, keep_writer, take_writer
+from srm_spark.kafka.batches.writer import Acknowledged
 from srm_spark.kafka.fetch import Fetch, RangeReader
 from srm_spark.kafka.loop_cache import is_filled
 from srm_spark.kafka.producers import level_of, options_key
@@ -75,51 +77,49 @@ def prepared(batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.Re
 def copy_ranges(
     fetch: Fetch, write: WriteTask, ranges: Mapping[TopicPartition, OffsetRange], slot: int
 ) -> pa.RecordBatch:
-    """Read `ranges` and write them: report rows. Raises SourceUnavailable.
+    """Read `ranges` and write them: report rows. Raises SourceUnavailable, and what `WriteTask.hand` raises.
 
-    Transactions, and headers that copies get, are matters of single records.
+    Headers that copies get are matters of single records.
     """
-    authorship = write.authorship
-    if not fetch.is_whole or authorship is None or write.stamp is not None:
+    if not fetch.is_whole or not write.is_in_batches or write.stamp is not None:
         return write.write_all(RangeReader(fetch, ranges), slot)
-
-    def records(
-        part: Mapping[TopicPartition, OffsetRange], reports: Mapping[TopicPartition, PartitionReport], most_bytes: int
-    ) -> list[PartitionReport]:
-        """Behind what was copied whole."""
-        behind = {p: one.intervals[-1].downstream_end for p in part if (one := reports[p]).intervals}
-        numbers = {write.routes[p.topic].remote(p): reports[p].next_sequence or 0 for p in part}
-        task = replace(
-            write,
-            max_bytes=most_bytes,
-            target_ends={**write.target_ends, **behind},
-            slack={p: reports[p].slack for p in part},
-            authorship=Authorship(authorship.author, numbers),
-        )
-        return [read_report(row) for row in task.write_all(RangeReader(fetch, part), slot).to_pylist()]
-
     whole = Whole(
         source_options=fetch.options,
         target_options=write.options,
         source=fetch.cluster,
-        authorship=authorship,
         topic_ids=fetch.topic_ids,
         committed=fetch.options["isolation.level"] == "read_committed",
         source_seconds=fetch.timeout,
-        target_seconds=write.timeout,
     )
-    due = {p: offsets for p, offsets in ranges.items() if p not in write.held}
-    return report_batch(
-        copy_share(
+    with write.hand(slot) as hand:
+
+        def records(
+            part: Mapping[TopicPartition, OffsetRange],
+            reports: Mapping[TopicPartition, PartitionReport],
+            most_bytes: int,
+        ) -> list[PartitionReport]:
+            """Behind what was copied whole."""
+            behind = {p: one.intervals[-1].downstream_end for p in part if (one := reports[p]).intervals}
+            task = replace(
+                write,
+                max_bytes=most_bytes,
+                target_ends={**write.target_ends, **behind},
+                slack={p: reports[p].slack for p in part},
+            )
+            return task.copy_all(RangeReader(fetch, part), BatchSink(hand))
+
+        reports = copy_share(
             whole,
-            ranges=due,
+            hand,
+            ranges={p: offsets for p, offsets in ranges.items() if p not in write.held},
             routes=write.routes,
             ends=write.target_ends,
             slack=write.slack,
             max_bytes=write.max_bytes,
             records=records,
         )
-    )
+        hand.end(reports)
+    return report_batch(reports)
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,11 @@ class Whole:
     target_options: Mapping[str, Any]
     source: str
     """Alias of the source."""
-    authorship: Authorship
     topic_ids: Mapping[str, str]
     committed: bool
     """Whether transactions that were aborted are left out."""
     source_seconds: float
     """Without a batch after which the rest is left to the other way."""
-    target_seconds: float
-    """Without an acknowledgement after which the task gives up."""
 
     @property
     def rack(self) -> str:
@@ -147,6 +144,7 @@ class Whole:
 
 def copy_share(
     whole: Whole,
+    hand: Hand,
     *,
     ranges: Ranges,
     routes: Mapping[str, Route],
@@ -156,7 +154,6 @@ def copy_share(
     records: Records,
 ) -> list[PartitionReport]:
     """Copy `ranges`, at most about `max_bytes`: a report for each partition. Raises what `records` raises."""
-    numbers = whole.authorship.sequences
     reports: dict[TopicPartition, PartitionReport] = {
         p: PartitionReport(
             p,
@@ -164,7 +161,6 @@ def copy_share(
             slack=slack.get(p, 0),
             next_offset=r.start,
             is_complete=False,
-            next_sequence=numbers.get(routes[p.topic].remote(p), 0),
         )
         for p, r in ranges.items()
     }
@@ -172,7 +168,7 @@ def copy_share(
     for partition in ranges.keys() - left.keys():
         reports[partition].is_complete = True
     while left:
-        todo = _whole(whole, left, routes, reports, max_bytes)
+        todo = _whole(whole, hand, ranges=left, routes=routes, reports=reports, max_bytes=max_bytes)
         written = sum(report.bytes for report in reports.values())
         if todo and written < max_bytes:
             several = records(todo, reports, max_bytes - written)
@@ -212,6 +208,8 @@ def _join(report: PartitionReport, later: PartitionReport, end: int) -> None:
 
 def _whole(
     whole: Whole,
+    hand: Hand,
+    *,
     ranges: Ranges,
     routes: Mapping[str, Route],
     reports: Mapping[TopicPartition, PartitionReport],
@@ -221,19 +219,13 @@ def _whole(
     source = _take_source(whole)
     if source is None:
         return dict(ranges)
-    writer = take_writer(whole.target_options)
-    copying = _Copying(whole, source, writer, ranges=ranges, routes=routes, reports=reports, max_bytes=max_bytes)
+    copying = _Copying(whole, source, hand, ranges=ranges, routes=routes, reports=reports, max_bytes=max_bytes)
     try:
         stops = copying.run()
     except BaseException:
         source.close()
-        writer.close()
         raise
     _keep_source(whole, source, is_clean=copying.is_clean)
-    if writer.is_broken:
-        writer.close()
-    else:
-        keep_writer(whole.target_options, writer)
     return stops
 
 
@@ -244,14 +236,14 @@ class _Copying:
         self,
         whole: Whole,
         source: Brokers,
-        writer: BatchWriter,
+        hand: Hand,
         *,
         ranges: Ranges,
         routes: Mapping[str, Route],
         reports: Mapping[TopicPartition, PartitionReport],
         max_bytes: int,
     ) -> None:
-        self._whole, self._writer, self._reports = whole, writer, reports
+        self._whole, self._hand, self._writer, self._reports = whole, hand, hand.writer, reports
         self._routes = {p: routes[p.topic].remote(p) for p in ranges}
         forms = {p: form_of(routes[p.topic], whole.target_options) for p in ranges}
         self._reader = BatchReader(
@@ -269,10 +261,9 @@ class _Copying:
 
     def run(self) -> dict[TopicPartition, OffsetRange]:
         """Copy until nothing is left that goes whole."""
-        numbers = {self._routes[p]: self._reports[p].next_sequence or 0 for p in self._routes}
-        self._writer.begin(Authorship(self._whole.authorship.author, numbers), self._whole.target_seconds)
+        self._hand.turn()
         for partition, remote in self._routes.items():
-            self._writer.open(partition, remote)
+            self._hand.open(partition, remote)
         while not (self._is_read and self._writer.is_idle):
             self._ask()
             self._hand_over()
@@ -360,7 +351,6 @@ class _Copying:
                 report.hold = damage(partition, piece) if piece.is_whole else None
                 if report.hold is None:
                     self._writer.doubt(lane)
-            report.next_sequence = self._writer.next_sequence(lane.remote)
             if lane.failure is not None and report.failure is None:
                 report.failure = lane.failure
             if report.failure is not None:

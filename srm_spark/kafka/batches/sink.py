@@ -1,24 +1,20 @@
-"""Records that are packed here on their way to the target, in batches under the flow's own producer id."""
+"""Records that are packed here on their way to the target, in batches under an author of our own."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-
-from confluent_kafka import KafkaError
+from collections.abc import Iterator, Sequence
 
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport, Sent
 from srm_spark.core.rows import Run
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.codecs import NONE
+from srm_spark.kafka.batches.hand import Hand, failure_of
 from srm_spark.kafka.batches.packer import Packing
 from srm_spark.kafka.batches.packing import pack
-from srm_spark.kafka.batches.writer import Lane, keep_writer, take_writer
-from srm_spark.kafka.failures import kind_of, named, remedy
 from srm_spark.kafka.producers import codec_of, level_of
 from srm_spark.kafka.sinks import Answer
 
@@ -30,11 +26,10 @@ _QUEUE_BYTES = 33_554_432
 class BatchSink:
     """The batches of one task."""
 
-    def __init__(self, options: Mapping[str, str | int | float | bool], authorship: Authorship, timeout: float) -> None:
-        """`timeout` is how many seconds without any acknowledgement are too many."""
-        self._options = options
-        self._writer = take_writer(options)
-        self._writer.begin(authorship, timeout)
+    def __init__(self, hand: Hand) -> None:
+        """What `hand` has written before is answered."""
+        hand.turn()
+        self._hand, self._writer, self._options = hand, hand.writer, hand.options
         self._answers: deque[Answer] = deque()
         self._told: set[TopicPartition] = set()
         """Remote partitions of whose failure was told."""
@@ -83,14 +78,8 @@ class BatchSink:
         yield from self.acknowledged()
 
     def end(self, reports: Sequence[PartitionReport], *, is_failed: bool) -> None:
-        """Hand the connections on to the next task; say in the reports which numbers come next."""
-        numbers = {lane.source: self._writer.next_sequence(lane.remote) for lane in self._writer.lanes}
-        for report in reports:
-            report.next_sequence = numbers.get(report.partition)
-        if is_failed or self._writer.is_broken:
-            self._writer.close()
-        else:
-            keep_writer(self._options, self._writer)
+        """Let the hand end its task."""
+        self._hand.end(reports, is_failed=is_failed)
 
     def _packed(self, limits: Limits, run: Run) -> Packing:
         size = min(limits.batch_bytes, int(self._options.get("batch.size", limits.batch_bytes)))
@@ -103,7 +92,7 @@ class BatchSink:
         )
 
     def _send(self, route: Route, run: Run, packing: Packing) -> None:
-        lane = self._writer.open(run.partition, route.remote(run.partition))
+        lane = self._hand.open(run.partition, route.remote(run.partition))
         for piece in packing.pieces:
             self._writer.add(lane.remote, piece)
         if packing.stop is not None:  # nothing of the partition may be written behind it
@@ -118,16 +107,7 @@ class BatchSink:
 
     def _tell_failures(self) -> None:
         for lane in self._writer.lanes:
-            failure = _failure(lane)
+            failure = failure_of(lane)
             if failure is not None and not lane.flying and lane.remote not in self._told:
                 self._told.add(lane.remote)
                 self._answers.append(Answer(lane.source, Sent((), 0, 0, 0, -1), -1, -1, time.time(), failure))
-
-
-def _failure(lane: Lane) -> Failure | None:
-    """Why nothing more of a lane is written."""
-    if lane.refusal is None:
-        return lane.failure
-    error = KafkaError(lane.refusal.error)
-    hint = remedy(error, f"WRITE on topic {lane.remote.topic}", lane.refusal.message or "see the broker's log")
-    return Failure(kind_of(error), f"{named(error)}; {hint}")

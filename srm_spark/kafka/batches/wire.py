@@ -103,16 +103,23 @@ def fetch_answer(data: memoryview) -> tuple[int, int, list[FetchedPartition]]:
     return throttled, error, answers
 
 
-def produce_parts(timeout_ms: int, batches: Mapping[TopicPartition, Bytes]) -> list[Bytes]:
-    """A produce request of one batch per partition: its pieces, which are to be sent one behind the other."""
+def produce_parts(
+    timeout_ms: int, batches: Mapping[TopicPartition, Bytes], transactional_id: str | None = None
+) -> list[Bytes]:
+    """A produce request of one batch per partition: its pieces, which are to be sent one behind the other.
+
+    Batches of a transaction come with the id under which it was begun.
+    """
     topics: dict[str, list[TopicPartition]] = {}
     for partition in batches:
         topics.setdefault(partition.topic, []).append(partition)
     parts: list[Bytes] = []
-    small = struct.pack(">hhii", -1, _ALL_ACKS, timeout_ms, len(topics))
+    name = None if transactional_id is None else transactional_id.encode()
+    small = struct.pack(">h", -1) if name is None else struct.pack(">h", len(name)) + name
+    small += struct.pack(">hii", _ALL_ACKS, timeout_ms, len(topics))
     for topic, partitions in topics.items():
-        name = topic.encode()
-        small += struct.pack(">h", len(name)) + name + struct.pack(">i", len(partitions))
+        of_topic = topic.encode()
+        small += struct.pack(">h", len(of_topic)) + of_topic + struct.pack(">i", len(partitions))
         for partition in partitions:
             batch = batches[partition]
             parts += (small + struct.pack(">ii", partition.partition, len(batch)), batch)

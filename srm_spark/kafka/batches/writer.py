@@ -25,6 +25,7 @@ from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.packer import Packed
+from srm_spark.kafka.batches.transaction import Transaction
 from srm_spark.kafka.batches.wire import Produced, produce_answer, produce_parts
 from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.sinks import Answer
@@ -131,28 +132,37 @@ class BatchWriter:
     """Writes for one task after another, each time as the author that the owner of the flow has named."""
 
     def __init__(self, brokers: Brokers) -> None:
-        self._brokers = brokers
+        self.brokers = brokers
         self._author: Author | None = None
+        self._transaction: Transaction | None = None
         self._sequences: dict[TopicPartition, int] = {}
         self._lanes: dict[TopicPartition, Lane] = {}
         """By remote partition."""
         self._leaders: dict[TopicPartition, Leader] = {}
         self._flights: dict[Connection, deque[tuple[float, list[TopicPartition]]]] = {}
         """Requests on their way: since when, and the partitions that they are about."""
-        self._look_at = self._moved_at = 0.0
+        self._look_at = self._add_at = self._moved_at = 0.0
         self._seconds = 0.0
         self._bytes = 0
         self.is_broken = False
         """Something is not known, or not in order: the author may not write any more."""
 
-    def begin(self, authorship: Authorship, seconds: float) -> None:
+    def begin(self, author: Authorship | Transaction, seconds: float) -> None:
         """Take up a task; it fails after `seconds` without an acknowledgement."""
+        self.turn()
+        self._seconds, self._moved_at = seconds, monotonic()
+        self._author, self._transaction, self._add_at = None, None, 0.0
+        if isinstance(author, Authorship):
+            self._author, self._sequences = author.author, dict(author.sequences)
+        else:
+            self._transaction = author
+        self.is_broken = False
+
+    def turn(self) -> None:
+        """Go on with the same task along other lanes, under the same numbers."""
         for connection in list(self._flights):
             self.lost(connection)
         self._lanes, self._bytes = {}, 0
-        self._seconds, self._moved_at = seconds, monotonic()
-        self._author, self._sequences = authorship.author, dict(authorship.sequences)
-        self.is_broken = False
 
     def open(self, source: TopicPartition, remote: TopicPartition) -> Lane:
         """The lane of a partition, which begins here where there is none."""
@@ -164,11 +174,22 @@ class BatchWriter:
         """The number of the next record of a remote partition, once everything before it is answered."""
         return self._sequences.get(remote, 0)
 
+    @property
+    def sequences(self) -> Mapping[TopicPartition, int]:
+        """All of these numbers that are not 0."""
+        return self._sequences
+
     def add(self, remote: TopicPartition, piece: Packed) -> None:
-        """Give a batch its number and let it wait for its turn; behind one that was not taken nothing is."""
+        """Give a batch its number and let it wait for its turn; behind one that was not taken nothing is.
+
+        Raises what `Transaction.begin` raises, for the first batch of all.
+        """
         lane = self._lanes[remote]
         if lane.failure is not None or lane.refused is not None:
             return
+        if self._author is None and self._transaction is not None:
+            authorship = self._transaction.begin()
+            self._author, self._sequences = authorship.author, dict(authorship.sequences)
         sequence = self._sequences.get(remote, 0)
         self._sequences[remote] = next_sequence(sequence, piece.batch.records)
         if not self._bytes:
@@ -220,17 +241,17 @@ class BatchWriter:
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._brokers.close()
+        self.brokers.close()
 
     def send(self) -> None:
         """Send what may go now. Raises ProtocolUnavailable where the cluster is not there."""
         due: dict[int, list[Lane]] = {}
-        for lane in self._lanes.values():
+        for lane in self._admitted():
             if lane.is_ready and (node := self._node(lane.remote)) is not None:
                 due.setdefault(node, []).append(lane)
         for node, lanes in due.items():
             try:
-                connection = self._brokers.connection(node)
+                connection = self.brokers.connection(node)
             except ProtocolUnavailable:  # it may be dead, and its partitions another broker's soon
                 for lane in lanes:
                     self._leaders.pop(lane.remote, None)
@@ -241,6 +262,19 @@ class BatchWriter:
                     self._send(connection, ready)
             except OSError:
                 self.lost(connection)
+
+    def _admitted(self) -> Iterable[Lane]:
+        """What may be written to: in a transaction a partition has to be taken in first."""
+        lanes, transaction = self._lanes.values(), self._transaction
+        if transaction is None:
+            return lanes
+        new = [lane for lane in lanes if lane.is_ready and lane.remote not in transaction.partitions]
+        if new and monotonic() >= self._add_at:
+            for remote, failure in transaction.add(lane.remote for lane in new).items():
+                self.end_lane(self._lanes[remote], failure)
+            if any(lane.failure is None and lane.remote not in transaction.partitions for lane in new):
+                self._add_at = monotonic() + RETRY_SECONDS
+        return [lane for lane in lanes if lane.remote in transaction.partitions]
 
     def _take(self, connection: Connection) -> list[Acknowledged]:
         throttled, answers = produce_answer(connection.receive())
@@ -299,7 +333,7 @@ class BatchWriter:
             if monotonic() < self._look_at:
                 return None
             self._look_at = monotonic() + RETRY_SECONDS
-            self._leaders |= self._brokers.leaders(p for p in self._lanes if p not in self._leaders)
+            self._leaders |= self.brokers.leaders(p for p in self._lanes if p not in self._leaders)
         leader = self._leaders.get(remote)
         return None if leader is None else leader.node
 
@@ -322,7 +356,8 @@ class BatchWriter:
             batches[lane.remote] = sent.piece.data
             size += len(sent.piece.data)
         self._flights.setdefault(connection, deque()).append((monotonic(), list(batches)))
-        connection.produce(produce_parts(_TIMEOUT_MS, batches))
+        under = None if self._transaction is None else self._transaction.name
+        connection.produce(produce_parts(_TIMEOUT_MS, batches, under))
 
     def _address(self, sent: Numbered) -> None:
         assert self._author is not None

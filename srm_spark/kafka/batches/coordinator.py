@@ -1,0 +1,206 @@
+"""The transaction coordinator of one transactional id: who may write under it, and how its transactions end (KIP-98).
+
+Each call is asked again until it has an answer that stays: a coordinator that moves, loads, or is busy with the end of
+the transaction before says so, and an answer that is lost was an answer all the same. All four requests may come twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.record_batch import Author
+from srm_spark.errors import FenceUnavailable, LeaseLost, ProtocolUnavailable
+from srm_spark.kafka.batches.brokers import Brokers
+from srm_spark.kafka.tries import pauses
+
+_TRANSACTION = 1
+"""The type of a coordinator's key."""
+_COORDINATORS, _INITS, _ADDS, _ENDS = 3, 4, 3, 4
+"""Newest versions of requests that are used: later ones end transactions by another epoch (KIP-890)."""
+_LOADING = 14
+_MOVED = frozenset({_LOADING, 15, 16})
+"""Its coordinator loads, is not there yet, or is another broker by now."""
+_BUSY = 51
+"""The transaction before is not over on all partitions."""
+_OVERTAKEN = frozenset({47, 90})
+_DENIED = 53
+NOT_TRIED = 55
+"""Another partition of the same request was refused."""
+_HIDDEN = "not all in-sync replicas have the markers that end the transaction before"
+_AWAY = "the transaction coordinator is not there yet"
+_TELL_SECONDS = 2.0
+_REFUSALS = {
+    31: "IDEMPOTENT_WRITE is not allowed on the cluster",
+    35: "the broker is too old",
+    48: "the transaction is over, or was never begun",
+    49: "the producer id is not known any more",
+    50: "its brokers do not allow transactions to take so long: raise transaction.max.timeout.ms there",
+}
+Tell = Callable[[str], None]
+"""Takes what is waited for, in words for people."""
+
+
+def _nobody(_: str) -> None:
+    """Whom nothing is told."""
+
+
+class Coordinator:
+    """Of one id on one cluster.
+
+    Every call raises LeaseLost where somebody else has taken the id over, FenceUnavailable where the coordinator
+    refuses it, and ProtocolUnavailable where it does not answer in time.
+    """
+
+    def __init__(
+        self, brokers: Brokers, name: str, seconds: float, *, timeout_ms: int = 60_000, patience: float | None = None
+    ) -> None:
+        """`name` is the id; `seconds` bound each call, and `patience` is for one that loads or waits for followers.
+
+        A transaction that is open for longer than `timeout_ms` is aborted by the coordinator itself.
+        """
+        self.name = name
+        self.node: int | None = None
+        """The broker that it is, as far as that is known."""
+        self._brokers, self._seconds, self._timeout_ms = brokers, seconds, timeout_ms
+        self._patience = seconds if patience is None else patience
+
+    def look(self) -> None:
+        """Whether there is one that would talk to us; changes nothing."""
+        self._find(time.monotonic() + self._seconds)
+
+    def init(self, tell: Tell = _nobody) -> Author:
+        """The id's next epoch: whatever is open under an older one is aborted, and no older one may do anything."""
+        answer = self._persist(lambda: self._init_request(Author(-1, -1)), _error_of, tell)
+        return Author(answer.producer_id, answer.producer_epoch)
+
+    def add(self, author: Author, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Take partitions into the author's transaction, which begins with the first: error codes, 0 where it is."""
+        topics = defaultdict[str, list[int]](list)
+        for partition in sorted(partitions):
+            topics[partition.topic].append(partition.partition)
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+        of_request = {*_MOVED, _BUSY, *_OVERTAKEN}
+        answer = self._persist(
+            lambda: AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=self.name,
+                v3_and_below_producer_id=author.producer_id,
+                v3_and_below_producer_epoch=author.epoch,
+                v3_and_below_topics=[topic(name=name, partitions=numbers) for name, numbers in topics.items()],
+                max_version=_ADDS,
+            ),
+            lambda answer: next((code for code in _codes(answer).values() if code in of_request), 0),
+        )
+        return _codes(answer)
+
+    def end(self, author: Author, *, committed: bool) -> None:
+        """Commit or abort the author's transaction.
+
+        Where this raises anything, what became of it is not known.
+        """
+        self._persist(
+            lambda: EndTxnRequest(
+                transactional_id=self.name,
+                producer_id=author.producer_id,
+                producer_epoch=author.epoch,
+                committed=committed,
+                max_version=_ENDS,
+            ),
+            _error_of,
+        )
+
+    def abandon(self, author: Author) -> None:
+        """Abort what the author has open, and let nothing more of his be taken, however late it comes (KIP-360).
+
+        Whoever has taken over the id meanwhile is left alone. Returns before the markers are written.
+        """
+        self._persist(lambda: self._init_request(author), _error_unless_busy)
+
+    def _init_request(self, author: Author) -> Any:
+        return InitProducerIdRequest(
+            transactional_id=self.name,
+            transaction_timeout_ms=self._timeout_ms,
+            producer_id=author.producer_id,
+            producer_epoch=author.epoch,
+            max_version=_INITS,
+        )
+
+    def _persist(self, request: Callable[[], Any], error_of: Callable[[Any], int], tell: Tell = _nobody) -> Any:
+        """Ask until there is an answer that stays."""
+        began, waits = time.monotonic(), pauses()
+        while True:
+            answer = self._ask(request, began + self._seconds)
+            if answer is None:
+                continue
+            error = error_of(answer)
+            if not error:
+                return answer
+            if error in _OVERTAKEN:
+                raise LeaseLost(f"{self._brokers.where}: {self.name}: another driver has fenced this one")
+            if error in _MOVED:
+                self.node = None
+            elif error != _BUSY:
+                raise self._refusal(error)
+            since = time.monotonic() - began
+            if since > _TELL_SECONDS:
+                tell(_HIDDEN if error == _BUSY else _AWAY)
+            if since > (self._patience if error in (_LOADING, _BUSY) else self._seconds):
+                raise self._refusal(error)
+            time.sleep(next(waits))
+
+    def _ask(self, request: Callable[[], Any], deadline: float) -> Any | None:
+        """The answer of whoever is the coordinator; None where he is dead, and another one is sought."""
+        node = self._find(deadline)
+        try:
+            return self._brokers.ask(request(), node)
+        except ProtocolUnavailable:
+            self.node = None
+            if time.monotonic() > deadline:
+                raise
+            return None
+
+    def _find(self, deadline: float) -> int:
+        waits: Iterator[float] = pauses()
+        while self.node is None:
+            answer = self._brokers.ask(
+                FindCoordinatorRequest(key=self.name, key_type=_TRANSACTION, max_version=_COORDINATORS)
+            )
+            if not answer.error_code:
+                self.node = answer.node_id
+            elif answer.error_code not in _MOVED or time.monotonic() > deadline:
+                raise self._refusal(answer.error_code)
+            else:
+                time.sleep(next(waits))
+        return self.node
+
+    def _refusal(self, error: int) -> ProtocolUnavailable:
+        where = f"{self._brokers.where}: transactional id {self.name}"
+        if error == _BUSY:
+            return ProtocolUnavailable(f"{where}: {_HIDDEN} after {self._patience:g} s")
+        what = _REFUSALS.get(error, f"its transaction coordinator answers with error {error}")
+        if error == _DENIED:
+            what = "allow WRITE on it to the principal of these credentials"
+        return FenceUnavailable(f"{where}: {what}")
+
+
+def _error_of(answer: Any) -> int:
+    return int(answer.error_code)
+
+
+def _error_unless_busy(answer: Any) -> int:
+    error = _error_of(answer)
+    return 0 if error == _BUSY else error
+
+
+def _codes(answer: Any) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(of_topic.name, one.partition_index): one.partition_error_code
+        for of_topic in answer.results_by_topic_v3_and_below
+        for one in of_topic.results_by_partition
+    }

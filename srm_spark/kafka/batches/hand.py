@@ -1,0 +1,135 @@
+"""By what one task writes, from its first batch to its last word: connections, an author, in the exactly-once mode a
+transaction. Whole batches and records that were looked at go by the same hand, in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.record_batch import Authorship
+from srm_spark.core.reports import PartitionReport
+from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.codecs import NONE
+from srm_spark.kafka.batches.packing import pack
+from srm_spark.kafka.batches.transaction import Transaction
+from srm_spark.kafka.batches.writer import Lane, keep_writer, take_writer
+from srm_spark.kafka.failures import kind_of, named, remedy
+from srm_spark.kafka.producers import codec_of, level_of
+from srm_spark.kafka.recording import Recording
+
+_STEP_SECONDS = 0.1
+_ANY_SIZE = 1_000_000_000
+"""What progress weighs is for the topic to say."""
+
+
+class Hand:
+    """Of one task. A context manager: what is not ended by then is given up."""
+
+    def __init__(
+        self, options: Mapping[str, Any], seconds: float, right: Authorship | Recording, slot: int = 0
+    ) -> None:
+        """It fails after `seconds` without an acknowledgement; `right` is by which it may write.
+
+        Raises TargetUnavailable for a login that cannot be made here.
+        """
+        self.options = options
+        try:
+            self.writer = take_writer(options)
+        except ProtocolUnavailable as error:
+            raise TargetUnavailable(f"{error}; batches are not written by this login") from error
+        self._transaction: Transaction | None = None
+        author: Authorship | Transaction
+        if isinstance(right, Recording):
+            author = self._transaction = Transaction(right, slot, options, self.writer.brokers)
+        else:
+            author = right
+        self.writer.begin(author, seconds)
+        self._sources: dict[TopicPartition, TopicPartition] = {}
+        """Source → remote partition."""
+
+    def __enter__(self) -> Hand:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is not None:
+            self.give_up()
+
+    def turn(self) -> None:
+        """Go on along other lanes, behind everything that was written."""
+        self.writer.turn()
+
+    def open(self, source: TopicPartition, remote: TopicPartition) -> Lane:
+        """The lane of a partition, which begins here where there is none."""
+        self._sources[source] = remote
+        return self.writer.open(source, remote)
+
+    def end(self, reports: Sequence[PartitionReport], *, is_failed: bool = False) -> None:
+        """Commit, with the progress of all reports, or say in all of them that nothing was; hand the connections on.
+
+        Without a transaction the reports get the numbers that come next. Raises QueryFailed where it is not known what
+        became of a transaction: the next generation finds out.
+        """
+        try:
+            if self._transaction is not None:
+                self._end(self._transaction, reports)
+            else:
+                for report in reports:
+                    if (remote := self._sources.get(report.partition)) is not None:
+                        report.next_sequence = self.writer.next_sequence(remote)
+        except BaseException:
+            self.writer.close()
+            raise
+        if is_failed or self.writer.is_broken or any(report.failure is not None for report in reports):
+            self.writer.close()
+        else:
+            keep_writer(self.options, self.writer)
+
+    def give_up(self) -> None:
+        """Let go of the connections, and of what was begun."""
+        if self._transaction is not None:
+            self._transaction.abandon()
+        self.writer.close()
+
+    def _end(self, transaction: Transaction, reports: Sequence[PartitionReport]) -> None:
+        if not transaction.has_begun:
+            return
+        failed = next((report.failure for report in reports if report.failure is not None), None)
+        failed = failed or self._record(transaction, reports)
+        if failed is None:
+            transaction.commit(self.writer.sequences, reports)
+            return
+        transaction.abandon()
+        for report in reports:
+            report.undo(failed)
+
+    def _record(self, transaction: Transaction, reports: Sequence[PartitionReport]) -> Failure | None:
+        """Write the progress: why it could not be."""
+        writer, codec = self.writer, codec_of(self.options) or NONE
+        writer.turn()
+        try:
+            runs = transaction.progress(reports)
+        except ProtocolUnavailable as error:
+            return Failure(FailureKind.NOT_COMMITTED, f"progress could not be written: {error}")
+        for partition, run in runs.items():
+            writer.open(partition, partition)
+            for piece in pack(run, codec=codec, level=level_of(self.options), max_bytes=_ANY_SIZE).pieces:
+                writer.add(partition, piece)
+        while not writer.is_idle:
+            writer.step(_STEP_SECONDS)
+        found = next((failure for lane in writer.lanes if (failure := failure_of(lane)) is not None), None)
+        return found and Failure(FailureKind.NOT_COMMITTED, f"progress could not be written: {found}")
+
+
+def failure_of(lane: Lane) -> Failure | None:
+    """Why nothing more of a lane is written."""
+    if lane.refusal is None:
+        return lane.failure
+    error = KafkaError(lane.refusal.error)
+    hint = remedy(error, f"WRITE on topic {lane.remote.topic}", lane.refusal.message or "see the broker's log")
+    return Failure(kind_of(error), f"{named(error)}; {hint}")
