@@ -22,7 +22,7 @@ from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport, report_batch
 from srm_spark.core.rows import ArrowRows, Rows, Run
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.kafka.batches.hand import Hand
+from srm_spark.kafka.batches.hand import Hand, take_hand
 from srm_spark.kafka.batches.sink import BatchSink
 from srm_spark.kafka.client_sink import ClientSink
 from srm_spark.kafka.recording import Recording
@@ -71,7 +71,7 @@ class WriteTask:
         """By what such batches are written. Raises TargetUnavailable for a login that cannot be made here."""
         right = self.recording or self.authorship
         assert right is not None
-        return Hand(self.options, self.timeout, right, slot)
+        return take_hand(self.options, self.timeout, right, slot)
 
     def __call__(self, batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.RecordBatch]:
         """Write all rows; yields one batch of report rows. `slot` is the number of the task within its batch."""

@@ -9,7 +9,7 @@ import pytest
 
 from srm_spark.core.cluster import TopicConfig
 from srm_spark.core.codec import ORIGINAL_TIMESTAMP_HEADER
-from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, of_all, refusal, will_fit
+from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, refusal, will_fit
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.provenance import Stamp
 from srm_spark.core.rows import Headers
@@ -117,12 +117,6 @@ def test_batches_stay_below_the_topics_limit(most: int, size: int) -> None:
     assert Limits(max_bytes=most).batch_bytes == size
 
 
-def test_a_producer_of_all_topics_keeps_to_what_all_of_them_take() -> None:
-    assert of_all([]) is None
-    assert of_all([Limits(5000, codec="zstd"), Limits(900, before_ms=1, codec="zstd")]) == Limits(900, codec="zstd")
-    assert of_all([Limits(codec="zstd"), Limits()]) == Limits()
-
-
 @pytest.mark.parametrize(("said", "codec"), [("zstd", "zstd"), ("producer", ""), ("uncompressed", ""), (None, "")])
 def test_a_topic_has_a_codec_where_its_config_names_one(said: str | None, codec: str) -> None:
     assert limits_of({"compression.type": TopicConfig(said, True, False, False, False)}).codec == codec
@@ -134,7 +128,6 @@ def test_records_come_in_the_codec_of_their_topic_unless_the_user_chose_one() ->
     assert (found["compression.type"], found["batch.size"]) == ("zstd", 16_384)
     assert "compression.type" not in suited(record_options({}, 1.0), FREE)
     assert suited(record_options({"compression.type": "none"}, 1.0), zstd)["compression.type"] == "none"
-    assert record_options({}, 1.0, zstd)["compression.type"] == "zstd"
 
 
 def test_timestamps_outside_of_the_limits_are_moved_inside_and_the_header_says_what_they_were() -> None:

@@ -18,7 +18,7 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.codecs import NONE
 from srm_spark.kafka.batches.packing import pack
 from srm_spark.kafka.batches.transaction import Transaction
-from srm_spark.kafka.batches.writer import Lane, keep_writer, take_writer
+from srm_spark.kafka.batches.writer import BatchWriter, Lane, keep_writer, take_writer
 from srm_spark.kafka.failures import kind_of, named, remedy
 from srm_spark.kafka.producers import codec_of, level_of
 from srm_spark.kafka.recording import Recording
@@ -32,26 +32,14 @@ class Hand:
     """Of one task. A context manager: what is not ended by then is given up."""
 
     def __init__(
-        self, options: Mapping[str, Any], seconds: float, right: Authorship | Recording, slot: int = 0
+        self, writer: BatchWriter, options: Mapping[str, Any], seconds: float, author: Authorship | Transaction
     ) -> None:
-        """It fails after `seconds` without an acknowledgement; `right` is by which it may write.
-
-        Raises TargetUnavailable for a login that cannot be made here.
-        """
-        self.options = options
-        try:
-            self.writer = take_writer(options)
-        except ProtocolUnavailable as error:
-            raise TargetUnavailable(f"{error}; batches are not written by this login") from error
-        self._transaction: Transaction | None = None
-        author: Authorship | Transaction
-        if isinstance(right, Recording):
-            author = self._transaction = Transaction(right, slot, options, self.writer.brokers)
-        else:
-            author = right
-        self.writer.begin(author, seconds)
+        """It fails after `seconds` without an acknowledgement; `options` are a producer's, as librdkafka calls them."""
+        self.writer, self.options = writer, options
+        self._transaction = author if isinstance(author, Transaction) else None
         self._sources: dict[TopicPartition, TopicPartition] = {}
         """Source → remote partition."""
+        writer.begin(author, seconds)
 
     def __enter__(self) -> Hand:
         return self
@@ -124,6 +112,20 @@ class Hand:
             writer.step(_STEP_SECONDS)
         found = next((failure for lane in writer.lanes if (failure := failure_of(lane)) is not None), None)
         return found and Failure(FailureKind.NOT_COMMITTED, f"progress could not be written: {found}")
+
+
+def take_hand(options: Mapping[str, Any], seconds: float, right: Authorship | Recording, slot: int) -> Hand:
+    """One with connections of this process that no task uses now.
+
+    Raises TargetUnavailable for a login that cannot be made here.
+    """
+    try:
+        writer = take_writer(options)
+    except ProtocolUnavailable as error:
+        raise TargetUnavailable(f"{error}: no batches are written by this login, and no transactions") from error
+    if isinstance(right, Authorship):
+        return Hand(writer, options, seconds, right)
+    return Hand(writer, options, seconds, Transaction(right, slot, options, writer.brokers))
 
 
 def failure_of(lane: Lane) -> Failure | None:

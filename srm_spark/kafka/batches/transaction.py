@@ -19,7 +19,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.coordinator import NOT_TRIED, Coordinator
 from srm_spark.kafka.failures import kind_of, named, remedy
-from srm_spark.kafka.fencing import require_newest, transaction_ms
+from srm_spark.kafka.fencing import FencingToken, require_newest, transaction_ms
 from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.recording import Recording
 
@@ -50,8 +50,16 @@ _ID_DENIED = 53
 class Transaction:
     """Of one task. Not safe to use from several threads."""
 
-    def __init__(self, recording: Recording, slot: int, options: Mapping[str, Any], brokers: Brokers) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        slot: int,
+        options: Mapping[str, Any],
+        brokers: Brokers,
+        look_at_token: Callable[[FencingToken, int], None] = require_newest,
+    ) -> None:
         """Nothing is asked of the target yet; `options` are those of the producer, as librdkafka calls them."""
+        self._look_at_token = look_at_token
         self.recording, self.slot = recording, slot
         self.name = recording.fencing.transactional_id(slot)
         self.partitions: set[TopicPartition] = set()
@@ -152,7 +160,7 @@ class Transaction:
             author = self._coordinator.init()
         except ProtocolUnavailable as error:
             raise TargetUnavailable(f"{self.name}: cannot begin to write in transactions: {error}") from error
-        require_newest(self.recording.fencing, self.slot)
+        self._look_at_token(self.recording.fencing, self.slot)
         return Author(author.producer_id, author.epoch, is_transactional=True)
 
     def _refusal(self, partition: TopicPartition, code: int) -> Failure:

@@ -1,0 +1,160 @@
+"""Brokers in memory: they check sequence numbers as a log does (`ProducerStateManager`), and lose requests, answers and
+leaderships where they are told to.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.record_batch import batches_in
+from srm_spark.kafka.batches.brokers import Leader
+from srm_spark.kafka.batches.packer import whole
+from tests.batch_bytes import NOW, Raw, batch
+
+NOT_LEADER, TIMED_OUT, TOO_LARGE, OUT_OF_ORDER, FENCED = 6, 7, 10, 45, 47
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+@dataclass
+class Log:
+    """One partition as its leaders have it."""
+
+    leader: int = 0
+    epoch: int = -1
+    next_sequence: int = 0
+    recent: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=5))
+    """First and last sequence number of the newest batches, and where they lie."""
+    batches: list[int] = field(default_factory=list)
+    """The first record's number of each batch, as the test gave it."""
+    end: int = 0
+
+    def append(self, header: tuple[Any, ...], count: int, mark: int) -> tuple[int, int]:
+        """Error and base offset."""
+        epoch, sequence = header[10], header[11]
+        if epoch < self.epoch:
+            return FENCED, -1
+        if epoch > self.epoch:
+            self.epoch, self.next_sequence = epoch, 0
+            self.recent.clear()
+        last = sequence + count - 1
+        for first, known, offset in self.recent:
+            if (first, known) == (sequence, last):
+                return 0, offset
+        if sequence != self.next_sequence:
+            return OUT_OF_ORDER, -1
+        self.recent.append((sequence, last, self.end))
+        self.next_sequence, base = last + 1, self.end
+        self.end += count
+        self.batches.append(mark)
+        return 0, base
+
+
+class MemoryConnection:
+    """A socket to one broker."""
+
+    def __init__(self, brokers: MemoryBrokers, node: int) -> None:
+        self._brokers, self._node = brokers, node
+        self._answers: deque[memoryview | None] = deque()
+        self.is_open, self.has_more, self.quiet_until = True, False, 0.0
+
+    def produce(self, parts: Sequence[bytes | memoryview]) -> None:
+        """The broker takes it in, or never gets it."""
+        assert len(self._answers) < 5, "more requests than a broker knows again"
+        fate = self._brokers.fate()
+        if fate == "lost":
+            self._answers.append(None)
+            raise OSError("the connection broke off")
+        if fate == "moved":
+            self._brokers.move()
+        answers = [self._brokers.take_in(self._node, *one, fate) for one in _batches(b"".join(map(bytes, parts)))]
+        self._answers.append(None if fate == "answer lost" else _answer(answers))
+
+    def receive(self) -> memoryview:
+        """The next answer."""
+        answer = self._answers.popleft()
+        if answer is None:
+            raise OSError("the connection broke off")
+        return answer
+
+    def close(self) -> None:
+        """Gone."""
+        self.is_open = False
+
+
+class MemoryBrokers:
+    """Two brokers, and partitions that move from one to the other."""
+
+    def __init__(self, fates: Iterable[str] = ()) -> None:
+        self.logs: dict[TopicPartition, Log] = {}
+        self.refused: set[int] = set()
+        """Marks of batches that are too large."""
+        self._fates = deque(fates)
+        self._connections: dict[int, MemoryConnection] = {}
+
+    def fate(self) -> str:
+        """What becomes of the next request."""
+        return self._fates.popleft() if self._fates else "fine"
+
+    def move(self) -> None:
+        """Every partition gets the other leader."""
+        for log in self.logs.values():
+            log.leader = 1 - log.leader
+
+    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
+        """As the metadata say."""
+        return {p: Leader(self.logs.setdefault(p, Log()).leader, 0, bytes(16)) for p in partitions}
+
+    def connection(self, node: int) -> MemoryConnection:
+        """The one to this broker."""
+        known = self._connections.get(node)
+        if known is None or not known.is_open:
+            known = self._connections[node] = MemoryConnection(self, node)
+        return known
+
+    def take_in(self, node: int, partition: TopicPartition, data: memoryview, fate: str) -> tuple[Any, ...]:
+        """Partition, error and base offset."""
+        log, header = self.logs[partition], _HEADER.unpack_from(data)
+        (one,) = batches_in(data)
+        if fate == "not leader" or log.leader != node:
+            return partition, NOT_LEADER, -1
+        if one.max_timestamp - NOW in self.refused:
+            return partition, TOO_LARGE, -1
+        error, base = log.append(header, one.records, one.max_timestamp - NOW)
+        return (partition, TIMED_OUT, -1) if fate == "appended, timed out" and not error else (partition, error, base)
+
+
+def _batches(request: bytes) -> Iterable[tuple[TopicPartition, memoryview]]:
+    view = memoryview(request)
+    (size,) = struct.unpack_from(">h", view)  # of the transactional id
+    at = 12 + max(0, size)
+    (topics,) = struct.unpack_from(">i", view, at - 4)
+    for _ in range(topics):
+        (size,) = struct.unpack_from(">h", view, at)
+        name, at = bytes(view[at + 2 : at + 2 + size]).decode(), at + 2 + size
+        (count,) = struct.unpack_from(">i", view, at)
+        at += 4
+        for _ in range(count):
+            number, length = struct.unpack_from(">ii", view, at)
+            yield TopicPartition(name, number), view[at + 8 : at + 8 + length]
+            at += 8 + length
+
+
+def _answer(answers: Iterable[tuple[Any, ...]]) -> memoryview:
+    found = b""
+    rows = list(answers)
+    for partition, error, base in rows:
+        name = partition.topic.encode()
+        found += struct.pack(">h", len(name)) + name + struct.pack(">i", 1)
+        found += struct.pack(">ihqqq", partition.partition, error, base, -1, 0) + struct.pack(">ih", 0, -1)
+    return memoryview(struct.pack(">i", len(rows)) + found + struct.pack(">i", 0))
+
+
+def piece(mark: int, count: int = 3) -> Any:
+    """A batch by whose timestamp it is known again."""
+    data = memoryview(bytearray(batch([Raw(None, b"v", NOW + mark, ())] * count, 0, "none")))
+    return whole(next(iter(batches_in(data))), data)
