@@ -8,10 +8,14 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
+import crc32c
+
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.record_batch import batches_in
+from srm_spark.core.record_batch import CHECKED_FROM, Author, batches_in
+from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.batches.brokers import Leader
 from srm_spark.kafka.batches.packer import whole
 from tests.batch_bytes import NOW, Raw, batch
@@ -60,7 +64,12 @@ class MemoryConnection:
     def __init__(self, brokers: MemoryBrokers, node: int) -> None:
         self._brokers, self._node = brokers, node
         self._answers: deque[memoryview | None] = deque()
-        self.is_open, self.has_more, self.quiet_until = True, False, 0.0
+        self.is_open, self.quiet_until = True, 0.0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether an answer is there."""
+        return bool(self._answers)
 
     def produce(self, parts: Sequence[bytes | memoryview]) -> None:
         """The broker takes it in, or never gets it."""
@@ -158,3 +167,126 @@ def piece(mark: int, count: int = 3) -> Any:
     """A batch by whose timestamp it is known again."""
     data = memoryview(bytearray(batch([Raw(None, b"v", NOW + mark, ())] * count, 0, "none")))
     return whole(next(iter(batches_in(data))), data)
+
+
+NOT_COORDINATOR, BUSY, UNKNOWN_TOPIC, DENIED, INVALID_STATE, NOT_TRIED = 16, 51, 3, 29, 48, 55
+
+
+@dataclass
+class Transacted:
+    """A batch of a transaction, as readers of committed records see it once it is decided."""
+
+    partition: TopicPartition
+    batch: bytes
+
+
+class TransactionBrokers(MemoryBrokers):
+    """The same with one transaction coordinator, whose fates are those of requests to it, by kind of request.
+
+    A fate is `fine`, `lost` (it never gets the request), `answer lost`, or a code that it answers with.
+    """
+
+    def __init__(self, fates: Iterable[str] = (), asked: Iterable[tuple[str, str | int]] = ()) -> None:
+        super().__init__(fates)
+        self.where = "cluster B (memory)"
+        self.author = Author(4, -1)
+        self.added: set[TopicPartition] = set()
+        self.is_open = False
+        self.committed: list[Transacted] = []
+        self.aborted: list[Transacted] = []
+        self.codes: dict[TopicPartition, int] = {}
+        """What partitions are refused with when they are to be taken in."""
+        self.requests: list[str] = []
+        """Everything that was asked of the coordinator, and the batches that came, in order."""
+        self.partitions = 5
+        """Of every topic, as far as anybody asks."""
+        self._asked = deque(asked)
+        self._pending: list[Transacted] = []
+
+    def take_in(self, node: int, partition: TopicPartition, data: memoryview, fate: str) -> tuple[Any, ...]:
+        """Partition, error and base offset; a batch of a transaction needs its partition to be in it."""
+        (one,) = batches_in(data)
+        self.requests.append(f"batch {partition}")
+        assert one.is_transactional
+        assert one.checksum == crc32c.crc32c(data[CHECKED_FROM:])
+        owner = Author(*struct.unpack_from(">qh", data, 43))
+        assert owner.producer_id == self.author.producer_id
+        if owner.epoch < self.author.epoch:
+            return partition, FENCED, -1
+        if partition not in self.added:
+            return partition, INVALID_STATE, -1
+        before = self.logs[partition].end
+        answer = super().take_in(node, partition, data, fate)
+        if self.logs[partition].end > before:
+            self._pending.append(Transacted(partition, bytes(data)))
+        return answer
+
+    def ask(self, request: Any, node: int | None = None) -> Any:
+        """The answer to a request of the coordinator's."""
+        kind = type(request).__name__.removesuffix("Request")
+        self.requests.append(kind)
+        fate: str | int = "fine"
+        if self._asked and self._asked[0][0] == kind:
+            fate = self._asked.popleft()[1]
+        if fate == "lost":
+            raise ProtocolUnavailable(f"{self.where}: cannot ask the cluster")
+        answer = getattr(self, f"_{kind}")(request, fate if isinstance(fate, int) else 0)
+        if fate == "answer lost":
+            raise ProtocolUnavailable(f"{self.where}: cannot ask the cluster")
+        return answer
+
+    def partition_count(self, topic: str) -> int:
+        """As the metadata say."""
+        del topic
+        return self.partitions
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _FindCoordinator(self, _: Any, error: int) -> Any:
+        return SimpleNamespace(error_code=error, node_id=1)
+
+    def _InitProducerId(self, request: Any, error: int) -> Any:
+        expected = Author(request.producer_id, request.producer_epoch)
+        if not error and expected.producer_id >= 0 and expected != self.author:
+            error = FENCED
+        if not error:
+            self._end(self.aborted)
+            self.author = Author(self.author.producer_id, self.author.epoch + 1)
+        return SimpleNamespace(error_code=error, producer_id=self.author.producer_id, producer_epoch=self.author.epoch)
+
+    def _AddPartitionsToTxn(self, request: Any, error: int) -> Any:
+        asked = [
+            TopicPartition(topic.name, number) for topic in request.v3_and_below_topics for number in topic.partitions
+        ]
+        error = error or self._fenced(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+        codes = {p: error or self.codes.get(p, 0) for p in asked}
+        if any(codes.values()):
+            codes = {p: code or NOT_TRIED for p, code in codes.items()}
+        else:
+            self.added.update(asked)
+            self.is_open = True
+        return SimpleNamespace(
+            results_by_topic_v3_and_below=[
+                SimpleNamespace(
+                    name=p.topic,
+                    results_by_partition=[SimpleNamespace(partition_index=p.partition, partition_error_code=code)],
+                )
+                for p, code in codes.items()
+            ]
+        )
+
+    def _EndTxn(self, request: Any, error: int) -> Any:
+        error = error or self._fenced(request.producer_id, request.producer_epoch)
+        if not error:
+            self._end(self.committed if request.committed else self.aborted)
+        return SimpleNamespace(error_code=error)
+
+    def _fenced(self, producer_id: int, epoch: int) -> int:
+        return 0 if Author(producer_id, epoch) == self.author else FENCED
+
+    def _end(self, to: list[Transacted]) -> None:
+        to += self._pending
+        self._pending = []
+        self.added.clear()
+        self.is_open = False

@@ -15,17 +15,12 @@ from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport
 from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.kafka.batches.codecs import NONE
-from srm_spark.kafka.batches.packing import pack
 from srm_spark.kafka.batches.transaction import Transaction
 from srm_spark.kafka.batches.writer import BatchWriter, Lane, keep_writer, take_writer
 from srm_spark.kafka.failures import kind_of, named, remedy
-from srm_spark.kafka.producers import codec_of, level_of
 from srm_spark.kafka.recording import Recording
 
 _STEP_SECONDS = 0.1
-_ANY_SIZE = 1_000_000_000
-"""What progress weighs is for the topic to say."""
 
 
 class Hand:
@@ -98,16 +93,14 @@ class Hand:
 
     def _record(self, transaction: Transaction, reports: Sequence[PartitionReport]) -> Failure | None:
         """Write the progress: why it could not be."""
-        writer, codec = self.writer, codec_of(self.options) or NONE
+        writer = self.writer
         writer.turn()
         try:
-            runs = transaction.progress(reports)
+            for partition, piece in transaction.progress(reports):
+                writer.open(partition, partition)
+                writer.add(partition, piece)
         except ProtocolUnavailable as error:
             return Failure(FailureKind.NOT_COMMITTED, f"progress could not be written: {error}")
-        for partition, run in runs.items():
-            writer.open(partition, partition)
-            for piece in pack(run, codec=codec, level=level_of(self.options), max_bytes=_ANY_SIZE).pieces:
-                writer.add(partition, piece)
         while not writer.is_idle:
             writer.step(_STEP_SECONDS)
         found = next((failure for lane in writer.lanes if (failure := failure_of(lane)) is not None), None)

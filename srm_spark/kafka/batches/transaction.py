@@ -19,7 +19,8 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +30,12 @@ from srm_spark.core.codec import partition_for_key
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import Author, Authorship
 from srm_spark.core.reports import PartitionReport
-from srm_spark.core.rows import Run
-from srm_spark.core.tail import TailRecord
+from srm_spark.core.small_batch import Entry, small_batches
 from srm_spark.errors import FenceUnavailable, LeaseLost, ProtocolUnavailable, QueryFailed, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.coordinator import NOT_TRIED, Coordinator
+from srm_spark.kafka.batches.packer import Packed, whole
 from srm_spark.kafka.failures import kind_of, named, remedy
 from srm_spark.kafka.fencing import FencingToken, require_newest, transaction_ms
 from srm_spark.kafka.producers import options_key
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 _UNKNOWN_TOPIC = 3
 """Its brokers have not heard of it yet, as behind the making of a topic."""
 _ID_DENIED = 53
+_PROGRESS_BYTES = 500_000
+"""Of a batch: within what topics take unless they are told otherwise."""
 
 
 class Transaction:
@@ -83,7 +86,8 @@ class Transaction:
         """
         kept = _take(self.recording, self.slot, self._options)
         if kept is None:
-            kept = _Kept(self._options, self.recording.fencing.note.token, Authorship(self._initialised()))
+            self._author = self._initialised()
+            return Authorship(self._author)
         self._author = kept.authorship.author
         self._coordinator.node, self._progress_partitions = kept.node, kept.progress_partitions
         return kept.authorship
@@ -110,8 +114,8 @@ class Transaction:
                 break
         return failures
 
-    def progress(self, reports: Sequence[PartitionReport]) -> dict[TopicPartition, Run]:
-        """The records of what the reports say, by the partition of the progress topic where Connect would put them.
+    def progress(self, reports: Sequence[PartitionReport]) -> Iterator[tuple[TopicPartition, Packed]]:
+        """What the reports say, in batches, each with the partition of the progress topic where Connect would put it.
 
         Raises ProtocolUnavailable.
         """
@@ -120,13 +124,13 @@ class Transaction:
             self._progress_partitions = self._brokers.partition_count(topic)
         if not self._progress_partitions:
             raise ProtocolUnavailable(f"{self._brokers.where}: topic {topic} is not there, or we may not see it")
-        rows: dict[TopicPartition, list[TailRecord]] = {}
+        entries = defaultdict[TopicPartition, list[Entry]](list)
         for report in reports:
-            for key, value, headers in self.recording.progress(report):
-                to = TopicPartition(topic, partition_for_key(key, self._progress_partitions))
-                of_partition = rows.setdefault(to, [])
-                of_partition.append(TailRecord(len(of_partition), now_ms, key, value, tuple(headers.items())))
-        return {to: Run.of(to, records) for to, records in rows.items()}
+            for entry in self.recording.progress(report):
+                entries[TopicPartition(topic, partition_for_key(entry[0], self._progress_partitions))].append(entry)
+        for to, of_partition in entries.items():
+            for batch, data in small_batches(of_partition, now_ms, _PROGRESS_BYTES):
+                yield to, whole(batch, memoryview(data))
 
     def commit(self, sequences: Mapping[TopicPartition, int], reports: Sequence[PartitionReport]) -> None:
         """Commit; `sequences` are the numbers that come next.
@@ -177,9 +181,9 @@ class _Kept:
     options: object
     token: str
     authorship: Authorship
-    node: int | None = None
+    node: int | None
     """The coordinator."""
-    progress_partitions: int = 0
+    progress_partitions: int
 
 
 _lock = threading.Lock()
