@@ -79,8 +79,8 @@ _LEAST_TELLING = ("security.protocol", "sasl.mechanism")
 def _overruled(kind: str, settings: FlowSettings) -> Mapping[str, Overruled]:
     """What does not count of a client of a flow, or not always."""
     own = {"consumer": CONSUMER, "producer": PRODUCER}.get(kind, {})
-    if settings.is_exactly_once:
-        return {**EVERY, **own, **(EXACTLY_ONCE if kind == "consumer" else {})}
+    if settings.is_exactly_once and kind == "consumer":
+        own = {**own, **EXACTLY_ONCE}
     # Single records are what a header is put on, and what Spark's own source reads.
     is_single = settings.stamp is not None or not settings.batch.in_loop
     read = {} if is_single else BATCH_CONSUMER

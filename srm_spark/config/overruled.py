@@ -1,7 +1,7 @@
 """Client properties that do not count, or not always: what a file says of them is told.
 
 Some srm-spark sets itself, since its promises rest on them. Others are librdkafka's, which does not move all records:
-in the default mode they travel in batches over other connections (`kafka/batches`), with limits of their own.
+most travel in batches over other connections (`kafka/batches`), with limits of their own.
 Client → property → what there is instead, and the values with which it makes no difference.
 """
 
@@ -62,7 +62,7 @@ EVERY: Mapping[str, Overruled] = {
     "interceptor.classes": Overruled("Java classes cannot run here"),
 }
 
-_BATCHES = "counts for records only where librdkafka moves them, as in the exactly-once mode"
+_BATCHES = "counts for records only where librdkafka moves them, as with a login by Kerberos"
 
 
 def _else(why: str, *harmless: str) -> Overruled:
@@ -103,7 +103,7 @@ BATCH_PRODUCER: Mapping[str, Overruled] = {
     "max.in.flight.requests.per.connection": _else("there are five", "5"),
     "retries": _else("what fails in passing is tried again until `delivery.timeout.ms` is over"),
 }
-"""Of the producer of records, where batches are sent under the flow's own producer id."""
+"""Of the producer of records, where batches are sent under a producer id that srm-spark has asked for."""
 
 
 def told(name: str) -> str:

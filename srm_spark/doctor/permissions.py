@@ -16,6 +16,7 @@ from srm_spark.flow.batch.way import why_not_whole
 from srm_spark.flow.clusters import Clusters, connect, fence_of
 from srm_spark.flow.topics.lists import take_lists
 from srm_spark.kafka.access import Access, Operations
+from srm_spark.kafka.lease import lease_group
 
 _SHOWN = 3
 
@@ -93,8 +94,7 @@ def _check_target(flow: FlowSettings, topics: _Topics, target: Access) -> Iterat
             f"{flow.flow}: report in real time on {alias}", flow.reports_topic, needed, target, flow.target
         )
     yield _group(flow, target)
-    if not flow.is_exactly_once:
-        yield _fence(flow)
+    yield _transactions(flow) if flow.is_exactly_once else _fence(flow)
     reason = why_not_whole(flow)
     check = f"{flow.flow}: how records travel"
     yield ok(check, f"one by one: {reason}" if reason else "in the batches that they came in, where nothing forbids it")
@@ -156,6 +156,19 @@ def _fence(flow: FlowSettings) -> Finding:
             right = f"allow WRITE on transactional id {name} of {flow.flow.target}"
             return warned(check, f"{error}: {otherwise}", right)
     return ok(check, f"by transactional id {name}")
+
+
+def _transactions(flow: FlowSettings) -> Finding:
+    """Whether the exactly-once mode can write."""
+    check = f"{flow.flow}: write in transactions on {flow.flow.target}"
+    name = f"{lease_group(flow.flow)}-0"
+    try:
+        with closing(fence_of(flow, name)) as fence:
+            fence.look()
+    except ProtocolUnavailable as error:
+        way = f"allow WRITE on transactional ids {lease_group(flow.flow)}-*, and see docs/delivery.md for its logins"
+        return failed(check, str(error), way)
+    return ok(check, f"by transactional ids {lease_group(flow.flow)}-*")
 
 
 def _unseen(flow: FlowSettings, topics: _Topics) -> Iterator[Finding]:

@@ -98,12 +98,15 @@ def filters_of(settings: FlowSettings) -> Filters:
     )
 
 
-def fence_of(settings: FlowSettings) -> BrokerFence:
-    """The flow's producer id on its target. Raises ProtocolUnavailable for a login that only librdkafka makes."""
+def fence_of(settings: FlowSettings, name: str = "") -> BrokerFence:
+    """The flow's producer id on its target, or that of another transactional id.
+
+    Raises ProtocolUnavailable for a login that only librdkafka makes.
+    """
     logged_in = options(settings.target, settings.producer, f"{settings.flow}|fence")
     brokers = Brokers(logged_in, settings.flow.target)
     seconds = min(settings.admin_timeout_seconds, _FENCE_SECONDS)
-    return BrokerFence(brokers, fence_id(settings.flow), seconds)
+    return BrokerFence(brokers, name or fence_id(settings.flow), seconds)
 
 
 def shift_writer_of(

@@ -15,7 +15,6 @@ from confluent_kafka.admin import AdminClient
 from srm_spark.config.sasl import TOKEN_FUNCTION, TOKEN_OPTIONS
 from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.kafka.clients import QUIET, ClientOptions, options
-from srm_spark.kafka.fencing import transactional
 from srm_spark.kafka.fetch import fetch_options
 from srm_spark.kafka.producers import delivery_timeout, record_options
 
@@ -76,8 +75,7 @@ def _consumer(_: FlowSettings) -> Make:
 
 def _producer(settings: FlowSettings) -> Make:
     def make(accepted: ClientOptions) -> object:
-        own = record_options(accepted, delivery_timeout(settings.producer))
-        return Producer(transactional("trial", own) if settings.is_exactly_once else own, logger=QUIET)
+        return Producer(record_options(accepted, delivery_timeout(settings.producer)), logger=QUIET)
 
     return make
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from srm_spark.config.keys_client import CLIENT_KEYS
 from srm_spark.config.settings import FlowSettings
 from srm_spark.kafka.clients import QUIET, options
-from srm_spark.kafka.fencing import transactional
 from srm_spark.kafka.fetch import fetch_options
 from srm_spark.kafka.producers import delivery_timeout, record_options
 from srm_spark.kafka.tokens import with_tokens
@@ -131,16 +130,16 @@ _EXACTLY_ONCE = "A->B.exactly.once.support = required\n"
 
 
 @pytest.mark.parametrize(("line", "told"), [*_CONSUMER_LINES, *_PRODUCER_LINES])
-def test_what_counts_only_where_librdkafka_moves_records_is_told_in_the_default_mode(
-    loaded: Loader, line: str, told: str
+@pytest.mark.parametrize("mode", ["", _EXACTLY_ONCE], ids=["default", "exactly-once"])
+def test_what_counts_only_where_librdkafka_moves_records_is_told(
+    loaded: Loader, mode: str, line: str, told: str
 ) -> None:
     key = line.partition(" ")[0]
-    words = f"srm.properties:5: {key}: counts for records only where librdkafka moves them, as in the exactly-once mode"
-    found = loaded(line)
+    words = f"srm.properties:5: {key}: counts for records only where librdkafka moves them, as with a login by Kerberos"
+    found = loaded(f"{line}\n{mode}")
     assert problems(found) == []
     (text,) = [text for text in found.settings.warnings if words in text]
     assert told in text
-    assert not any("only where librdkafka" in text for text in loaded(f"{line}\n{_EXACTLY_ONCE}").settings.warnings)
 
 
 @pytest.mark.parametrize("line", [line for line, _ in _CONSUMER_LINES])
@@ -321,7 +320,6 @@ _PREFIXES = st.sampled_from(["A", "B", "A.consumer", "B.producer", "A.admin", "A
 
 def _made(flow: FlowSettings) -> None:
     """Make every client of a flow as the product does, but without an address; raises what that raises."""
-    own: dict[str, Any]
     for cluster, extra, role in (
         (flow.source, flow.consumer, "consumer"),
         (flow.target, flow.producer, "producer"),
@@ -333,8 +331,7 @@ def _made(flow: FlowSettings) -> None:
         if role == "consumer":
             Consumer(fetch_options(rendered), logger=QUIET)
         elif role == "producer":
-            own = record_options(rendered, delivery_timeout(flow.producer))
-            Producer(transactional("x", own) if flow.is_exactly_once else own, logger=QUIET)
+            Producer(record_options(rendered, delivery_timeout(flow.producer)), logger=QUIET)
         else:
             AdminClient(rendered, logger=QUIET)
 
