@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,12 +11,20 @@ import pytest
 from confluent_kafka import KafkaException
 
 from srm_spark.core.cluster import ControlRecord
+from srm_spark.core.limits import Limits, Route
+from srm_spark.core.model import UNKNOWN, Interval, OffsetRange, RefusedPolicy, TopicPartition
+from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.driver import Driver
 from srm_spark.errors import LeaseLost, ProgressFailed
 from srm_spark.flow.status import FlowState
+from srm_spark.kafka.batches.copy import copy_ranges
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.fencing import FencingToken, TokenNote, fence, newest_token, open_producer
+from srm_spark.kafka.fetch import Fetch, fetch_options
+from srm_spark.kafka.producers import record_options
+from srm_spark.kafka.recording import Recording
 from srm_spark.kafka.transactions import SettledWriter
+from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -48,6 +57,44 @@ def test_records_are_committed_with_their_progress(pair: Pair) -> None:
     found = read_map(pair.target, pair.map_topic)
     for partition in range(3):
         assert_map_is_exact(found[pair.topic(), partition], source, remote, partition)
+
+
+def test_whole_batches_and_records_that_are_changed_are_one_transaction(pair: Pair) -> None:
+    """Whole, then a record whose timestamp is moved, then whole again: one marker, and progress that says all of it."""
+    pair.source.create(pair.topic())
+    pair.target.create(pair.remote(), configs={"message.timestamp.before.max.ms": "3600000"})
+    progress = pair.topic("progress")
+    pair.target.create(progress, 3)
+    now_ms, day_ms = int(time.time() * 1000), 86_400_000
+    for number, age in enumerate((0, day_ms, 0)):
+        pair.source.write(pair.topic(), [Record(None, b"v%d" % number * 20_000, 0, now_ms - age)] * 5)
+    partition, options = TopicPartition(pair.topic(), 0), {"bootstrap.servers": pair.target.bootstrap_servers}
+    fencing = FencingToken(f"g{pair.unique}", progress, TokenNote("token", 1), options, 30.0)
+    commit_note(pair.target, fencing.group, progress, fencing.note.encode())
+    fetch = Fetch(fetch_options({"bootstrap.servers": pair.source.bootstrap_servers}), "a", 30.0)
+    reports: list[PartitionReport] = []
+    for ends in ((0, 10), (10, 15)):
+        ranges = {partition: OffsetRange(*ends)}
+        written = {0: str(report.writer) for report in reports}
+        recording = Recording(
+            fencing, "C", "a", progress, ranges, {partition: None}, {partition: UNKNOWN}, writers=written
+        )
+        route = Route(pair.remote(), Limits(before_ms=3_600_000), RefusedPolicy.FIX)
+        task = WriteTask(
+            record_options(options, 30.0), {pair.topic(): route}, frozenset(), 10**9, 30.0, recording=recording
+        )
+        (row,) = copy_ranges(fetch, task, ranges, 0).to_pylist()
+        reports.append(read_report(row))
+    first, second = reports
+    assert [(one.failure, one.hold, one.slot) for one in reports] == [(None, None, 0)] * 2
+    assert (first.records, first.whole + first.merged) == (10, 5)
+    assert (second.records, second.whole + second.merged) == (5, 5)
+    assert second.intervals == [Interval(10, 11, 5)], "behind the marker of the first one"
+    (log,) = pair.target.read(pair.remote(), committed=True).values()
+    assert [stored.record.value for stored in log] == [b"v%d" % (at // 5) * 20_000 for at in range(15)]
+    assert pair.target.count(pair.remote()) == 17
+    told = [one.record for part in pair.target.read(progress, committed=True).values() for one in part]
+    assert [record.value for record in told] == [b'{"offset":9}', b'{"offset":14}']
 
 
 def test_aborted_records_of_the_source_are_not_copied(pair: Pair) -> None:

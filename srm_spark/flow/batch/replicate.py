@@ -287,7 +287,9 @@ class Replication:
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> PassOutcome:
         outcome = judge(ranges, reports, self._target_ends, self._guard.logs)
         for partition in outcome.committed:
-            if (detail := outcome.details[partition]).intervals:
+            detail = outcome.details[partition]
+            if detail.intervals or detail.hold is not None or partition in outcome.refused:
+                # One that is refused was taken into the transaction, too: its marker stands alone.
                 spread = detail.spread(self._target_ends[partition])
                 self._markers[partition] = self._markers.get(partition, 0) - spread + 1
         self._leaders.require_same(self._among_others(outcome), self._guard.logs)

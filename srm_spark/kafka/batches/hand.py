@@ -4,6 +4,7 @@ transaction. Whole batches and records that were looked at go by the same hand, 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -15,9 +16,11 @@ from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport
 from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.transaction import Transaction
-from srm_spark.kafka.batches.writer import BatchWriter, Lane, keep_writer, take_writer
+from srm_spark.kafka.batches.writer import BatchWriter, Lane
 from srm_spark.kafka.failures import kind_of, named, remedy
+from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.recording import Recording
 
 _STEP_SECONDS = 0.1
@@ -71,7 +74,7 @@ class Hand:
         if is_failed or self.writer.is_broken or any(report.failure is not None for report in reports):
             self.writer.close()
         else:
-            keep_writer(self.options, self.writer)
+            _keep(self.options, self.writer)
 
     def give_up(self) -> None:
         """Let go of the connections, and of what was begun."""
@@ -113,7 +116,7 @@ def take_hand(options: Mapping[str, Any], seconds: float, right: Authorship | Re
     Raises TargetUnavailable for a login that cannot be made here.
     """
     try:
-        writer = take_writer(options)
+        writer = _taken(options)
     except ProtocolUnavailable as error:
         raise TargetUnavailable(f"{error}: no batches are written by this login, and no transactions") from error
     if isinstance(right, Authorship):
@@ -128,3 +131,19 @@ def failure_of(lane: Lane) -> Failure | None:
     error = KafkaError(lane.refusal.error)
     hint = remedy(error, f"WRITE on topic {lane.remote.topic}", lane.refusal.message or "see the broker's log")
     return Failure(kind_of(error), f"{named(error)}; {hint}")
+
+
+_lock = threading.Lock()
+_idle: dict[object, list[BatchWriter]] = {}
+
+
+def _taken(options: Mapping[str, Any]) -> BatchWriter:
+    with _lock:
+        if idle := _idle.get(options_key(options)):
+            return idle.pop()
+    return BatchWriter(Brokers(options, "of the copies"))
+
+
+def _keep(options: Mapping[str, Any], writer: BatchWriter) -> None:
+    with _lock:
+        _idle.setdefault(options_key(options), []).append(writer)

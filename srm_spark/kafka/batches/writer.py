@@ -6,7 +6,6 @@ per connection, and whatever is not answered is sent again under the same number
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,6 @@ from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.packer import Packed
 from srm_spark.kafka.batches.transaction import Transaction
 from srm_spark.kafka.batches.wire import Produced, produce_answer, produce_parts
-from srm_spark.kafka.producers import options_key
 from srm_spark.kafka.sinks import Answer
 
 _IN_FLIGHT = 5
@@ -151,12 +149,15 @@ class BatchWriter:
         """Take up a task; it fails after `seconds` without an acknowledgement."""
         self.turn()
         self._seconds, self._moved_at = seconds, monotonic()
-        self._author, self._transaction, self._add_at = None, None, 0.0
-        if isinstance(author, Authorship):
-            self._author, self._sequences = author.author, dict(author.sequences)
-        else:
+        self._author, self._sequences, self._transaction, self._add_at = None, {}, None, 0.0
+        if isinstance(author, Transaction):
             self._transaction = author
+        else:
+            self._take_up(author)
         self.is_broken = False
+
+    def _take_up(self, authorship: Authorship) -> None:
+        self._author, self._sequences = authorship.author, dict(authorship.sequences)
 
     def turn(self) -> None:
         """Go on with the same task along other lanes, under the same numbers."""
@@ -188,8 +189,7 @@ class BatchWriter:
         if lane.failure is not None or lane.refused is not None:
             return
         if self._author is None and self._transaction is not None:
-            authorship = self._transaction.begin()
-            self._author, self._sequences = authorship.author, dict(authorship.sequences)
+            self._take_up(self._transaction.begin())
         sequence = self._sequences.get(remote, 0)
         self._sequences[remote] = next_sequence(sequence, piece.batch.records)
         if not self._bytes:
@@ -410,24 +410,3 @@ class BatchWriter:
 
 def _is_refused(sent: Numbered, answer: Produced) -> bool:
     return answer.error in _REFUSED or (answer.error == _UNKNOWN and sent.piece.is_whole)
-
-
-_lock = threading.Lock()
-_idle: dict[object, list[BatchWriter]] = {}
-
-
-def take_writer(options: Mapping[str, Any]) -> BatchWriter:
-    """A writer with these options of a client that no task of this process uses now.
-
-    Raises ProtocolUnavailable for a login that cannot be made here.
-    """
-    with _lock:
-        if idle := _idle.get(options_key(options)):
-            return idle.pop()
-    return BatchWriter(Brokers(options, "of the copies"))
-
-
-def keep_writer(options: Mapping[str, Any], writer: BatchWriter) -> None:
-    """Let the next task use it."""
-    with _lock:
-        _idle.setdefault(options_key(options), []).append(writer)
