@@ -75,7 +75,7 @@ def test_whole_batches_and_records_that_are_changed_are_one_transaction(pair: Pa
     reports: list[PartitionReport] = []
     for ends in ((0, 10), (10, 15)):
         ranges = {partition: OffsetRange(*ends)}
-        written = {0: str(report.writer) for report in reports}
+        written = {0: str(reports[-1].writer)} if reports else {}
         recording = Recording(
             fencing, "C", "a", progress, ranges, {partition: None}, {partition: UNKNOWN}, writers=written
         )
