@@ -202,6 +202,8 @@ class TransactionBrokers(MemoryBrokers):
         """Of every topic, as far as anybody asks."""
         self._asked = deque(asked)
         self._pending: list[Transacted] = []
+        self._last_epoch = -1
+        """Whose answer may have been lost: asked again under it, the coordinator answers the same."""
 
     def take_in(self, node: int, partition: TopicPartition, data: memoryview, fate: str) -> tuple[Any, ...]:
         """Partition, error and base offset; a batch of a transaction needs its partition to be in it."""
@@ -220,6 +222,10 @@ class TransactionBrokers(MemoryBrokers):
         if self.logs[partition].end > before:
             self._pending.append(Transacted(partition, bytes(data)))
         return answer
+
+    def will_answer(self, kind: str, fate: str | int) -> None:
+        """What becomes of the next request of its kind that nothing is planned for."""
+        self._asked.append((kind, fate))
 
     def ask(self, request: Any, node: int | None = None) -> Any:
         """The answer to a request of the coordinator's."""
@@ -247,11 +253,18 @@ class TransactionBrokers(MemoryBrokers):
         return SimpleNamespace(error_code=error, node_id=1)
 
     def _InitProducerId(self, request: Any, error: int) -> Any:
-        expected = Author(request.producer_id, request.producer_epoch)
-        if not error and expected.producer_id >= 0 and expected != self.author:
+        """As TransactionCoordinator.prepareInitProducerIdTransit: what is open is aborted whatever the epoch says."""
+        expected, is_named = Author(request.producer_id, request.producer_epoch), request.producer_id >= 0
+        if not error and is_named and expected.producer_id != self.author.producer_id:
             error = FENCED
-        if not error:
+        elif not error and self.is_open:
             self._end(self.aborted)
+            self._last_epoch, error = -1, BUSY
+            self.author = Author(self.author.producer_id, self.author.epoch + 1)
+        elif not error and is_named and expected.epoch not in {self.author.epoch, self._last_epoch}:
+            error = FENCED
+        elif not error and not (is_named and expected.epoch == self._last_epoch):
+            self._last_epoch = self.author.epoch if is_named else -1
             self.author = Author(self.author.producer_id, self.author.epoch + 1)
         return SimpleNamespace(error_code=error, producer_id=self.author.producer_id, producer_epoch=self.author.epoch)
 

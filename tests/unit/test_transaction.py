@@ -212,6 +212,42 @@ def test_who_is_overtaken_takes_back_everything_and_leaves_the_newer_one_alone(w
     assert (brokers.committed, brokers.author) == ([], newer)
 
 
+@pytest.mark.parametrize("why", ["a batch is refused", "the source is gone"])
+def test_who_is_overtaken_does_not_abort_what_the_newer_one_has_open(why: str) -> None:
+    brokers, recording = TransactionBrokers(), recording_of()
+    old, newer = Task(brokers, recording), Task(brokers, recording)
+    old.copy(T0, 1)
+    newer.copy(T0, 7)
+    if why == "a batch is refused":
+        old.copy(T0, 2)
+        (report,) = old.end()
+        assert report.failure is not None
+        assert report.failure.kind is FailureKind.OVERTAKEN
+    else:
+        with pytest.raises(RuntimeError), old.hand:
+            raise RuntimeError(why)
+    assert all(report.failure is None for report in newer.end())
+    assert [raw.timestamp - NOW for raw in committed(brokers, R0)] == [7, 7, 7]
+
+
+def test_what_breaks_off_before_anything_is_taken_in_has_nothing_to_abort() -> None:
+    brokers = TransactionBrokers()
+    brokers.codes = {R0: DENIED}
+    task = Task(brokers, recording_of())
+    task.copy(T0, 1)
+    task.hand.give_up()
+    assert brokers.requests.count("InitProducerId") == 1
+
+
+def test_an_abort_waits_for_a_partition_that_is_just_taken_in() -> None:
+    brokers = TransactionBrokers()
+    task = Task(brokers, recording_of())
+    task.copy(T0, 1)
+    brokers.will_answer("AddPartitionsToTxn", BUSY)
+    task.hand.give_up()
+    assert (brokers.is_open, len(brokers.aborted)) == (False, 1)
+
+
 def _overtake(brokers: TransactionBrokers) -> None:
     brokers.ask(type("InitProducerIdRequest", (), {"producer_id": -1, "producer_epoch": -1})())
 
@@ -225,7 +261,7 @@ def test_where_nobody_knows_whether_it_was_committed_the_next_generation_finds_o
     assert caught.value.failure.kind is FailureKind.NOT_COMMITTED
     after = Task(brokers, replace(recording, writers={1: process_id()}))
     after.copy(T0, 2)
-    assert brokers.requests.count("InitProducerId") == 2
+    assert in_order(brokers.requests, "EndTxn", "InitProducerId", "token"), "the id begins anew"
 
 
 def test_a_failure_aborts_all_of_it_and_the_id_begins_anew() -> None:

@@ -118,7 +118,8 @@ class Coordinator:
     def abandon(self, author: Author) -> None:
         """Abort what the author has open, and let nothing more of his be taken, however late it comes (KIP-360).
 
-        Whoever has taken over the id meanwhile is left alone. Returns before the markers are written.
+        To be asked by whoever is the newest: while a transaction is open, only the producer id is compared, not the
+        epoch (TransactionCoordinator.prepareInitProducerIdTransit). Returns before the markers are written.
         """
         self._persist(lambda: self._init_request(author), _error_unless_busy)
 
