@@ -81,7 +81,7 @@ class MemoryConnection:
         if fate == "moved":
             self._brokers.move()
         answers = [self._brokers.take_in(self._node, *one, fate) for one in _batches(b"".join(map(bytes, parts)))]
-        self._answers.append(None if fate == "answer lost" else _answer(answers))
+        self._answers.append(None if fate == "answer lost" else produce_answer_bytes(answers))
 
     def receive(self) -> memoryview:
         """The next answer."""
@@ -153,7 +153,8 @@ def _batches(request: bytes) -> Iterable[tuple[TopicPartition, memoryview]]:
             at += 8 + length
 
 
-def _answer(answers: Iterable[tuple[Any, ...]]) -> memoryview:
+def produce_answer_bytes(answers: Iterable[tuple[Any, ...]]) -> memoryview:
+    """What brokers say of partitions, each with an error and a base offset."""
     found = b""
     rows = list(answers)
     for partition, error, base in rows:

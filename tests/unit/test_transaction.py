@@ -33,8 +33,10 @@ from tests.unit.memory_brokers import (
     NOT_COORDINATOR,
     TOO_LARGE,
     UNKNOWN_TOPIC,
+    MemoryConnection,
     TransactionBrokers,
     piece,
+    produce_answer_bytes,
 )
 
 OPTIONS: dict[str, str | int | float | bool] = {"bootstrap.servers": "memory", "message.timeout.ms": 45_000}
@@ -174,6 +176,36 @@ def test_batches_that_come_twice_are_committed_once(fate: str) -> None:
     (report,) = task.end()
     assert report.failure is None
     assert [raw.timestamp - NOW for raw in committed(brokers, R0)] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def test_an_answer_about_other_partitions_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is let go, and the batch is sent again."""
+    brokers, recording = TransactionBrokers(), recording_of()
+    receive, odd = MemoryConnection.receive, [TopicPartition("A.t", 7)]
+
+    def answer(self: MemoryConnection) -> memoryview:
+        real = receive(self)
+        return produce_answer_bytes([(odd.pop(), 0, 0)]) if odd else real
+
+    monkeypatch.setattr(MemoryConnection, "receive", answer)
+    task = Task(brokers, recording)
+    task.copy(T0, 1, 2)
+    (report,) = task.end()
+    assert (odd, report.failure) == ([], None)
+    assert [raw.timestamp - NOW for raw in committed(brokers, R0)] == [1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("when", ["nothing was sent", "nothing was answered"])
+def test_what_is_not_answered_for_is_not_committed(when: str) -> None:
+    brokers, recording = TransactionBrokers(), recording_of()
+    task = Task(brokers, recording)
+    task.copy(T0, 1)
+    task.hand.writer.add(R0, piece(2))
+    if when == "nothing was answered":
+        task.hand.writer.send()
+    (report,) = task.end()
+    assert report.failure is not None
+    assert (brokers.committed, brokers.is_open) == ([], False)
 
 
 def test_a_coordinator_that_never_answers_lets_nobody_begin() -> None:

@@ -86,13 +86,20 @@ class Hand:
         if not transaction.has_begun:
             return
         failed = next((report.failure for report in reports if report.failure is not None), None)
-        failed = failed or self._record(transaction, reports)
+        failed = failed or self._unanswered() or self._record(transaction, reports) or self._unanswered()
         if failed is None:
             transaction.commit(self.writer.sequences, reports)
             return
         transaction.abandon()
         for report in reports:
             report.undo(failed)
+
+    def _unanswered(self) -> Failure | None:
+        """Why the transaction may not be committed although no report says so: not all of it is known to be there."""
+        writer = self.writer
+        if writer.is_idle and not writer.is_broken and not any(lane.flying for lane in writer.lanes):
+            return None
+        return Failure(FailureKind.NOT_ACKNOWLEDGED, "not everything that was written is answered for")
 
     def _record(self, transaction: Transaction, reports: Sequence[PartitionReport]) -> Failure | None:
         """Write the progress: why it could not be."""

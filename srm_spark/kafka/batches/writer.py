@@ -279,11 +279,12 @@ class BatchWriter:
     def _take(self, connection: Connection) -> list[Acknowledged]:
         throttled, answers = produce_answer(connection.receive())
         connection.quiet_until = monotonic() + throttled / 1000
-        _, asked = self._flights[connection].popleft()
-        if not self._flights[connection]:
-            del self._flights[connection]
-        if {answer.partition for answer in answers} != set(asked):
+        flights = self._flights[connection]
+        if sorted(answer.partition for answer in answers) != sorted(flights[0][1]):
             raise CodecError("a produce answer is about other partitions than the request")
+        flights.popleft()
+        if not flights:
+            del self._flights[connection]
         acknowledged: list[Acknowledged] = []
         for answer in answers:
             lane = self._lanes[answer.partition]
