@@ -112,6 +112,10 @@ class ClientSink:
         del reports
         self._pool.discard_broken(is_failed)
 
+    def give_up(self) -> None:
+        """Forget the producers: what is in them is nobody's."""
+        self._pool.discard_broken(is_failed=True)
+
     def _next_answers(self) -> Iterator[Answer]:
         partition, topic, sent, acks = self._sent.popleft()
         for part, first, last in acks.ends(sent):

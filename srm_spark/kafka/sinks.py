@@ -63,3 +63,6 @@ class Sink(Protocol):
 
     def end(self, reports: Sequence[PartitionReport], *, is_failed: bool) -> None:
         """Say goodbye, with what is known of all partitions."""
+
+    def give_up(self) -> None:
+        """Say goodbye where the task breaks off: nothing that is not answered is waited for."""

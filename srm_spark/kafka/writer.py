@@ -81,8 +81,12 @@ class WriteTask:
     def write_all(self, rows: Rows, slot: int) -> pa.RecordBatch:
         """Write `rows` until they end, or `max_bytes` are written; the report rows."""
         sink = _sink(self, slot)
-        reports = self.copy_all(rows, sink)
-        sink.end(reports, is_failed=any(report.failure is not None for report in reports))
+        try:
+            reports = self.copy_all(rows, sink)
+            sink.end(reports, is_failed=any(report.failure is not None for report in reports))
+        except BaseException:
+            sink.give_up()
+            raise
         return report_batch(reports)
 
     def copy_all(self, rows: Rows, sink: Sink) -> list[PartitionReport]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,7 @@ from srm_spark.core.record_batch import Author
 from srm_spark.core.reports import PartitionReport
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord
-from srm_spark.errors import LeaseLost, QueryFailed, TargetUnavailable
+from srm_spark.errors import LeaseLost, QueryFailed, SourceChanged, TargetUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.kafka.batches import writer as writing
 from srm_spark.kafka.batches.hand import Hand
@@ -24,6 +24,7 @@ from srm_spark.kafka.batches.transaction import Transaction, process_id
 from srm_spark.kafka.batches.writer import BatchWriter
 from srm_spark.kafka.fencing import FencingToken, TokenNote
 from srm_spark.kafka.recording import Recording
+from srm_spark.kafka.writer import WriteTask
 from tests.batch_bytes import NOW, Raw, read
 from tests.unit.memory_brokers import (
     BUSY,
@@ -433,6 +434,26 @@ def test_a_task_that_breaks_off_leaves_nothing_open() -> None:
         raise RuntimeError("the source is gone")
     assert (brokers.is_open, len(brokers.aborted)) == (False, 1)
     assert brokers.author == Author(4, 1)
+
+
+def test_records_that_break_off_leave_nothing_open_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers, recording = TransactionBrokers(), recording_of()
+    hand = Task(brokers, recording).hand
+    monkeypatch.setattr(WriteTask, "hand", lambda *_: hand)
+    monkeypatch.setattr(brokers, "close", lambda: brokers.requests.append("close"))
+
+    class Rows:
+        open = frozenset[TopicPartition]()
+
+        def __iter__(self) -> Iterator[Run]:
+            yield Run.of(T0, [TailRecord(0, NOW, b"k", b"v")])
+            raise SourceChanged("the source topic was created anew")
+
+    task = WriteTask(OPTIONS, {"t": ROUTE}, frozenset(), 10**9, 30.0, recording=recording)
+    with pytest.raises(SourceChanged):
+        task.write_all(Rows(), 1)
+    assert f"batch {R0}" in brokers.requests
+    assert (brokers.is_open, brokers.requests[-1]) == (False, "close")
 
 
 def test_a_task_without_anything_to_write_asks_nothing() -> None:

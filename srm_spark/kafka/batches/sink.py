@@ -81,6 +81,10 @@ class BatchSink:
         """Let the hand end its task."""
         self._hand.end(reports, is_failed=is_failed)
 
+    def give_up(self) -> None:
+        """Let the hand give up."""
+        self._hand.give_up()
+
     def _packed(self, limits: Limits, run: Run) -> Packing:
         size = min(limits.batch_bytes, int(self._options.get("batch.size", limits.batch_bytes)))
         return pack(
