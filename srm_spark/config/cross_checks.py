@@ -11,7 +11,7 @@ from srm_spark.config.keys_connector import (
     PROVENANCE_KEY,
     REALTIME_TOPICS_KEY,
 )
-from srm_spark.config.sasl import FUNCTION_KEY, needs_java_login
+from srm_spark.config.sasl import FUNCTION_KEY, is_by_librdkafka_only, needs_java_login
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import ClusterSettings, FlowSettings, StartAt
 from srm_spark.config.source import Sources
@@ -20,6 +20,7 @@ from srm_spark.core.model import Flow
 from srm_spark.core.principal_rules import AS_THEY_ARE
 
 _TRUNCATED = "source.truncated.policy"
+_WORKER_KEY = "exactly.once.source.support"
 
 
 def check_across(
@@ -39,6 +40,8 @@ def check_across(
         _acls(sources, report, settings)
         if needs_java_login({**settings.source.properties, **settings.consumer}):
             _java_login(sources, report, settings)
+        if settings.is_exactly_once and is_by_librdkafka_only({**settings.target.properties, **settings.producer}):
+            _transactional_login(sources, report, settings)
         if settings.is_realtime:
             _realtime(sources, report, settings)
         elif settings.realtime_topics:
@@ -75,6 +78,22 @@ def _java_login(sources: Sources, report: Report, settings: FlowSettings) -> Non
         key,
         f"the source of {settings.flow} is read by Spark's Kafka source, too, which runs in the JVM and cannot call it",
         "write sasl.login.callback.handler.class beside it, and give Spark its jar; or a token endpoint",
+    )
+
+
+def _transactional_login(sources: Sources, report: Report, settings: FlowSettings) -> None:
+    target = settings.flow.target
+    place, key = _written(sources, settings.flow, "exactly.once.support")
+    of_worker = next((name for name in (f"{target}.{_WORKER_KEY}", _WORKER_KEY) if name in sources.entries), "")
+    if of_worker and key not in sources.entries:
+        place, key = sources.entries[of_worker].place, of_worker
+    report.problem(
+        place,
+        key,
+        f"{settings.flow} cannot write in transactions: nobody but librdkafka logs in to {target} by Kerberos or a "
+        "signed assertion",
+        f"log in to {target} by PLAIN, SCRAM, OAUTHBEARER with client credentials or a certificate; or leave the mode "
+        "off, which doubles nothing either unless a writer lives on unseen (docs/delivery.md)",
     )
 
 

@@ -150,6 +150,15 @@ def needs_java_login(java: Mapping[str, str]) -> bool:
     return bool(java.get(FUNCTION_KEY)) and not any(java.get(name) for name in ways)
 
 
+def is_by_librdkafka_only(java: Mapping[str, str]) -> bool:
+    """Whether nobody but librdkafka logs in so: by Kerberos, or by a signed assertion."""
+    if not java.get("security.protocol", "").strip().upper().startswith("SASL"):
+        return False
+    is_assertion = java.get(f"{_OAUTH}jwt.retriever.class", "").strip().endswith(".JwtBearerJwtRetriever")
+    by_assertion = _mechanism(java) == "OAUTHBEARER" and is_assertion and not java.get(FUNCTION_KEY)
+    return _mechanism(java) == "GSSAPI" or by_assertion
+
+
 def spark_login(java: Mapping[str, str]) -> dict[str, str]:
     """The login of Spark's Kafka client, which is of Kafka 3.9: newer properties become options of its login module.
 

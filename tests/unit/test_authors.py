@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -161,3 +162,14 @@ def test_an_id_is_kept_alive_by_a_marker_in_the_progress_topic() -> None:
     start.before.begin(start.author(), in_transactions=False)
     start.before.keep_alive()
     assert fence.told == [{TopicPartition(start.clusters.settings.progress_topic, 0)}]
+
+
+def test_a_login_without_transactions_ends_an_exactly_once_start_before_anything_is_fenced() -> None:
+    def make_fence() -> None:
+        raise ProtocolUnavailable("cluster B (nowhere:2): kafka-python knows nothing of sasl.oauthbearer.extensions")
+
+    flow = MemoryFlow(flow_settings({"A->B.exactly.once.support": "required"}))
+    flow.clusters = replace(flow.clusters, make_fence=make_fence)
+    with pytest.raises(TargetUnavailable, match=r"oauthbearer\.extensions.* transactions; log in by"):
+        flow.start()
+    assert flow.lease.note == ""

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from srm_spark.core.model import ProgressDetail, TopicPartition
+from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
@@ -20,12 +21,26 @@ log = logging.getLogger(__name__)
 def begin_fencing(clusters: Clusters, lease: Lease, slots: int, *, was_exactly_once: bool) -> FencingToken | None:
     """Make this generation the only one that can write; None where the mode is off.
 
-    Where the mode has just been switched off, writers of the run before are fenced all the same.
+    Where the mode has just been switched off, writers of the run before are fenced all the same. Raises
+    TargetUnavailable, before anything is written, for a login by which the mode cannot be had.
     """
+    if clusters.settings.is_exactly_once:
+        _require_login(clusters)
     if not clusters.settings.is_exactly_once and not was_exactly_once:
         return None
     fencing = new_fencing(clusters, lease, slots)
     return fencing if clusters.settings.is_exactly_once else None
+
+
+def _require_login(clusters: Clusters) -> None:
+    """Tasks write in transactions over connections of our own, which make fewer logins than librdkafka does."""
+    try:
+        fence = clusters.make_fence()
+    except ProtocolUnavailable as error:
+        way = "log in by PLAIN, SCRAM, OAUTHBEARER with client credentials or a certificate, or leave the mode off"
+        raise TargetUnavailable(f"{error}: so nothing can be written in transactions; {way}") from error
+    if fence is not None:
+        fence.close()
 
 
 def new_fencing(clusters: Clusters, lease: Lease, slots: int) -> FencingToken:

@@ -148,7 +148,7 @@ def _taken(options: Mapping[str, Any]) -> BatchWriter:
     with _lock:
         if idle := _idle.get(options_key(options)):
             return idle.pop()
-    return BatchWriter(Brokers(options, "of the copies"))
+    return BatchWriter(Brokers(options, "that copies are written to"))
 
 
 def _keep(options: Mapping[str, Any], writer: BatchWriter) -> None:

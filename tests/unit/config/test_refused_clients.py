@@ -73,6 +73,20 @@ def test_what_a_login_by_tokens_lacks_is_a_problem_at_its_line(
     assert reason in problem
 
 
+@pytest.mark.parametrize("key", ["A->B.exactly.once.support = required", "B.exactly.once.source.support = enabled"])
+def test_a_login_that_only_librdkafka_makes_has_no_exactly_once_mode(loaded: Loader, key: str) -> None:
+    login = f"{_ASSERTION}{_KEY_FILE}B.sasl.oauthbearer.assertion.claim.iss = me\n"
+    (problem,) = problems(loaded(f"{login}{key}\n"))
+    assert problem.startswith(f"srm.properties:11|{key.partition(' ')[0]}|")
+    assert "SCRAM" in problem
+    assert problems(loaded(login)) == []
+
+
+def test_kerberos_has_no_exactly_once_mode(loaded: Loader) -> None:
+    found = problems(loaded(f"{KERBEROS}A->B.exactly.once.support = required\n"))
+    assert any(problem.startswith("srm.properties:8|A->B.exactly.once.support|") for problem in found)
+
+
 def test_the_exactly_once_mode_can_be_had(loaded: Loader) -> None:
     found = loaded("A->B.exactly.once.support = required\nB.producer.transaction.timeout.ms = 500\n")
     assert problems(found) == []
