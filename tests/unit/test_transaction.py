@@ -11,7 +11,7 @@ import pytest
 from srm_spark.core.codec import decode_progress_detail, partition_for_key
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import UNKNOWN, OffsetRange, TopicPartition
-from srm_spark.core.record_batch import Author
+from srm_spark.core.record_batch import Author, batches_in
 from srm_spark.core.reports import PartitionReport
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord
@@ -400,6 +400,31 @@ def test_a_batch_that_the_target_refuses_is_left_out_and_the_transaction_goes_on
     (report,) = task.end()
     assert report.failure is None
     assert [raw.value for raw in committed(brokers, R0)] == [*[b"v"] * 3, b"behind it"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "written_in"),
+    [
+        (Limits(50_000), "zstd"),
+        (Limits(50_000, codec="zstd", keeps_batches=False), "zstd"),
+        (Limits(50_000, codec="gzip", keeps_batches=False), "gzip"),
+        (Limits(50_000, keeps_batches=False), None),
+    ],
+    ids=["producer", "the same", "another", "uncompressed"],
+)
+def test_a_large_record_goes_in_a_codec_in_which_the_target_keeps_it(topic: Limits, written_in: str | None) -> None:
+    """What it compresses anew may be too large then, and nobody would know before."""
+    brokers, recording = TransactionBrokers(), recording_of()
+    task = Task(brokers, recording)
+    task.hand.options = {**OPTIONS, "compression.type": "zstd", "compression.level": 19}
+    sink, run = BatchSink(task.hand), Run.of(T0, [TailRecord(50, NOW, b"k", bytes(200_000))])
+    assert sink.takes(Route("A.t", topic), run) == (written_in is not None)
+    for answer in sink.finish():
+        answer.into(task.reports[T0])
+    assert all(report.failure is None for report in task.end())
+    written = [one.batch for one in brokers.committed if one.partition == R0]
+    assert [batch.codec for one in written for batch in batches_in(memoryview(one))] == [written_in][: len(written)]
+    assert bool(written) == (written_in is not None)
 
 
 def test_what_nobody_has_taken_into_the_transaction_ends_it() -> None:

@@ -36,13 +36,17 @@ class BatchSink:
 
     def produce(self, route: Route, run: Run) -> None:
         """Pack the records of a run, and send them as their turn comes."""
-        self._send(route, run, self._packed(route.limits, run))
+        self._send(route, run, self._packed(route.limits, run, codec_of(self._options, route.limits) or NONE))
 
     def takes(self, route: Route, run: Run) -> bool:
-        """Whether a record that is too large as it is fits once it is compressed; it is written then."""
-        if codec_of(self._options, route.limits) is None:
+        """Whether a record that is too large as it is fits once it is compressed; it is written then.
+
+        A broker that compresses anew may find it too large after all, so it goes in the topic's codec where that has one.
+        """
+        codec, limits = codec_of(self._options, route.limits), route.limits
+        if codec is None or not (limits.keeps_batches or limits.codec):
             return False
-        packing = self._packed(route.limits, run)
+        packing = self._packed(limits, run, codec if limits.keeps_batches else limits.codec)
         if packing.stop is None:
             self._send(route, run, packing)
         return packing.stop is None
@@ -85,12 +89,12 @@ class BatchSink:
         """Let the hand give up."""
         self._hand.give_up()
 
-    def _packed(self, limits: Limits, run: Run) -> Packing:
+    def _packed(self, limits: Limits, run: Run, codec: str) -> Packing:
         size = min(limits.batch_bytes, int(self._options.get("batch.size", limits.batch_bytes)))
         return pack(
             run,
-            codec=codec_of(self._options, limits) or NONE,
-            level=level_of(self._options),
+            codec=codec,
+            level=level_of(self._options) if codec == codec_of(self._options, limits) else None,
             max_bytes=limits.max_bytes,
             target_bytes=size,
         )
