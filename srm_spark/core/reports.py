@@ -107,6 +107,8 @@ class PartitionReport:
     """In the exactly-once mode: the slot in whose transaction records and progress were committed."""
     writer: str | None = None
     """The process that did."""
+    in_transaction: bool = False
+    """The remote partition was taken into that transaction, which leaves a marker there."""
     next_sequence: int | None = None
     """The number of the remote partition's next record under the flow's producer id; None where it has none."""
     rolled_back: int = 0

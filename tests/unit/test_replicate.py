@@ -18,6 +18,7 @@ from srm_spark.errors import LeaseLost, ProgressFailed, QueryFailed, SourceChang
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.batch.replicate import Means, Replication
 from srm_spark.flow.recorded import Recorded
+from srm_spark.kafka.fencing import FencingToken, TokenNote
 from srm_spark.kafka.writer import WriteTask
 from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, MemoryFlow, flow_settings
@@ -41,6 +42,8 @@ class Batch:
         """Amid each pass, with its number."""
         self.most_records = 10**9
         """After so many the task ends early."""
+        self.process: str | None = None
+        """Whoever commits in transactions, in the slot 0."""
 
     def fill(self, *counts: int, size: int = 100) -> None:
         for partition, count in zip((HERE, OTHER), counts, strict=False):
@@ -105,6 +108,8 @@ class Batch:
                 report.bytes += len(record.value or b"")
                 left -= 1
             report.failure = self.fails.get(partition)
+            if self.process is not None and report.failure is None:
+                report.slot, report.writer = 0, self.process
             reports.append(report)
         return reports
 
@@ -213,6 +218,48 @@ def test_markers_and_compacted_offsets_are_passed() -> None:
     replication = batch.copy()
     assert replication.positions == {HERE: 5, OTHER: 3}
     assert (batch.copied(HERE), batch.copied(OTHER)) == (2, 0)
+
+
+# Transactions
+
+
+def test_markers_are_expected_where_a_remote_partition_was_in_the_transaction() -> None:
+    batch = Batch()
+    batch.fill(10, 10)
+    replication = batch.begin()
+    nothing = PartitionReport(HERE, slot=0, writer="p", next_offset=0, is_complete=False, is_cut=True)
+    steps = [
+        (nothing, 0),
+        (replace(nothing, in_transaction=True), 1),  # all of it was refused: its marker stands alone
+        (replace(nothing, in_transaction=True), 2),
+        (replace(nothing, in_transaction=True, next_offset=3, intervals=[Interval(0, 2, 3)]), 1),
+    ]
+    for report, slack in steps:
+        replication.take_in([report])
+        assert replication.write_task({HERE: OffsetRange(0, 10)}).slack == {HERE: slack}
+
+
+def test_behind_a_failure_no_author_of_before_is_used_on() -> None:
+    """Another process may have written in its slot, whose report does not say so."""
+    batch = Batch()
+    batch.fill(10, 10)
+    batch.process = "p"
+    replication = batch.begin()
+    fencing = FencingToken("srm-A->B", "progress", TokenNote("token", 1), {}, 1.0)
+    replication.assignment = replace(replication.assignment, fencing=fencing)
+
+    def writers() -> Mapping[int, str]:
+        recording = replication.write_task({OTHER: OffsetRange(0, 10)}).recording
+        assert recording is not None
+        return recording.writers
+
+    batch.copy(replication)
+    assert writers() == {0: "p"}
+    batch.fill(10, 10)
+    batch.fails = {HERE: TOO_LARGE}
+    batch.copy(replication)
+    assert replication.holds.keys() == {HERE}
+    assert writers() == {}
 
 
 # What goes away amid it

@@ -427,6 +427,17 @@ def test_a_large_record_goes_in_a_codec_in_which_the_target_keeps_it(topic: Limi
     assert bool(written) == (written_in is not None)
 
 
+def test_reports_say_whose_remote_partitions_get_a_marker() -> None:
+    """Where everything was refused, too; not where nothing was ever sent."""
+    brokers, recording = TransactionBrokers(), recording_of()
+    brokers.refused = {1}
+    task = Task(brokers, recording)
+    task.copy(T0, 1)
+    reports = list(task.reports.values())
+    task.hand.end(reports)
+    assert [(report.slot, report.in_transaction) for report in reports] == [(1, True), (1, False)]
+
+
 def test_what_nobody_has_taken_into_the_transaction_ends_it() -> None:
     """As where its coordinator has aborted it for the time that it took."""
     brokers, recording = TransactionBrokers(), recording_of()

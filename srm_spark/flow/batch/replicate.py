@@ -286,12 +286,9 @@ class Replication:
 
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> PassOutcome:
         outcome = judge(ranges, reports, self._target_ends, self._guard.logs)
-        for partition in outcome.committed:
-            detail = outcome.details[partition]
-            if detail.intervals or detail.hold is not None or partition in outcome.refused:
-                # One that is refused was taken into the transaction, too: its marker stands alone.
-                spread = detail.spread(self._target_ends[partition])
-                self._markers[partition] = self._markers.get(partition, 0) - spread + 1
+        for partition in [report.partition for report in reports if report.in_transaction]:
+            spread = outcome.details[partition].spread(self._target_ends[partition])
+            self._markers[partition] = self._markers.get(partition, 0) - spread + 1
         self._leaders.require_same(self._among_others(outcome), self._guard.logs)
         gaps = {p: detail.gaps for p, detail in outcome.details.items() if detail.gaps}
         lost = self._guard.after(gaps, self._committer.known)
@@ -373,6 +370,8 @@ class Replication:
             raise
         self._sequences.update((r.partition, r.next_sequence) for r in reports if r.next_sequence is not None)
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
+        if any(report.failure is not None for report in reports):
+            self._writers.clear()  # whoever was rolled back has begun under newer epochs, and does not say in which slot
         return reports
 
     def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:

@@ -89,6 +89,8 @@ class Hand:
         failed = failed or self._unanswered() or self._record(transaction, reports) or self._unanswered()
         if failed is None:
             transaction.commit(self.writer.sequences, reports)
+            for report in reports:
+                report.in_transaction = self._sources.get(report.partition) in transaction.partitions
             return
         transaction.abandon()
         for report in reports:
