@@ -24,7 +24,8 @@ def test_every_start_gets_a_newer_epoch_and_what_was_open_is_aborted() -> None:
     first = coordinator.init()
     assert coordinator.add(first, [GOOD]) == {GOOD: 0}
     second = coordinator.init()
-    assert (second.producer_id, second.epoch) == (first.producer_id, first.epoch + 1)
+    assert second.producer_id == first.producer_id
+    assert second.epoch > first.epoch
     assert not brokers.is_open
     with pytest.raises(LeaseLost):
         coordinator.add(first, [GOOD])
@@ -73,7 +74,7 @@ def test_who_was_overtaken_abandons_nothing_of_the_newer_one() -> None:
     newer = coordinator.init()
     coordinator.add(newer, [GOOD])
     with pytest.raises(LeaseLost):
-        coordinator.abandon(older)
+        coordinator.abandon(older, GOOD)
     assert (brokers.is_open, brokers.author) == (True, newer)
-    coordinator.abandon(newer)
+    coordinator.abandon(newer, GOOD)
     assert (brokers.is_open, brokers.author.epoch) == (False, newer.epoch + 1)

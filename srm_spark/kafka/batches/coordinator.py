@@ -115,13 +115,15 @@ class Coordinator:
             _error_of,
         )
 
-    def abandon(self, author: Author) -> None:
+    def abandon(self, author: Author, taken_in: TopicPartition) -> None:
         """Abort what the author has open, and let nothing more of his be taken, however late it comes (KIP-360).
 
-        To be asked by whoever is the newest: while a transaction is open, only the producer id is compared, not the
-        epoch (TransactionCoordinator.prepareInitProducerIdTransit). Returns before the markers are written.
+        `taken_in` is any partition of it. Adding it once more changes nothing, but is refused to whoever was overtaken:
+        while a transaction is open, his own epoch would not be looked at, and the newer one's would be aborted
+        (TransactionCoordinator.prepareInitProducerIdTransit). Returns before the markers are written.
         """
-        self._persist(lambda: self._init_request(author), _error_unless_busy)
+        if not any(self.add(author, [taken_in]).values()):
+            self._persist(lambda: self._init_request(author), _error_unless_busy)
 
     def _init_request(self, author: Author) -> Any:
         return InitProducerIdRequest(

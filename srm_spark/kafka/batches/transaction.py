@@ -150,18 +150,12 @@ class Transaction:
             report.slot, report.writer = self.slot, process_id()
 
     def abandon(self) -> None:
-        """Abort, as far as that can be done now; the next one to initialise the id does it in any case.
-
-        Whoever was overtaken leaves the newer one's transaction alone: a coordinator would abort that one, too, for an
-        old epoch's sake, but takes a partition in, or says that it is in already, for the newest epoch only.
-        """
+        """Abort, as far as that can be done now; the next one to initialise the id does it in any case."""
         author, self._author = self._author, None
         if author is None or not self.partitions:
             return
-        taken_in = next(iter(self.partitions))
         try:
-            if not self._coordinator.add(author, [taken_in])[taken_in]:
-                self._coordinator.abandon(author)
+            self._coordinator.abandon(author, next(iter(self.partitions)))
         except (LeaseLost, ProtocolUnavailable) as error:
             log.debug("%s: not aborted here: %s", self.name, error)
 
