@@ -40,6 +40,8 @@ class JarSet:
     transitive: bool
     """Whether the dependencies of the named jars belong to the set, too."""
     dependencies: tuple[Dependency, ...]
+    at_setup: bool = True
+    """Whether `make setup` gets them; others come when something asks for them first."""
 
 
 # Not transitive: everything else is in the pyspark wheel, and the Kafka source of Spark 4.2.0 asks for a token provider
@@ -71,10 +73,27 @@ KAFKA = JarSet(
     ),
 )
 
+
+def _brokers(version: str) -> JarSet:
+    return JarSet(
+        name=f"kafka-{version}",
+        purpose=f"Kafka brokers of version {version}, for the tests of versions",
+        transitive=True,
+        dependencies=(
+            Dependency("org.apache.kafka", "kafka_2.13", version),
+            Dependency("org.slf4j", "slf4j-simple", "1.7.36"),
+        ),
+        at_setup=False,
+    )
+
+
+OTHER_KAFKAS = tuple(map(_brokers, ("2.8.2", "3.9.2", "4.4.0")))
+"""Of before KRaft (its metadata is in ZooKeeper), the last of Kafka 3, and newer than `KAFKA`."""
+
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 """What a Spark session must start with to read and write Delta tables with these jars."""
 
-JAR_SETS = {jar_set.name: jar_set for jar_set in (DRIVER, KAFKA)}
+JAR_SETS = {jar_set.name: jar_set for jar_set in (DRIVER, KAFKA, *OTHER_KAFKAS)}

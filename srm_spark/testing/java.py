@@ -1,4 +1,4 @@
-"""Short Java runs with the `kafka` jar set: Kafka's own tools, and single-file programs that judge our topics."""
+"""Short Java runs, by default with the `kafka` jar set: Kafka's own tools, and single-file judges of our topics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from srm_spark.errors import SetupError
-from srm_spark.jars import fetch, find_java, java_command
+from srm_spark.jars import KAFKA, fetch, find_java, java_command
 from srm_spark.jars.java import REMEDY
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
@@ -20,10 +20,11 @@ def java_arguments(
     *,
     jvm_options: Sequence[str] = QUICK_START,
     log_levels: Mapping[str, str] | None = None,
+    jar_set: str = KAFKA.name,
 ) -> list[str]:
-    """The command that runs a main class, or a `.java` file, with the `kafka` jars on its class path."""
+    """The command that runs a main class, or a `.java` file, with a set of jars on its class path."""
     # The folder, not 94 paths: the command stays readable in `ps` and in messages.
-    class_path = str(fetch("kafka")[0].parent / "*")
+    class_path = str(fetch(jar_set)[0].parent / "*")
     return [java_command(), *jvm_options, *_logging(log_levels or {}), "-cp", class_path, main, *arguments]
 
 
@@ -38,10 +39,15 @@ def _logging(levels: Mapping[str, str]) -> list[str]:
 
 
 def run_java(
-    main: str, *arguments: str, stdin: str = "", timeout: float = 60, check: bool = True
+    main: str,
+    *arguments: str,
+    stdin: str = "",
+    timeout: float = 60,
+    check: bool = True,
+    jar_set: str = KAFKA.name,
 ) -> subprocess.CompletedProcess[str]:
     """Run a main class to its end, for example `org.apache.kafka.tools.TopicCommand`; logs are on stderr."""
-    command = java_arguments(main, arguments)
+    command = java_arguments(main, arguments, jar_set=jar_set)
     what = f"{main} {' '.join(arguments)}"
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)

@@ -18,6 +18,8 @@ from srm_spark.errors import SetupError
 from srm_spark.testing.java import QUICK_START, run_java
 from srm_spark.testing.ports import free_ports
 from srm_spark.testing.process import JavaProcess
+from srm_spark.testing.release import release
+from srm_spark.testing.zookeeper import STARTED, zookeeper
 
 START_SECONDS = 90
 """Three to four seconds on a machine of ours; the rest is for a loaded CI."""
@@ -29,7 +31,8 @@ class LocalKafka:
     `overrides` are broker settings that win over ours. In their values `{port}` and `{controller_port}` stand for the
     ports, so that `listeners` can be replaced: `SASL_SSL://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}`.
     `format_arguments` go to `StorageTool format`, for example `--add-scram`. A broker that joins a cluster has its
-    `cluster_id`; see `LocalCluster`.
+    `cluster_id`; see `LocalCluster`. `version` is another one than the usual: see `release`; where that has no KRaft,
+    its ZooKeeper is a process of its own on the controller's port, which runs from the first start to `close`.
     """
 
     def __init__(
@@ -42,8 +45,10 @@ class LocalKafka:
         jvm_options: Sequence[str] = QUICK_START,
         format_arguments: Sequence[str] = (),
         cluster_id: str | None = None,
+        version: str = "",
     ) -> None:
         self.name = name
+        self._release = release(version)
         self.directory = data_dir or Path(tempfile.mkdtemp(prefix=f"srm-kafka-{name}-"))
         self.log_path = self.directory / "server.log"
         self._temporary = data_dir is None
@@ -61,8 +66,12 @@ class LocalKafka:
             heap=heap,
             # Libraries unpack native code there, and a killed JVM leaves it behind.
             jvm_options=(*jvm_options, f"-Djava.io.tmpdir={self.directory}"),
-            log_levels={"kafka.server.KafkaRaftServer": "info"},
+            log_levels={self._release.talks: "info"},
+            jar_set=self._release.jar_set,
         )
+        self._zookeeper: JavaProcess | None = None
+        if self._release.has_zookeeper:
+            self._zookeeper = zookeeper(self.directory / "zookeeper", self.controller_port, self._release.jar_set)
 
     def __enter__(self) -> LocalKafka:
         try:
@@ -95,11 +104,11 @@ class LocalKafka:
     def start(self, timeout: float = START_SECONDS) -> None:
         """Start, or start again on the same port and data; returns when the broker answers."""
         self._config_path.write_text(javaproperties.dumps(self._settings(), timestamp=False))
-        self._format()
         atexit.register(self.close)
-        self._process.start()
         try:
-            self._process.wait_for("Kafka Server started", timeout)
+            self._prepare(timeout)
+            self._process.start()
+            self._process.wait_for(self._release.started, timeout)
         except SetupError as error:
             self._process.kill()
             raise SetupError(f"broker {self.name!r} at {self.bootstrap_servers} did not start: {error}") from error
@@ -109,7 +118,7 @@ class LocalKafka:
         self._process.stop(timeout)
 
     def kill(self) -> None:
-        """kill -9; the next start recovers the logs."""
+        """kill -9; the next start recovers the logs. With a ZooKeeper it fails while the old session lives: 18 s."""
         self._process.kill()
 
     def pause(self) -> None:
@@ -131,9 +140,12 @@ class LocalKafka:
         atexit.unregister(self.close)
         if self._temporary:
             self._process.kill()
-            shutil.rmtree(self.directory, ignore_errors=True)
         else:
             self._process.stop()
+        if self._zookeeper is not None:
+            self._zookeeper.kill()
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def tool(
         self, main: str, *arguments: str, stdin: str = "", timeout: float = 60, check: bool = True
@@ -157,51 +169,23 @@ class LocalKafka:
         port, controller_port = path.read_text().split()
         return int(port), int(controller_port)
 
+    def _prepare(self, timeout: float) -> None:
+        if self._zookeeper is None:
+            self._format()
+        elif not self._zookeeper.running:
+            self._zookeeper.start()
+            self._zookeeper.wait_for(STARTED, timeout)
+
     def _format(self) -> None:
         if (self.directory / "data" / "meta.properties").exists():
             return
         config = ("--config", str(self._config_path))
-        run_java("kafka.tools.StorageTool", "format", "--cluster-id", self.cluster_id, *config, *self._format_arguments)
+        arguments = ("format", "--cluster-id", self.cluster_id, *config, *self._format_arguments)
+        run_java("kafka.tools.StorageTool", *arguments, jar_set=self._release.jar_set)
 
     def _settings(self) -> dict[str, str]:
         ports = {"{port}": str(self.port), "{controller_port}": str(self.controller_port)}
-        settings = {**_SETTINGS, "log.dirs": str(self.directory / "data"), **self._overrides}
+        settings = {**self._release.settings, "log.dirs": str(self.directory / "data"), **self._overrides}
         for placeholder, port in ports.items():
             settings = {key: value.replace(placeholder, port) for key, value in settings.items()}
         return settings
-
-
-_SETTINGS = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.quorum.voters": "1@127.0.0.1:{controller_port}",
-    "listeners": "PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,"
-    "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
-    # One node can hold one copy.
-    "default.replication.factor": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    # 50 partitions of each would be made on first use, for seconds.
-    "offsets.topic.num.partitions": "3",
-    "transaction.state.log.num.partitions": "3",
-    "share.coordinator.state.topic.num.partitions": "3",
-    # What would hide a mistake of ours, or only waits.
-    "auto.create.topics.enable": "false",
-    "group.initial.rebalance.delay.ms": "0",
-    "broker.heartbeat.interval.ms": "500",
-    # After a kill the new process may not register before the controller has given up the old one.
-    "broker.session.timeout.ms": "3000",
-    # Records may be as old as their writer says; a look every five minutes would delete those of last year.
-    "log.retention.ms": "-1",
-    # Compaction is seen in tests within seconds.
-    "log.cleaner.backoff.ms": "1000",
-    # Two cores and small heaps; the cleaner's buffer alone is 128 MB by default.
-    "num.network.threads": "2",
-    "num.io.threads": "4",
-    "log.cleaner.dedupe.buffer.size": "8388608",
-}

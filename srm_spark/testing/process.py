@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from srm_spark.errors import SetupError
+from srm_spark.jars import KAFKA
 from srm_spark.testing.java import QUICK_START, java_arguments
 
 _POLL_SECONDS = 0.05
 
 
 class JavaProcess:
-    """One main class with the `kafka` jars, its output in a file; may be started again after it ended.
+    """One main class with a set of jars, its output in a file; may be started again after it ended.
 
     ```
     we ──pipe──> watchdog (sh)         we die, by kill -9 too → the pipe closes → the watchdog kills the JVM
@@ -33,12 +34,14 @@ class JavaProcess:
         heap: str = "512m",
         jvm_options: Sequence[str] = QUICK_START,
         log_levels: Mapping[str, str] | None = None,
+        jar_set: str = KAFKA.name,
     ) -> None:
         self.main = main
         self.arguments = arguments
         self.log_path = log_path
         self.jvm_options = (f"-Xmx{heap}", *jvm_options)
         self.log_levels = dict(log_levels or {})
+        self.jar_set = jar_set
         self._jvm: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._log_start = 0
@@ -60,7 +63,13 @@ class JavaProcess:
         if self.running:
             raise SetupError(f"{self.main} is running already (pid {self.pid})")
         self._dismiss_watchdog()
-        command = java_arguments(self.main, self.arguments, jvm_options=self.jvm_options, log_levels=self.log_levels)
+        command = java_arguments(
+            self.main,
+            self.arguments,
+            jvm_options=self.jvm_options,
+            log_levels=self.log_levels,
+            jar_set=self.jar_set,
+        )
         with self.log_path.open("ab") as log:
             self._log_start = log.tell()
             # A session of its own: Ctrl-C in the terminal is for us, who stop the JVM in good order.
