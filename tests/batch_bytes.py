@@ -7,8 +7,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import crc32c
+
 from srm_spark.core.header_names import raw_name
-from srm_spark.core.record_batch import Batch, batches_in
+from srm_spark.core.record_batch import CHECKED_FROM, Batch, batches_in
 from srm_spark.core.rows import Run
 from srm_spark.kafka.batches.codecs import CODECS, compress, decompress
 
@@ -64,6 +66,12 @@ def batch(
     last = last_delta if last_delta is not None else max(deltas, default=0)
     numbers = (0, attributes, last, base_timestamp, largest, -1, -1, -1, len(raws))
     return bytearray(_HEADER.pack(base_offset, 49 + len(packed), -1, 2, *numbers) + packed)
+
+
+def sealed(batch: bytearray) -> bytearray:
+    """A batch with the checksum that belongs to it."""
+    struct.pack_into(">I", batch, CHECKED_FROM - 4, crc32c.crc32c(bytes(batch[CHECKED_FROM:])))
+    return batch
 
 
 def parts(*batches: bytearray) -> list[tuple[Batch, memoryview]]:

@@ -6,9 +6,6 @@ import struct
 import zlib
 from collections.abc import Mapping
 
-import crc32c
-
-from srm_spark.core.record_batch import CHECKED_FROM
 from srm_spark.testing import LocalKafka
 
 _SEGMENT = "00000000000000000000.log"
@@ -26,12 +23,6 @@ def plant(broker: LocalKafka, logs: Mapping[str, bytes], partition: int = 0) -> 
         assert path.exists(), f"{path} is not where the log of {topic} lies"
         path.write_bytes(log)
     broker.start()
-
-
-def sealed(batch: bytearray) -> bytearray:
-    """A batch with the checksum that belongs to it."""
-    struct.pack_into(">I", batch, CHECKED_FROM - 4, crc32c.crc32c(bytes(batch[CHECKED_FROM:])))
-    return batch
 
 
 def old_message(offset: int, timestamp: int, key: bytes, value: bytes) -> bytes:

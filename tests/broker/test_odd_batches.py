@@ -12,10 +12,10 @@ from srm_spark.core.model import Interval
 from srm_spark.failure import FailureKind
 from srm_spark.flow.status import FlowState
 from srm_spark.testing import KafkaCluster, LocalKafka
-from tests.batch_bytes import NOW, Raw, batch, record
+from tests.batch_bytes import NOW, Raw, batch, record, sealed
 from tests.broker.conftest import Start
 from tests.broker.mirror import assert_copied, await_held
-from tests.broker.planted import old_message, plant, sealed
+from tests.broker.planted import old_message, plant
 from tests.broker.topic_pair import TopicPair
 from tests.kafka_io import Kafka, numbered, records
 

@@ -1,8 +1,11 @@
-"""What a reader of whole batches does when a connection breaks off."""
+"""What a reader of whole batches does when a connection breaks off, and with a broker that knows no ids of topics."""
 
 from __future__ import annotations
 
+import base64
+import struct
 import uuid
+from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
@@ -13,6 +16,7 @@ from srm_spark.core.record_batch import Fit
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.reader import BatchReader, Form
 from tests.awaiting import await_until
+from tests.batch_bytes import Raw, batch, sealed
 
 HERE = TopicPartition("t", 0)
 TOPIC_ID = uuid.UUID(int=7).bytes
@@ -21,7 +25,7 @@ TOPIC_ID = uuid.UUID(int=7).bytes
 class BrokenOff:
     """A connection whose broker dies before it answers."""
 
-    can_fetch = True
+    can_fetch = fetches_by_id = True
     quiet_until = 0.0
 
     def __init__(self) -> None:
@@ -43,7 +47,7 @@ class OneBroker:
         self.made: list[BrokenOff] = []
         self.looks = 0
 
-    def leaders(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Leader]:
+    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
         self.looks += 1
         return dict.fromkeys(partitions, Leader(1, 0, TOPIC_ID))
 
@@ -73,3 +77,53 @@ def test_what_a_broken_connection_owes_is_asked_of_the_next_one() -> None:
     await_until(is_asked_again, 10, "another request")
     assert [one.asked for one in brokers.made] == [1, 1]
     assert brokers.looks == 2, "it may be led by another one by now"
+
+
+class ByName:
+    """A connection to a broker before Kafka 3.1, which answers with one batch of three records."""
+
+    can_fetch, fetches_by_id = True, False
+    quiet_until = 0.0
+
+    def fetch(self, _: bytes) -> None:
+        """Taken."""
+
+    def receive(self) -> memoryview:
+        records = bytes(sealed(batch([Raw(None, b"v") for _ in range(3)])))
+        place = struct.pack(">ihqqq", HERE.partition, 0, 3, 3, 0) + b"\1" + struct.pack(">i", -1)
+        place += bytes([len(records) + 1]) + records + b"\0"
+        answer = struct.pack(">ihi", 0, 0, 0) + b"\2" + bytes([len(HERE.topic) + 1]) + HERE.topic.encode()
+        return memoryview(b"\0" + answer + b"\2" + place + b"\0\0")
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_records_that_come_by_name_are_those_of_the_topic_that_was_meant(*, is_replaced: bool) -> None:
+    """Those of a new topic of the same name are left to the other way, which tells what has happened."""
+    ids = [TOPIC_ID]
+
+    class Cluster(OneBroker):
+        def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
+            return dict.fromkeys(partitions, Leader(1, 0, ids[-1]))
+
+        def connection(self, _: int) -> Connection:
+            return cast("Connection", ByName())
+
+    form = Form(Fit(2**20), Limits())
+    reader = BatchReader(
+        cast("Brokers", Cluster()),
+        {HERE: OffsetRange(0, 3)},
+        {HERE: form},
+        {HERE.topic: base64.urlsafe_b64encode(TOPIC_ID).decode().rstrip("=")},
+        committed=False,
+        rack="",
+        seconds=60.0,
+    )
+    reader.ask(1000)
+    if is_replaced:
+        ids.append(uuid.UUID(int=8).bytes)
+    (connection,) = list(reader.waiting)
+    reader.take(connection)
+    (reading,) = reader.readings.values()
+    assert sum(piece.batch.records for piece in reading.pieces) == (0 if is_replaced else 3)
+    assert reading.stop == (OffsetRange(0, 3) if is_replaced else None)
+    assert reader.is_over

@@ -26,7 +26,15 @@ from kafka.protocol.producer import InitProducerIdRequest
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import Author
 from srm_spark.errors import ProtocolUnavailable
-from srm_spark.kafka.batches.wire import FETCH, FETCH_VERSION, PRODUCE, PRODUCE_VERSION, Bytes, header
+from srm_spark.kafka.batches.wire import (
+    FETCH,
+    FETCH_BY_ID,
+    FETCH_BY_NAME,
+    PRODUCE,
+    PRODUCE_VERSION,
+    Bytes,
+    header,
+)
 from srm_spark.kafka.login import TRY_MS, login_options
 from srm_spark.kafka.tries import pauses
 
@@ -75,8 +83,13 @@ class Connection:
 
     @property
     def can_fetch(self) -> bool:
-        """Whether the broker knows the version of fetch requests that is used here."""
-        return _knows(self._versions, FETCH, FETCH_VERSION)
+        """Whether the broker knows a version of fetch requests that is used here."""
+        return self.fetches_by_id or _knows(self._versions, FETCH, FETCH_BY_NAME)
+
+    @property
+    def fetches_by_id(self) -> bool:
+        """Whether topics are fetched by their ids, and not by their names, as from brokers before Kafka 3.1."""
+        return _knows(self._versions, FETCH, FETCH_BY_ID)
 
     @property
     def can_produce(self) -> bool:
@@ -84,8 +97,9 @@ class Connection:
         return _knows(self._versions, PRODUCE, PRODUCE_VERSION)
 
     def fetch(self, body: bytes) -> None:
-        """Send a fetch request. Raises OSError."""
-        self._send(FETCH, FETCH_VERSION, [body], is_flexible=True)
+        """Send a fetch request that names topics as `fetches_by_id` says. Raises OSError."""
+        version = FETCH_BY_ID if self.fetches_by_id else FETCH_BY_NAME
+        self._send(FETCH, version, [body], is_flexible=True)
 
     def produce(self, parts: Sequence[Bytes]) -> None:
         """Send a produce request. Raises OSError."""

@@ -19,14 +19,14 @@ import crc32c
 from srm_spark.core.limits import Limits
 from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.record_batch import CHECKED_FROM, MAGIC, Batch, Fit, Odd, OddTimes, batches_in
-from srm_spark.errors import CodecError
+from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.codecs import NONE
 from srm_spark.kafka.batches.packer import Packed, Why, whole
 from srm_spark.kafka.batches.packing import merge
 from srm_spark.kafka.batches.sources import Part
-from srm_spark.kafka.batches.wire import FetchedPartition, Wanted, fetch_answer, fetch_body
+from srm_spark.kafka.batches.wire import FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class BatchReader:
         self._leaders: dict[TopicPartition, Leader] = {}
         self._nodes: dict[TopicPartition, int] = {}
         """Whom to ask: the leader, or the replica in our rack that it named (KIP-392)."""
-        self._asked: dict[Connection, dict[tuple[bytes, int], PartitionReading]] = {}
+        self._asked: dict[Connection, dict[tuple[TopicKey, int], PartitionReading]] = {}
         self._look_at = 0.0
         self._moved_at = time.monotonic()
 
@@ -143,17 +143,20 @@ class BatchReader:
 
     def take(self, connection: Connection) -> None:
         """Take in an answer that has begun to come. Raises OSError and CodecError; `lost` is to be called then."""
-        throttled, error, answers = fetch_answer(connection.receive())
+        throttled, error, answers = fetch_answer(connection.receive(), is_by_id=connection.fetches_by_id)
         if error:
             raise OSError(f"the fetch was refused: error {error}")
         connection.quiet_until = time.monotonic() + throttled / 1000
+        if not connection.fetches_by_id:
+            self._look_at_topics(self._asked[connection].values())
         asked = self._asked.pop(connection)
         for reading in asked.values():
             reading.is_asked = False
         # A broker fills its answer from the front, with at least one batch: where nothing came, nothing is there.
         is_dry = not any(answer.records for answer in answers)
         for answer in answers:
-            if (asking := asked.get((answer.topic_id, answer.partition))) is not None:
+            asking = asked.get((answer.topic, answer.partition))
+            if asking is not None and asking.is_open:
                 self._take_in(asking, answer)
                 if is_dry and not answer.error and answer.readable_end >= asking.end:
                     asking.next = asking.end
@@ -208,16 +211,31 @@ class BatchReader:
         return self._nodes.get(partition)
 
     def _send(self, connection: Connection, readings: list[PartitionReading], most_bytes: int) -> None:
-        wanted = defaultdict[bytes, list[Wanted]](list)
-        asked = {}
+        wanted = defaultdict[TopicKey, list[Wanted]](list)
+        asked: dict[tuple[TopicKey, int], PartitionReading] = {}
         for reading in sorted(readings, key=lambda one: one.bytes):
             leader = self._leaders[reading.partition]
-            number = reading.partition.partition
-            wanted[leader.topic_id].append(Wanted(number, leader.epoch, reading.next, _PARTITION_BYTES))
-            asked[leader.topic_id, number] = reading
+            name, number = reading.partition
+            topic = leader.topic_id if connection.fetches_by_id else name
+            wanted[topic].append(Wanted(number, leader.epoch, reading.next, _PARTITION_BYTES))
+            asked[topic, number] = reading
             reading.is_asked = True
         self._asked[connection] = asked
         connection.fetch(fetch_body(wanted, _WAIT_MS, most_bytes, self._rack, committed=self._committed))
+
+    def _look_at_topics(self, readings: Iterable[PartitionReading]) -> None:
+        """Who gives records by a topic's name may give those of a new topic that has it. Raises OSError."""
+        expected = {one.partition: one for one in readings if one.is_open and one.partition.topic in self._topic_ids}
+        if not expected:
+            return
+        try:
+            leaders = self._brokers.leaders(expected)
+        except ProtocolUnavailable as error:
+            raise OSError(f"nobody tells whose records have come: {error}") from error
+        for partition, reading in expected.items():
+            leader = leaders.get(partition)
+            if leader is None or leader.topic_id != self._topic_ids[partition.topic]:
+                self._give_up(reading)
 
     def _take_in(self, reading: PartitionReading, answer: FetchedPartition) -> None:
         partition = reading.partition

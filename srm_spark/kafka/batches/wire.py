@@ -1,7 +1,8 @@
 """Fetch and Produce requests, to the byte: the two that carry records, so that no record is copied to be encoded.
 
-Layouts: FetchRequest and FetchResponse version 13 (topics by their ids, KIP-516), ProduceRequest and ProduceResponse
-version 8 (KIP-467), of Kafka's protocol guide (https://kafka.apache.org/protocol).
+Layouts: FetchRequest and FetchResponse version 13 (topics by their ids, KIP-516), or 12 (by their names) for brokers
+before Kafka 3.1; ProduceRequest and ProduceResponse version 8 (KIP-467), of Kafka's protocol guide
+(https://kafka.apache.org/protocol).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import CodecError
 
-FETCH, FETCH_VERSION = 1, 13
+FETCH, FETCH_BY_ID, FETCH_BY_NAME = 1, 13, 12
 PRODUCE, PRODUCE_VERSION = 0, 8
 _ALL_ACKS = -1
 _PARTITION = struct.Struct(">iiqiqib")
@@ -21,6 +22,8 @@ _FETCHED = struct.Struct(">ihqqq")
 _PRODUCED = struct.Struct(">ihqqq")
 _LONGEST_VARINT = 5
 Bytes = bytes | memoryview
+TopicKey = bytes | str
+"""A topic as fetch requests and their answers name it: its id, or its name."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Wanted:
 class FetchedPartition:
     """What a fetch answer says of one partition."""
 
-    topic_id: bytes
+    topic: TopicKey
     partition: int
     error: int
     readable_end: int
@@ -67,27 +70,29 @@ def header(key: int, version: int, correlation: int, client_id: bytes, *, is_fle
 
 
 def fetch_body(
-    wanted: Mapping[bytes, Sequence[Wanted]], wait_ms: int, max_bytes: int, rack: str, *, committed: bool
+    wanted: Mapping[TopicKey, Sequence[Wanted]], wait_ms: int, max_bytes: int, rack: str, *, committed: bool
 ) -> bytes:
-    """A fetch request for topics by id, without a session."""
+    """A fetch request without a session, for topics that are all named by their ids or all by their names."""
     parts = [struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, committed, 0, -1), _varint(len(wanted) + 1)]
-    for topic_id, partitions in wanted.items():
-        parts += (topic_id, _varint(len(partitions) + 1))
+    for topic, partitions in wanted.items():
+        parts += (_text(topic) if isinstance(topic, str) else topic, _varint(len(partitions) + 1))
         parts += (_PARTITION.pack(p.partition, p.leader_epoch, p.offset, -1, -1, p.max_bytes, 0) for p in partitions)
         parts.append(b"\0")
-    name = rack.encode()
-    parts += (_varint(1), _varint(len(name) + 1), name, b"\0")
+    parts += (_varint(1), _text(rack), b"\0")
     return b"".join(parts)
 
 
-def fetch_answer(data: memoryview) -> tuple[int, int, list[FetchedPartition]]:
-    """Throttle time in ms, error, and the partitions. Raises CodecError for what is no fetch answer."""
+def fetch_answer(data: memoryview, *, is_by_id: bool) -> tuple[int, int, list[FetchedPartition]]:
+    """Throttle time in ms, error, and the partitions; `is_by_id` as in the request.
+
+    Raises CodecError for what is no fetch answer.
+    """
     read = _Reader(data)
     read.tags()
     throttled, error, _ = read.unpack(struct.Struct(">ihi"))
     answers = []
     for _ in range(read.length()):
-        topic_id = bytes(read.take(16))
+        topic = bytes(read.take(16)) if is_by_id else bytes(read.take(read.length())).decode("utf-8", "replace")
         for _ in range(read.length()):
             partition, code, _, stable, _ = read.unpack(_FETCHED)
             aborted = []
@@ -98,7 +103,7 @@ def fetch_answer(data: memoryview) -> tuple[int, int, list[FetchedPartition]]:
             (preferred,) = read.unpack(struct.Struct(">i"))
             records = read.take(read.length())
             read.tags()
-            answers.append(FetchedPartition(topic_id, partition, code, stable, aborted, preferred, records))
+            answers.append(FetchedPartition(topic, partition, code, stable, aborted, preferred, records))
         read.tags()
     return throttled, error, answers
 
@@ -143,6 +148,12 @@ def produce_answer(data: memoryview) -> tuple[int, list[Produced]]:
             answers.append(Produced(TopicPartition(topic, number), error, base, message))
     (throttled,) = read.unpack(struct.Struct(">i"))
     return throttled, answers
+
+
+def _text(text: str) -> bytes:
+    """A compact string."""
+    data = text.encode()
+    return _varint(len(data) + 1) + data
 
 
 def _varint(number: int) -> bytes:
