@@ -50,7 +50,20 @@ class _Buffer(bytearray):
 
 def write_raw(cluster: KafkaCluster, topic: str, found: Sequence[RawRecord], partition: int = 0) -> None:
     """All of them as one batch, to a cluster of one broker."""
-    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, _MOST_BYTES)
+    error = offer_raw(cluster, topic, found, partition)
+    assert error == 0, error
+
+
+def offer_raw(
+    cluster: KafkaCluster,
+    topic: str,
+    found: Sequence[RawRecord],
+    partition: int = 0,
+    author: tuple[int, int] = (-1, -1),
+) -> int:
+    """The same under a producer id and an epoch of it, with the first sequence number: the broker's error code."""
+    producer, epoch = author
+    builder = DefaultRecordBatchBuilder(2, 0, 0, producer, epoch, 0 if producer >= 0 else -1, _MOST_BYTES)
     for at, record in enumerate(found):
         headers = [(_Name(name), value) for name, value in record.headers]
         assert builder.append(at, record.timestamp, record.key, record.value, headers) is not None
@@ -64,8 +77,7 @@ def write_raw(cluster: KafkaCluster, topic: str, found: Sequence[RawRecord], par
         max_version=9,
     )
     with _connected(cluster) as send:
-        answer = send(request).responses[0].partition_responses[0]
-    assert answer.error_code == 0, answer
+        return int(send(request).responses[0].partition_responses[0].error_code)
 
 
 def read_raw(cluster: KafkaCluster, topic: str, partition: int = 0) -> list[RawRecord]:
