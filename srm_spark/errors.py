@@ -11,6 +11,7 @@ SrmError
 ├── StateFailed                 a table for SQL and notebooks cannot be written or read; flows run on without it
 ├── ProtocolUnavailable         a request that only tells more was not answered; what it would tell stays unknown
 │   └── FenceUnavailable        the target gives a flow no producer id of its own: older writers can only be waited for
+├── NotWritten                  a control topic did not acknowledge a record that its flow's author wrote
 ├── OffsetFileError             a file of offsets that is none of the known formats
 ├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
 ├── PlanError                   a plan cannot be applied: its file is none, or the world is not the one it was made from
@@ -125,6 +126,15 @@ class ProtocolUnavailable(SrmError):
 
 class FenceUnavailable(ProtocolUnavailable):
     """The target gives a flow no producer id under a transactional id; what it would refuse must be waited for."""
+
+
+class NotWritten(SrmError):
+    """Control records of a flow's author were not acknowledged; why, and what to do."""
+
+    def __init__(self, message: str, *, is_spent: bool = False) -> None:
+        """`is_spent`: nobody knows what is there, so this author can write no more to that partition."""
+        super().__init__(message)
+        self.is_spent = is_spent
 
 
 class OffsetFileError(SrmError):

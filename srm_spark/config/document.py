@@ -12,13 +12,17 @@ from typing import Any
 
 from srm_spark.config import keys_client, keys_connector, keys_process
 from srm_spark.config.keys import TABLE
-from srm_spark.config.overruled import told
+from srm_spark.config.overruled import in_batches, told
 from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
 
 BEGIN = "<!-- generated from the key table: python -m srm_spark.config.document docs/configuration.md -->"
 END = "<!-- end of the generated part -->"
 
 _NONE = "-"
+_IN_BATCHES = (
+    "Most records travel in batches over connections of our own, and librdkafka moves none of them "
+    "([performance.md](performance.md)). There the properties of the two clients of a flow's records do this:"
+)
 _GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("The file", keys_process.TOP),
     ("Topics and records", keys_connector.SOURCE),
@@ -46,7 +50,23 @@ def page() -> str:
         name = f"`{client.librdkafka}`" if client.librdkafka else _NONE
         note = _cell(client.note or told(client.name))
         parts.append(f"| `{client.name}` | {client.clients} | {name} | {note} |")
-    return "\n".join([*parts, "", END])
+    parts += ["", "### In batches", "", _IN_BATCHES, ""]
+    for kind in ("consumer", "producer"):
+        parts += [f"| property of a {kind} | in batches |", "|---|---|"]
+        parts += [f"| `{name}` | {_cell(in_batches(kind, name))} |" for name in client_names(kind)]
+        parts.append("")
+    return "\n".join([*parts, END])
+
+
+def client_names(kind: str) -> list[str]:
+    """The properties of a client that have a counterpart in librdkafka, but for those of its login."""
+    rows = keys_client.CLIENT_KEYS.values()
+    kinds = (kind, keys_client.ALL)
+    return [
+        row.name
+        for row in rows
+        if row.librdkafka and row.clients in kinds and row.name not in keys_client.SECURITY_KEYS
+    ]
 
 
 def _row(row: Key) -> str:

@@ -109,8 +109,15 @@ class Fence(Protocol):
         Raises LeaseLost where somebody else does the same.
         """
 
-    def keep_alive(self, author: Author, partition: TopicPartition) -> None:
-        """Let the cluster know that the id is in use, by a marker in one partition."""
+    def keep_alive(self, author: Author, partitions: Iterable[TopicPartition]) -> None:
+        """Let the cluster know that the id is in use, by a marker in each partition that is there."""
+
+    def write(self, author: Author, records: Sequence[ControlRecord], seconds: float) -> None:
+        """Write control records as this author, each partition's in order; returns when all are there for good.
+
+        One thread at a time. What is not acknowledged in so many seconds comes in front of what is written next.
+        Raises LeaseLost where there is a newer author, NotWritten.
+        """
 
     def plain(self) -> Author:
         """An id of its own, where there is none for the flow."""

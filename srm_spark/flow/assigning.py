@@ -35,7 +35,7 @@ from srm_spark.flow.refused.paused import PausedPartitions
 from srm_spark.flow.refused.unreadable import unreadable
 from srm_spark.flow.topics.commands import FlowCommands
 from srm_spark.flow.topics.known import KnownTopics
-from srm_spark.flow.topics.progress import copied_topics, forget_maps
+from srm_spark.flow.topics.progress import copied_topics, forget_maps, state_writer_of
 from srm_spark.flow.topics.remote_topics import RemoteTopics, record_made
 from srm_spark.kafka.lease import Lease
 
@@ -144,6 +144,9 @@ class Assigner:
             tasks=tasks,
             fencing=fencing,
             author=author,
+            state=None
+            if author is None
+            else state_writer_of(clusters, None, only=author if before.are_fenced else None),
             permit=self._lease.permit,
             maps={partition: of_partition.copy() for partition, of_partition in recorded.maps.maps.items()},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from srm_spark.config.rights import fence_id
@@ -13,7 +13,9 @@ from srm_spark.core.filter_plugins import GROUPS, TOPICS, load_filter
 from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.listed_filter import Filters, ListedFilter
 from srm_spark.core.policy import ReplicationPolicy
-from srm_spark.errors import ProgressFailed, SourceUnavailable, TargetUnavailable
+from srm_spark.core.record_batch import Author
+from srm_spark.errors import FlowError, ProgressFailed, SourceUnavailable, TargetUnavailable
+from srm_spark.flow.own_writer import AuthorWriter, CurrentAuthor
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.fence import BrokerFence
 from srm_spark.kafka.clients import options
@@ -46,6 +48,21 @@ class Clusters:
     """Writes another position, all or nothing, and never once another driver has begun: by the token of the
     exactly-once mode, or, where the flow is fenced by its producer id, by that and `require_lease`. Else there is none.
     """
+
+    current: CurrentAuthor = field(default_factory=CurrentAuthor)
+    """As whom the flow writes on the target, once a run of it has begun."""
+
+    def own_writer(
+        self, role: str, error: type[FlowError], *, seconds: float | None = None, only: Author | None = None
+    ) -> AuthorWriter:
+        """Writes what only the flow's owner writes on the target: nothing of it is taken once there is another owner.
+
+        As long as `only` is the flow's author, where that is said; else see `Cluster.writer`.
+        """
+        name = f"{self.settings.flow}|{role}"
+        plain = self.target.writer(name, error, seconds=seconds)
+        wait = self.target.timeout if seconds is None else seconds
+        return self.current.writer(plain, name, error, wait, only=only)
 
     @property
     def topics(self) -> ListedFilter:
@@ -105,8 +122,9 @@ def fence_of(settings: FlowSettings, name: str = "") -> BrokerFence:
     """
     logged_in = options(settings.target, settings.producer, f"{settings.flow}|fence")
     brokers = Brokers(logged_in, settings.flow.target)
+    control = Brokers(options(settings.target, {}, f"{settings.flow}|progress"), settings.flow.target)
     seconds = min(settings.admin_timeout_seconds, _FENCE_SECONDS)
-    return BrokerFence(brokers, name or fence_id(settings.flow), seconds)
+    return BrokerFence(brokers, name or fence_id(settings.flow), seconds, control)
 
 
 def shift_writer_of(

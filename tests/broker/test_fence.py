@@ -95,7 +95,7 @@ def test_who_fences_later_wins(secondary: KafkaCluster, brokers: Brokers, unique
     author = mine.begin()
     other.begin()
     with pytest.raises(LeaseLost):
-        mine.keep_alive(author, TopicPartition(topic, 0))
+        mine.keep_alive(author, [TopicPartition(topic, 0)])
 
 
 def test_a_partition_that_is_not_there_is_named_and_the_others_are_fenced(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from srm_spark.flow.status import FlowState
@@ -14,6 +17,7 @@ from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_lag_zero, await_state, status_of
 from tests.broker.process import END_SECONDS, srm_driver
+from tests.broker.progress_reader import assert_map_is_exact, read_progress
 from tests.kafka_io import numbered, produce, records
 
 FREE_AFTER_CRASH = 15.0
@@ -43,6 +47,38 @@ def test_a_second_driver_waits_says_for_whom_and_takes_over(pair: Pair) -> None:
     await_state(second, pair.flow, FlowState.RUNNING)
     pair.source.write(pair.topic(), numbered(10, 2, "of the second"))
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+
+
+def test_what_a_frozen_owner_records_when_it_goes_on_is_not_taken(pair: Pair, tmp_path: Path) -> None:
+    """It was stopped right behind asking for its lease, so only the target can refuse it: the topics stay true."""
+    pair.source.create(pair.topic(), 1)
+    pair.source.write(pair.topic(), numbered(20))
+    settings = pair.settings(tmp_path)
+    owner = subprocess.Popen(
+        [sys.executable, "-m", "tests.broker.frozen_owner", str(tmp_path / "flow.properties"), pair.topic()],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        frozen = psutil.Process(owner.pid)
+        await_until(lambda: frozen.status() == psutil.STATUS_STOPPED, SOON, "it is frozen")
+        driver = pair.replicate()
+        assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+        await_lag_zero(driver)
+        topics = [settings.progress_topic, settings.map_topic, settings.quarantine_topic]
+        topics.append(f"{pair.alias}.checkpoints.internal")
+        before = {topic: records(pair.target.read(topic)) for topic in topics}
+        frozen.resume()
+        outcomes, _ = owner.communicate(timeout=SOON)
+    finally:
+        owner.kill()
+    assert outcomes.split() == ["LeaseLost"] * 4
+    assert {topic: records(pair.target.read(topic)) for topic in topics} == before
+    pair.source.write(pair.topic(), numbered(20, prefix="more"))
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+    await_lag_zero(driver)
+    found = read_progress(pair.target, settings.progress_topic)
+    assert_map_is_exact(found, pair.source.read(pair.topic()), pair.target.read(pair.remote()))
 
 
 @pytest.mark.slow

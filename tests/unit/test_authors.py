@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import Author, Fenced
@@ -28,6 +29,8 @@ class MemoryFence:
         self.epoch = -1
         self.error = error
         self.told: list[set[TopicPartition]] = []
+        self.written: list[tuple[int, list[str]]] = []
+        """Epoch, and topics."""
         self.refused: dict[TopicPartition, int] = {}
         self.first = True
 
@@ -42,8 +45,11 @@ class MemoryFence:
         self.told.append(set(partitions))
         return Fenced(self.begin(tell), self.refused, self.first)
 
-    def keep_alive(self, author: Author, partition: TopicPartition) -> None:
-        self.told.append({partition})
+    def keep_alive(self, author: Author, partitions: Iterable[TopicPartition]) -> None:
+        self.told.append(set(partitions))
+
+    def write(self, author: Author, records: Sequence[ControlRecord], seconds: float) -> None:
+        self.written.append((author.epoch, [record.topic for record in records]))
 
     def plain(self) -> Author:
         return Author(99, 0)
@@ -79,6 +85,11 @@ class Start:
         self.waits.append(how["is_fenced"])
         return dict.fromkeys(remotes.values(), 0)
 
+    @property
+    def state(self) -> set[TopicPartition]:
+        """All partitions of the topics that are there of those that hold the flow's state."""
+        return {TopicPartition(self.clusters.settings.progress_topic, number) for number in range(25)}
+
     def write(self, records: int) -> None:
         """Somebody has."""
         for _ in range(records):
@@ -101,7 +112,7 @@ def test_behind_an_unclean_end_all_partitions_hear_of_it_and_nothing_is_waited_f
     fence.first = False
     start = Start(fence, LastRun(False, False, False, True))
     assert start.author() == Author(7, 1)
-    assert (fence.told, start.waits) == ([{THERE}], [True])
+    assert (fence.told, start.waits) == ([start.state, start.state | {THERE}], [True])
 
 
 @pytest.mark.parametrize("what", ["another version", "forgotten id", "a partition was not told"])
@@ -115,6 +126,22 @@ def test_who_wrote_under_another_id_is_waited_for(what: str) -> None:
     assert bool(fence.told) == (what != "another version"), "a marker that nobody minds"
 
 
+@pytest.mark.parametrize(("code", "is_remote", "fenced"), [(3, False, True), (29, True, True), (29, False, False)])
+def test_who_may_not_tell_a_control_topic_knows_that_it_is_not_fenced(
+    *, code: int, is_remote: bool, fenced: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its records may be written by another login; a remote partition takes nothing of an older writer either."""
+    fence = MemoryFence()
+    fence.first = False
+    progress = TopicPartition(flow_settings({}).progress_topic, 0)
+    fence.refused = {THERE if is_remote else progress: code}
+    with caplog.at_level(logging.WARNING):
+        start = Start(fence, LastRun(False, False, False, True))
+        start.author()
+    assert start.waits == [True], "for what is under way to the remote topics"
+    assert (f"{progress} is not fenced" in caplog.text) != fenced
+
+
 def test_a_generation_that_was_cut_off_is_fenced_by_the_next_one() -> None:
     fence = MemoryFence()
     fence.first = False
@@ -122,7 +149,7 @@ def test_a_generation_that_was_cut_off_is_fenced_by_the_next_one() -> None:
     start.before.begin(start.author(), in_transactions=False)
     start.before.cut_off()
     start.author()
-    assert (fence.told, start.waits) == ([{THERE}], [True])
+    assert (fence.told, start.waits) == ([start.state | {THERE}], [True])
 
 
 @pytest.mark.parametrize(("records", "waits"), [(0, []), (1, [False])])
@@ -153,15 +180,15 @@ def test_the_exactly_once_mode_fences_whoever_wrote_in_the_default_mode() -> Non
     fence.first = False
     start = Start(fence, LastRun(False, False, False, True), **{"A->B.exactly_once.support": "required"})
     assert start.author() is None
-    assert (fence.told, start.waits) == ([{THERE}], [True])
+    assert (fence.told, start.waits) == ([start.state, start.state | {THERE}], [True])
 
 
-def test_an_id_is_kept_alive_by_a_marker_in_the_progress_topic() -> None:
+def test_an_id_is_kept_alive_by_markers_in_the_topics_of_the_flows_state() -> None:
     fence = MemoryFence()
     start = Start(fence, LastRun(True, False, False, True))
     start.before.begin(start.author(), in_transactions=False)
     start.before.keep_alive()
-    assert fence.told == [{TopicPartition(start.clusters.settings.progress_topic, 0)}]
+    assert fence.told == [start.state]
 
 
 def test_a_login_without_transactions_ends_an_exactly_once_start_before_anything_is_fenced() -> None:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Writer
 from srm_spark.core.limits import Route
 from srm_spark.core.model import (
     UNKNOWN,
@@ -87,6 +88,8 @@ class Assignment:
     """In the exactly-once mode: the right of this generation to write."""
     author: Author | None = None
     """In the default mode: as whom it writes; None where librdkafka's producers do."""
+    state: Writer | None = None
+    """Writes the flow's own state as this author; None where a client is made for it."""
     permit: Permit | None = None
     """Says right before anything is written whether the flow is still ours."""
 
@@ -97,7 +100,7 @@ class Assignment:
 
     def committer(self, settings: FlowSettings) -> Committer:
         """Records what this generation replicates."""
-        return Committer(settings, self.maps, self.syncs_topic, self.fencing, self.require_lease)
+        return Committer(settings, self.maps, self.syncs_topic, self.fencing, self.require_lease, self.state)
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class Replication:
     def _through(self, clusters: Clusters) -> None:
         assignment = self.assignment
         self._leaders = TargetLeaders(self.settings, clusters.target)
-        self._committer.state = state_writer_of(clusters, assignment.fencing)
+        self._committer.state = assignment.state or state_writer_of(clusters, assignment.fencing)
         self._committer.syncs = sync_writer_of(clusters)
         self._guard = SourceGuard(
             self.settings, assignment.logs, assignment.routes, clusters.source, lambda _: clusters

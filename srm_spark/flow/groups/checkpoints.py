@@ -33,7 +33,7 @@ class Checkpoints:
         self._followed = FollowedTopic(
             clusters.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
         )
-        self._writer = clusters.target.writer(role, CheckpointFailed)
+        self._writer = clusters.own_writer("checkpoints", CheckpointFailed)
 
     def refresh(self) -> None:
         """Take in what the topic says; records that are no checkpoints are passed over."""

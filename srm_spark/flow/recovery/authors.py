@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterable
 
 from srm_spark.core.cluster import Fence
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.record_batch import Author
+from srm_spark.core.record_batch import Author, Fenced
 from srm_spark.errors import FenceUnavailable, ProtocolUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.internal_topics import owned_partitions
 
 log = logging.getLogger(__name__)
 
-_HARMLESS = frozenset({3, 29})
-"""A partition that is not there, or that we may not write to, takes nothing of an older writer either."""
+_GONE, _DENIED = 3, 29
+"""A partition that is not there takes nothing of an older writer either, nor does a remote one we may not write to."""
 
 
 class Authors:
@@ -33,17 +34,19 @@ class Authors:
         self.has_refused = False
         """Whether nothing of an older author of this flow is taken any more."""
 
-    def open(self, tell: Callable[[str], None]) -> None:
+    def open(self, tell: Callable[[str], None], *, is_due: bool) -> None:
         """Find out whether the target gives the flow a producer id; `tell` takes what is waited for.
 
-        Raises TargetUnavailable where it is away.
+        Where it `is_due`, the topics that hold the flow's state hear of its new epoch: what is read of them from here
+        on is all that an older owner has written. Raises TargetUnavailable where the target is away, LeaseLost where
+        another driver does the same.
         """
         self.close()
         flow = self._clusters.settings.flow
         try:
             self._fence = self._clusters.make_fence()
             if self._fence is not None:
-                self._fence.begin(tell)
+                self._become(self._fence, [], tell, is_due=is_due)
                 self.are_fenced = True
         except FenceUnavailable as error:
             log.warning(
@@ -69,27 +72,43 @@ class Authors:
         try:
             if not self.are_fenced:
                 return self._fence.plain()
-            if not is_due:
-                return self._fence.begin(tell)
-            fenced = self._fence.fence(remotes, tell)
+            return self._become(self._fence, remotes, tell, is_due=is_due)
         except ProtocolUnavailable as error:
             raise TargetUnavailable(str(error)) from error
-        left = {p: code for p, code in fenced.refused.items() if code not in _HARMLESS}
-        for partition, code in left.items():
-            log.warning("flow=%s %s is not fenced: error %s", self._clusters.settings.flow, partition, code)
-        self.has_refused = not fenced.is_first and not left
-        return fenced.author
 
-    def keep_alive(self, author: Author) -> None:
+    def keep_alive(self) -> None:
         """Let the target know that the id is in use, or it would forget it. Raises what `next` raises."""
-        if self._fence is not None and self.are_fenced:
+        if self.are_fenced:
             try:
-                self._fence.keep_alive(author, TopicPartition(self._clusters.settings.progress_topic, 0))
+                self._clusters.current.keep_alive(owned_partitions(self._clusters))
             except ProtocolUnavailable as error:
                 raise TargetUnavailable(str(error)) from error
 
     def close(self) -> None:
         """Let go of the connections."""
         if self._fence is not None:
+            self._clusters.current.end()
             self._fence.close()
         self._fence, self.are_fenced = None, False
+
+    def _become(
+        self, fence: Fence, remotes: Iterable[TopicPartition], tell: Callable[[str], None], *, is_due: bool
+    ) -> Author:
+        if not is_due:
+            return self._clusters.current.become(fence, lambda: fence.begin(tell))
+        copied = set(remotes)
+        partitions = {*owned_partitions(self._clusters), *copied}
+        found = list[Fenced]()
+
+        def fenced() -> Author:
+            found.append(fence.fence(partitions, tell))
+            return found[0].author
+
+        author = self._clusters.current.become(fence, fenced)
+        # Control records may be written by another login than the one that marks partitions.
+        harmless = {_GONE: partitions, _DENIED: copied}
+        left = {p: code for p, code in found[0].refused.items() if p not in harmless.get(code, ())}
+        for partition, code in left.items():
+            log.warning("flow=%s %s is not fenced: error %s", self._clusters.settings.flow, partition, code)
+        self.has_refused = not found[0].is_first and not left.keys() & copied
+        return author

@@ -36,6 +36,11 @@ class Before:
         return self._run.is_clean
 
     @property
+    def _is_due(self) -> bool:
+        """Whether partitions are told: who wrote under another id than the flow's, or none, would not be refused."""
+        return not self.is_clean and self._run.is_fenced
+
+    @property
     def was_exactly_once(self) -> bool:
         """Whether he wrote in transactions, so that a new term refuses what is under way."""
         return self._run.is_exactly_once
@@ -52,7 +57,7 @@ class Before:
         """Take over from the last run, and say that another one begins, before anything is written."""
         self._run = last._replace(is_clean=last.is_clean and not after_failure)
         if last.is_fenced or not self._clusters.settings.is_exactly_once:
-            self._authors.open(self._tell)
+            self._authors.open(self._tell, is_due=self._is_due)
         note_run(self._clusters, is_clean=False, is_fenced=self._is_fenced)
 
     def take_over(self, remotes: Remotes) -> Author | None:
@@ -60,9 +65,7 @@ class Before:
 
         None where librdkafka's producers write. Raises TargetUnavailable; LeaseLost where another driver takes over.
         """
-        # Whoever wrote under another id, or none, would not be refused: nobody is told then.
-        is_due = not self.is_clean and self._run.is_fenced
-        author = self._authors.next(remotes.values(), self._tell, is_due=is_due)
+        author = self._authors.next(remotes.values(), self._tell, is_due=self._is_due)
         if not self.is_clean:
             self.wait(remotes)
         return None if self._clusters.settings.is_exactly_once else author
@@ -75,7 +78,7 @@ class Before:
     def keep_alive(self) -> None:
         """Let the target know that the flow's producer id is in use. Raises what `take_over` raises."""
         if self._author is not None:
-            self._authors.keep_alive(self._author)
+            self._authors.keep_alive()
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -29,6 +29,7 @@ from srm_spark.core.answers import Answer, shifted_record
 from srm_spark.core.cluster import ControlRecord, Writer
 from srm_spark.core.model import Loss, LossCause, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
+from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.guard import report_loss
 from srm_spark.flow.recovery.starts import Origin, Start, Starts
@@ -129,7 +130,16 @@ class Shifts:
     def _write(self, records: list[ControlRecord], writer: Writer | None) -> None:
         self._clusters.require_lease()
         (writer or state_writer_of(self._clusters, None)).write(records)  # without a writer there are answers only
+        if writer is not None:
+            self._renew()
         self._refresh()
+
+    def _renew(self) -> None:
+        """The flow's producer id was taken over for the transaction: what is written next has a newer epoch."""
+        try:
+            self._clusters.current.renew()
+        except ProtocolUnavailable as error:
+            raise TargetUnavailable(str(error)) from error
 
     def _refresh(self) -> None:
         self._progress.refresh()

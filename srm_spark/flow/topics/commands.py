@@ -56,7 +56,7 @@ class FlowCommands:
     def __init__(self, clusters: Clusters, restarts: Restarts | None = None) -> None:
         """`restarts` are those that the driver knows of before it."""
         self._flow = clusters.settings.flow
-        self._topic, self._target = clusters.settings.progress_topic, clusters.target
+        self._topic, self._clusters = clusters.settings.progress_topic, clusters
         self._require_lease = clusters.require_lease
         self._restarts = restarts or Restarts()
         self._writer: Writer | None = None
@@ -128,7 +128,7 @@ class FlowCommands:
     def _write(self, record: tuple[bytes, bytes]) -> None:
         self._require_lease()  # else it would tell for the driver that has the flow now
         if self._writer is None:
-            self._writer = self._target.writer(f"{self._flow}|answers", ProgressFailed, seconds=_ANSWER_SECONDS)
+            self._writer = self._clusters.own_writer("answers", ProgressFailed, seconds=_ANSWER_SECONDS)
         self._writer.write([ControlRecord(self._topic, *record)])
 
 

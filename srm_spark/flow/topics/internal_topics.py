@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Cluster, TopicSpec
+from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import count
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
@@ -126,6 +127,15 @@ def internal_topics(clusters: Clusters) -> Iterator[tuple[Cluster, InternalTopic
         yield clusters.syncs_cluster, syncs_topic(clusters)
     if settings.checkpoints.emit_enabled:
         yield clusters.target, checkpoints_topic(clusters)
+
+
+def owned_partitions(clusters: Clusters) -> list[TopicPartition]:
+    """On the target: those of the topics that are there which only the flow's owner writes for it."""
+    settings = clusters.settings
+    names = [settings.progress_topic, settings.map_topic, settings.quarantine_topic]
+    names.append(checkpoints_topic(clusters).spec.name)
+    counts = clusters.target.topics()
+    return [TopicPartition(name, number) for name in names for number in range(counts.get(name, 0))]
 
 
 def fault_of(cluster: Cluster, topic: InternalTopic, partitions: int) -> Fault | None:

@@ -23,6 +23,7 @@ from srm_spark.core.codec import (
 )
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
 from srm_spark.core.model import UNKNOWN, LogIdentity, Loss, PausedPartition, ProgressDetail, TopicPartition
+from srm_spark.core.record_batch import Author
 from srm_spark.errors import ProgressFailed, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.followed import FollowedTopic
@@ -186,15 +187,18 @@ class ProgressWriter:
         )
 
 
-def state_writer_of(clusters: Clusters, fencing: FencingToken | None) -> Writer:
-    """The same, by the clients that are there."""
+def state_writer_of(clusters: Clusters, fencing: FencingToken | None, *, only: Author | None = None) -> Writer:
+    """Writes the flow's own state: in the exactly-once mode for as long as `fencing` lasts, else as its author.
+
+    That has to be `only` then, where it is said.
+    """
     if fencing is not None:
         return state_writer(clusters.settings, fencing)
-    return clusters.target.writer(f"{clusters.settings.flow}|progress", ProgressFailed)
+    return clusters.own_writer("progress", ProgressFailed, only=only)
 
 
 def state_writer(settings: FlowSettings, fencing: FencingToken | None) -> Writer:
-    """Writes the flow's own state; in the exactly-once mode for as long as `fencing` lasts."""
+    """The same where nobody knows the author's numbers, as in another process than the driver's."""
     role = f"{settings.flow}|progress"
     if fencing is not None:
         return TransactionalWriter(fencing, role, ProgressFailed)

@@ -22,12 +22,14 @@ from srm_spark.core.model import OffsetRange, Ranges, TopicPartition
 from srm_spark.core.record_batch import Fit
 from srm_spark.core.reports import PartitionReport, report_batch
 from srm_spark.errors import CodecError, ProtocolUnavailable
+from srm_spark.kafka.batches.bounds import fetch_bounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection
 from srm_spark.kafka.batches.hand import Hand
+from srm_spark.kafka.batches.packer import TARGET_BYTES
 from srm_spark.kafka.batches.reader import BatchReader, Form, PartitionReading, damage
 from srm_spark.kafka.batches.sink import BatchSink
 from srm_spark.kafka.batches.ways import best
-from srm_spark.kafka.batches.writer import Acknowledged
+from srm_spark.kafka.batches.writer import Acknowledged, Lane
 from srm_spark.kafka.fetch import Fetch, RangeReader
 from srm_spark.kafka.loop_cache import is_filled
 from srm_spark.kafka.producers import level_of, options_key
@@ -254,6 +256,7 @@ class _Copying:
             committed=whole.committed,
             rack=whole.rack,
             seconds=whole.source_seconds,
+            bounds=fetch_bounds(whole.source_options),
         )
         self._left_bytes = max_bytes - sum(report.bytes for report in reports.values())
         self.is_clean = True
@@ -292,12 +295,15 @@ class _Copying:
         lane = self._writer.open(reading.partition, self._routes[reading.partition])
         return bool(reading.pieces) and lane.failure is None and lane.refused is None
 
+    def _has_room(self, lane: Lane) -> bool:
+        return self._left_bytes > 0 and len(lane.waiting) < _TARGET_AHEAD and not self._writer.is_full
+
     def _hand_over(self) -> None:
         """Pieces from the reader to the writer, as far as the task may go."""
         for reading in self._reader.readings.values():
             remote = self._routes[reading.partition]
             lane = self._writer.open(reading.partition, remote)
-            while self._left_bytes > 0 and len(lane.waiting) < _TARGET_AHEAD and self._may_hand_over(reading):
+            while self._has_room(lane) and self._may_hand_over(reading):
                 piece = reading.pieces.popleft()
                 self._reader.ahead -= piece.batch.size
                 self._left_bytes -= piece.batch.size
@@ -374,7 +380,8 @@ class _Copying:
 def form_of(route: Route, options: Mapping[str, Any]) -> Form:
     """What batches must be like on a remote topic, where a producer has these options."""
     codec = str(options.get("compression.type") or route.limits.codec or "")
-    return Form(Fit(route.limits.max_bytes, codec), route.limits, codec, level_of(options))
+    size = int(options.get("batch.size", TARGET_BYTES))
+    return Form(Fit(route.limits.max_bytes, codec), route.limits, codec, level_of(options), size)
 
 
 _lock = threading.Lock()

@@ -20,11 +20,14 @@ written nothing for `producer.id.expiration.ms` (a day), and the id itself, unle
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import Author, Fenced
+from srm_spark.errors import LeaseLost
 from srm_spark.kafka.batches.brokers import Brokers
+from srm_spark.kafka.batches.control import ControlBatches, Overtaken
 from srm_spark.kafka.batches.coordinator import NOT_TRIED, Coordinator, Tell
 
 _HIDDEN_SECONDS = 180.0
@@ -37,11 +40,15 @@ _LAST_EPOCH = 32_700
 class BrokerFence:
     """The producer id of one flow on one cluster."""
 
-    def __init__(self, brokers: Brokers, name: str, seconds: float) -> None:
-        """`name` is the transactional id; `seconds` bounds each call."""
+    def __init__(self, brokers: Brokers, name: str, seconds: float, control: Brokers | None = None) -> None:
+        """`name` is the transactional id; `seconds` bounds each call.
+
+        Control records go by `control`, whose login may be another one than that of the records.
+        """
         self._brokers = brokers
         self._coordinator = Coordinator(brokers, name, seconds, patience=_HIDDEN_SECONDS)
         self._is_first: bool | None = None
+        self._control = ControlBatches(control or brokers)
 
     def look(self) -> None:
         """Whether there is a coordinator that would talk to us; changes nothing. Raises what `begin` raises."""
@@ -67,6 +74,33 @@ class BrokerFence:
         Raises LeaseLost where somebody else fences at the same time, and what `begin` raises.
         """
         author = self.begin(tell)
+        refused = self._mark(author, partitions)
+        author = self.begin(tell)
+        while author.epoch >= _LAST_EPOCH:
+            author = self.begin(tell)  # all that were given before have markers above them: another id may follow
+        return Fenced(author, refused, bool(self._is_first))
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._brokers.close()
+        self._control.close()
+
+    def keep_alive(self, author: Author, partitions: Iterable[TopicPartition]) -> None:
+        """Let the coordinator know that the id is in use, and these partitions: a marker in each.
+
+        Raises what `fence` raises.
+        """
+        self._mark(author, partitions)
+
+    def write(self, author: Author, records: Sequence[ControlRecord], seconds: float) -> None:
+        """Write control records as this author; see `core.cluster`."""
+        try:
+            self._control.write(author, records, seconds)
+        except Overtaken as error:
+            raise LeaseLost(f"{self._brokers.where}: {self._coordinator.name}: {error}") from error
+
+    def _mark(self, author: Author, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Put a marker into each partition; those that get none, with the broker's error."""
         left, refused = set(partitions), dict[TopicPartition, int]()
         while left:
             errors = self._coordinator.add(author, left)
@@ -76,16 +110,4 @@ class BrokerFence:
             if not new:
                 self._coordinator.end(author, committed=False)
                 break
-        author = self.begin(tell)
-        while author.epoch >= _LAST_EPOCH:
-            author = self.begin(tell)  # all that were given before have markers above them: another id may follow
-        return Fenced(author, refused, bool(self._is_first))
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._brokers.close()
-
-    def keep_alive(self, author: Author, partition: TopicPartition) -> None:
-        """Let the coordinator know that the id is in use: a marker in one partition. Raises what `fence` raises."""
-        if not any(self._coordinator.add(author, [partition]).values()):
-            self._coordinator.end(author, committed=False)
+        return refused

@@ -16,6 +16,7 @@ from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport
 from srm_spark.errors import ProtocolUnavailable, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.bounds import write_bounds
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.transaction import Transaction
 from srm_spark.kafka.batches.writer import BatchWriter, Lane
@@ -150,7 +151,7 @@ def _taken(options: Mapping[str, Any]) -> BatchWriter:
     with _lock:
         if idle := _idle.get(options_key(options)):
             return idle.pop()
-    return BatchWriter(Brokers(options, "that copies are written to"))
+    return BatchWriter(Brokers(options, "that copies are written to"), write_bounds(options))
 
 
 def _keep(options: Mapping[str, Any], writer: BatchWriter) -> None:

@@ -21,9 +21,10 @@ from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.record_batch import CHECKED_FROM, MAGIC, Batch, Fit, Odd, OddTimes, batches_in
 from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.bounds import USUAL_FETCH, FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.codecs import NONE
-from srm_spark.kafka.batches.packer import Packed, Why, whole
+from srm_spark.kafka.batches.packer import TARGET_BYTES, Packed, Why, whole
 from srm_spark.kafka.batches.packing import merge
 from srm_spark.kafka.batches.sources import Part
 from srm_spark.kafka.batches.wire import FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
@@ -31,7 +32,6 @@ from srm_spark.kafka.batches.wire import FetchedPartition, TopicKey, Wanted, fet
 log = logging.getLogger(__name__)
 
 _WAIT_MS = 50
-_ANSWER_BYTES, _PARTITION_BYTES = 16_777_216, 2_097_152
 _AHEAD_BYTES = 33_554_432
 """So much is fetched before it is written."""
 _SMALL_PLAIN, _SMALL_COMPRESSED = 131_072, 8_192
@@ -55,6 +55,8 @@ class Form:
     codec: str = ""
     """In which that is compressed; empty for the one that it came in."""
     level: int | None = None
+    batch_bytes: int = TARGET_BYTES
+    """Of what is packed anew, where the target topic takes so much."""
 
 
 @dataclass
@@ -98,7 +100,9 @@ class BatchReader:
         committed: bool,
         rack: str,
         seconds: float,
+        bounds: FetchBounds = USUAL_FETCH,
     ) -> None:
+        self._bounds = bounds
         self.readings = {p: PartitionReading(p, end, forms[p], start) for p, (start, end) in ranges.items()}
         self.ahead = 0
         """Bytes that were fetched and not taken yet; who takes a piece subtracts them."""
@@ -139,7 +143,7 @@ class BatchReader:
                 for reading in readings:
                     self._give_up(reading)
             elif connection not in self._asked and connection.quiet_until <= time.monotonic():
-                self._send(connection, readings, min(_ANSWER_BYTES, most_bytes))
+                self._send(connection, readings, min(self._bounds.answer_bytes, most_bytes))
 
     def take(self, connection: Connection) -> None:
         """Take in an answer that has begun to come. Raises OSError and CodecError; `lost` is to be called then."""
@@ -217,7 +221,7 @@ class BatchReader:
             leader = self._leaders[reading.partition]
             name, number = reading.partition
             topic = leader.topic_id if connection.fetches_by_id else name
-            wanted[topic].append(Wanted(number, leader.epoch, reading.next, _PARTITION_BYTES))
+            wanted[topic].append(Wanted(number, leader.epoch, reading.next, self._bounds.partition_bytes))
             asked[topic, number] = reading
             reading.is_asked = True
         self._asked[connection] = asked
@@ -325,7 +329,7 @@ class BatchReader:
             now_ms=int(time.time() * 1000),
             codec=form.codec,
             level=form.level,
-            target_bytes=form.limits.batch_bytes,
+            target_bytes=min(form.limits.batch_bytes, form.batch_bytes),
         )
         reading.loose = []
         reading.pieces.extend(packing.pieces)

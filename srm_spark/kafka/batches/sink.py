@@ -19,8 +19,6 @@ from srm_spark.kafka.producers import codec_of, level_of
 from srm_spark.kafka.sinks import Answer
 
 _STEP_SECONDS = 0.1
-_QUEUE_BYTES = 33_554_432
-"""Packed and not answered yet; more waits where it comes from."""
 
 
 class BatchSink:
@@ -107,7 +105,7 @@ class BatchSink:
             self.drain()
             self._writer.end_lane(lane, Failure(FailureKind.TOO_LARGE, packing.stop.sentence))
         self.poll()
-        while self._writer.bytes > _QUEUE_BYTES and not self._writer.is_idle:
+        while self._writer.is_full and not self._writer.is_idle:
             self._step(_STEP_SECONDS)
 
     def _step(self, seconds: float) -> None:

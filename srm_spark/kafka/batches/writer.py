@@ -22,6 +22,7 @@ from srm_spark.core.record_batch import CHECKED_FROM, Author, Authorship, next_s
 from srm_spark.core.reports import Sent
 from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.bounds import USUAL_WRITE, WriteBounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.packer import Packed
 from srm_spark.kafka.batches.transaction import Transaction
@@ -30,10 +31,7 @@ from srm_spark.kafka.sinks import Answer
 
 _IN_FLIGHT = 5
 """More, and a broker may not know a batch again that comes twice."""
-_REQUEST_BYTES = 4_194_304
 _TIMEOUT_MS = 15_000
-_ANSWER_SECONDS = 30.0
-"""A request without an answer for so long is sent again, to whoever leads the partition by then."""
 RETRY_SECONDS = 0.1
 _PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 56, 89, 97})
 """Errors after which the same batch is sent again."""
@@ -129,8 +127,9 @@ class Acknowledged:
 class BatchWriter:
     """Writes for one task after another, each time as the author that the owner of the flow has named."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, bounds: WriteBounds = USUAL_WRITE) -> None:
         self.brokers = brokers
+        self._bounds = bounds
         self._author: Author | None = None
         self._transaction: Transaction | None = None
         self._sequences: dict[TopicPartition, int] = {}
@@ -170,6 +169,10 @@ class BatchWriter:
         if remote not in self._lanes:
             self._lanes[remote] = Lane(source, remote)
         return self._lanes[remote]
+
+    def forget(self, remote: TopicPartition) -> None:
+        """Let a lane begin anew of which everything is answered, or refused: numbers go on."""
+        del self._lanes[remote]
 
     def next_sequence(self, remote: TopicPartition) -> int:
         """The number of the next record of a remote partition, once everything before it is answered."""
@@ -219,6 +222,11 @@ class BatchWriter:
     def bytes(self) -> int:
         """Of batches that are not answered yet."""
         return self._bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more is to wait where it comes from."""
+        return self._bytes >= self._bounds.waiting_bytes
 
     def step(self, seconds: float) -> list[Acknowledged]:
         """Send what may go, wait for answers for so long, and take those that are there."""
@@ -308,7 +316,7 @@ class BatchWriter:
 
     def check_silence(self) -> None:
         """Fail what waits where nothing was acknowledged for too long; ask anew where a broker seems to hang."""
-        late = monotonic() - _ANSWER_SECONDS
+        late = monotonic() - self._bounds.answer_seconds
         for connection in [one for one, flights in self._flights.items() if flights[0][0] < late]:
             self.lost(connection)
         if not self.is_idle and monotonic() - self._moved_at > self._seconds:
@@ -340,14 +348,14 @@ class BatchWriter:
 
     def _may_send(self, connection: Connection) -> bool:
         in_flight = len(self._flights.get(connection, ()))
-        return in_flight < _IN_FLIGHT and connection.quiet_until <= monotonic()
+        return in_flight < self._bounds.requests and connection.quiet_until <= monotonic()
 
     def _send(self, connection: Connection, lanes: list[Lane]) -> None:
         """One request: the next batch of as many partitions as it takes."""
         batches: dict[TopicPartition, memoryview] = {}
         size = 0
         for lane in lanes:
-            if size and size + lane.waiting[0].piece.batch.size > _REQUEST_BYTES:
+            if size and size + lane.waiting[0].piece.batch.size > self._bounds.request_bytes:
                 break
             sent = lane.waiting.popleft()
             if not sent.tries:

@@ -124,20 +124,23 @@ def test_what_does_not_count_is_told_with_its_line(loaded: Loader, line: str, to
 
 _CONSUMER_LINES = (
     ("A.consumer.fetch.min.bytes = 9", "waits for no more"),
-    ("A.consumer.fetch.max.bytes = 99999999", "up to 16 MB"),
-    ("A.consumer.max.partition.fetch.bytes = 9", "2 MB of them"),
     ("A.consumer.check.crcs = false", "checksum of each batch is checked"),
-    ("A.consumer.request.timeout.ms = 9000", "a request 30 s"),
+    ("A.consumer.request.timeout.ms = 9000", "a connection has 5 s"),
     ("A->B.source.consumer.reconnect.backoff.max.ms = 9000", "tried again at once"),
 )
 _PRODUCER_LINES = (
     ("B.producer.linger.ms = 99", "waits for no more"),
-    ("B.producer.buffer.memory = 99999999", "32 MB"),
-    ("B.producer.max.request.size = 9999999", "what the remote topic takes"),
-    ("B.producer.max.in.flight.requests.per.connection = 1", "there are five"),
     ("B.producer.retries = 9", "until `delivery.timeout.ms`"),
     ("B.producer.retry.backoff.ms = 9", "tried again at once"),
     ("A->B.producer.override.metadata.max.age.ms = 9", "who leads a partition"),
+)
+_LIMITED_LINES = (
+    ("A.consumer.fetch.max.bytes = 99999999", "counts as 67108864"),
+    ("A.consumer.max.partition.fetch.bytes = 99999999", "counts as 16777216"),
+    ("B.producer.buffer.memory = 99999999", "counts as 33554432"),
+    ("B.producer.max.request.size = 9999999", "counts as 4194304"),
+    ("B.producer.request.timeout.ms = 999", "counts from 1000 to 300000"),
+    ("B.producer.request.timeout.ms = 300001", "counts from 1000 to 300000"),
 )
 _EXACTLY_ONCE = "A->B.exactly.once.support = required\n"
 
@@ -155,6 +158,14 @@ def test_what_counts_only_where_librdkafka_moves_records_is_told(
     assert told in text
 
 
+@pytest.mark.parametrize(("line", "told"), _LIMITED_LINES)
+def test_what_counts_up_to_a_limit_in_batches_is_told_beyond_it(loaded: Loader, line: str, told: str) -> None:
+    found = loaded(line)
+    assert problems(found) == []
+    (text,) = [text for text in found.settings.warnings if f"srm.properties:5: {line.partition(' ')[0]}: " in text]
+    assert f"{told} where records travel in batches" in text
+
+
 @pytest.mark.parametrize("line", [line for line, _ in _CONSUMER_LINES])
 @pytest.mark.parametrize("how", ["A->B.provenance.header.enabled = true", "A->B.compiled.loop.enabled = false"])
 def test_where_single_records_are_read_the_consumer_counts(loaded: Loader, line: str, how: str) -> None:
@@ -169,7 +180,12 @@ def test_where_single_records_are_read_the_consumer_counts(loaded: Loader, line:
     [
         "B.producer.batch.size = 9999",
         "B.producer.compression.type = zstd",
-        "B.producer.max.in.flight.requests.per.connection = 5",
+        "B.producer.max.in.flight.requests.per.connection = 1",
+        "B.producer.max.request.size = 1048576",
+        "B.producer.buffer.memory = 33554432",
+        "B.producer.request.timeout.ms = 60000",
+        "A.consumer.fetch.max.bytes = 52428800",
+        "A.consumer.max.partition.fetch.bytes = 1048576",
         "B.producer.send.buffer.bytes = 99999",
         "A.consumer.receive.buffer.bytes = 99999",
         "A.consumer.check.crcs = true",
