@@ -26,7 +26,7 @@ class Asked:
     """A broker that leads, and whose requests are kept."""
 
     where = "cluster A"
-    can_fetch, quiet_until = True, 0.0
+    can_fetch, fetches_by_id, quiet_until = True, True, 0.0
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
