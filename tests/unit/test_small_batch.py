@@ -39,7 +39,7 @@ def test_a_batch_is_what_any_other_writer_would_make_of_it(entries: list[Entry])
 @given(entries=ENTRIES, most=st.integers(0, 1000))
 def test_batches_are_cut_between_records(entries: list[Entry], most: int) -> None:
     made = list(small_batches(entries, NOW, most))
-    assert [raw for _, data in made for _, raw in read(data)] == [raw_of(entry) for entry in entries]
+    assert [raw for _, data in made for _, raw in read(memoryview(data))] == [raw_of(entry) for entry in entries]
     assert all(header.size <= most or header.records == 1 for header, _ in made)
 
 
