@@ -61,6 +61,13 @@ def test_a_coordinator_that_has_moved_is_found_again() -> None:
     assert brokers.requests == ["FindCoordinator", "InitProducerId"] * 3
 
 
+def test_a_coordinator_is_looked_for_again_where_nobody_says_who_it_is() -> None:
+    brokers = TransactionBrokers(asked=[("FindCoordinator", "lost")] * 2)
+    assert coordinator_of(brokers, 60.0).init().epoch == 0
+    with pytest.raises(FenceUnavailable, match="allow WRITE"):
+        coordinator_of(TransactionBrokers(asked=[("FindCoordinator", 53)]), 60.0).init()
+
+
 @pytest.mark.parametrize(("code", "words"), [(53, "allow WRITE"), (50, "transaction.max.timeout.ms"), (99, "error 99")])
 def test_what_is_refused_says_what_to_do(code: int, words: str) -> None:
     with pytest.raises(FenceUnavailable, match=words):

@@ -145,7 +145,7 @@ class Coordinator:
             if not error:
                 return answer
             if error in _OVERTAKEN:
-                raise LeaseLost(f"{self._brokers.where}: {self.name}: another driver has fenced this one")
+                raise LeaseLost(f"{self._brokers.where}: {self.name}: {self._over}")
             if error in _MOVED:
                 self.node = None
             elif error != _BUSY:
@@ -159,9 +159,11 @@ class Coordinator:
 
     def _ask(self, request: Callable[[], Any], deadline: float) -> Any | None:
         """The answer of whoever is the coordinator; None where he is dead, and another one is sought."""
-        node = self._find(deadline)
         try:
+            node = self._find(deadline)
             return self._brokers.ask(request(), node)
+        except FenceUnavailable:
+            raise
         except ProtocolUnavailable:
             self.node = None
             if time.monotonic() > deadline:
@@ -181,6 +183,11 @@ class Coordinator:
             else:
                 time.sleep(next(waits))
         return self.node
+
+    @property
+    def _over(self) -> str:
+        seconds = self._timeout_ms / 1000
+        return f"another driver has fenced this one, or the transaction was open for longer than {seconds:g} s"
 
     def _refusal(self, error: int) -> ProtocolUnavailable:
         where = f"{self._brokers.where}: transactional id {self.name}"
