@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -451,6 +451,31 @@ def test_what_nobody_has_taken_into_the_transaction_ends_it() -> None:
     assert brokers.committed == []
 
 
+@pytest.mark.parametrize("partition", [T0, T1], ids=["a batch is refused", "a partition is not taken in"])
+def test_a_transaction_that_was_open_for_too_long_may_be_told_as_such(partition: TopicPartition) -> None:
+    """Its coordinator aborts it as if another driver had fenced it, and nobody can tell one from the other."""
+    brokers = TransactionBrokers()
+    task = Task(brokers, recording_of())
+    task.copy(T0, 1)
+    _overtake(brokers)
+    task.copy(partition, 2)
+    failure = task.reports[partition].failure
+    assert failure is not None
+    assert failure.kind is FailureKind.OVERTAKEN
+    assert "or the transaction was open for longer than" in failure.sentence
+
+
+def test_silence_is_told_with_what_is_in_the_way() -> None:
+    brokers = TransactionBrokers(asked=[("AddPartitionsToTxn", BUSY)] * 10_000)
+    task = Task(brokers, recording_of())
+    task.hand.writer.begin(task.transaction, 0.0)
+    task.copy(T0, 1)
+    failure = task.reports[T0].failure
+    assert failure is not None
+    assert failure.kind is FailureKind.NOT_ACKNOWLEDGED
+    assert "not all in-sync replicas" in failure.sentence
+
+
 def test_progress_that_is_refused_aborts_the_records() -> None:
     brokers, recording = TransactionBrokers(), recording_of()
     task = Task(brokers, recording)
@@ -481,7 +506,7 @@ def test_records_that_break_off_leave_nothing_open_either(monkeypatch: pytest.Mo
     class Rows:
         open = frozenset[TopicPartition]()
 
-        def __iter__(self) -> Iterator[Run]:
+        def __iter__(self) -> Generator[Run, None, None]:
             yield Run.of(T0, [TailRecord(0, NOW, b"k", b"v")])
             raise SourceChanged("the source topic was created anew")
 

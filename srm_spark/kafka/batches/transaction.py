@@ -68,6 +68,8 @@ class Transaction:
         self.partitions: set[TopicPartition] = set()
         """What may be written to."""
         self._options, self._brokers = options_key(options), brokers
+        self.seconds = transaction_ms(options) / 1000
+        """It may be open for so long."""
         self._coordinator = Coordinator(
             brokers, self.name, recording.fencing.timeout, timeout_ms=transaction_ms(options)
         )

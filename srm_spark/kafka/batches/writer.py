@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from time import monotonic
@@ -140,6 +139,8 @@ class BatchWriter:
         """Requests on their way: since when, and the partitions that they are about."""
         self._look_at = self._add_at = self._moved_at = 0.0
         self._seconds = 0.0
+        self._away = ""
+        """Why nothing could be sent, since something was acknowledged last."""
         self._bytes = 0
         self.is_broken = False
         """Something is not known, or not in order: the author may not write any more."""
@@ -147,7 +148,7 @@ class BatchWriter:
     def begin(self, author: Authorship | Transaction, seconds: float) -> None:
         """Take up a task; it fails after `seconds` without an acknowledgement."""
         self.turn()
-        self._seconds, self._moved_at = seconds, monotonic()
+        self._seconds, self._moved_at, self._away = seconds, monotonic(), ""
         self._author, self._sequences, self._transaction, self._add_at = None, {}, None, 0.0
         if isinstance(author, Transaction):
             self._transaction = author
@@ -231,8 +232,10 @@ class BatchWriter:
     def step(self, seconds: float) -> list[Acknowledged]:
         """Send what may go, wait for answers for so long, and take those that are there."""
         # While the target is not there, what waits goes on waiting: `check_silence` ends it.
-        with suppress(ProtocolUnavailable):
+        try:
             self.send()
+        except ProtocolUnavailable as error:
+            self._away = str(error)
         waiting: list[Any] = list(self._flights)
         ready: list[Any] = [one for one in waiting if one.has_more] or wait(waiting, seconds)
         acknowledged = [done for connection in ready for done in self.answered(connection)]
@@ -320,7 +323,8 @@ class BatchWriter:
         for connection in [one for one, flights in self._flights.items() if flights[0][0] < late]:
             self.lost(connection)
         if not self.is_idle and monotonic() - self._moved_at > self._seconds:
-            self.fail(f"no acknowledgement came in {self._seconds:.0f} s")
+            why = f"no acknowledgement came in {self._seconds:.0f} s"
+            self.fail(f"{why}: {self._away}" if self._away else why)
 
     def fail(self, why: str) -> None:
         """Give up everything that is not acknowledged."""
@@ -376,7 +380,7 @@ class BatchWriter:
     def _judge(self, lane: Lane, sent: Numbered, answer: Produced) -> Acknowledged | None:
         if answer.error == 0:
             if lane.failure is None and lane.refused is None:
-                self._moved_at = monotonic()
+                self._moved_at, self._away = monotonic(), ""
                 self._bytes -= sent.piece.batch.size
                 lane.is_known = True
                 return Acknowledged(lane.source, sent.piece, answer.base_offset, time.time())
@@ -392,7 +396,10 @@ class BatchWriter:
             lane.refused, lane.refusal = sent, answer
             self._sequences[lane.remote] = sent.sequence
         else:
-            self._broken(lane, sent, answer, _MEANINGS.get(answer.error, _DOUBT))
+            what = _MEANINGS.get(answer.error, _DOUBT)
+            if self._transaction is not None and _KINDS.get(answer.error) is FailureKind.OVERTAKEN:
+                what = f"{what}, or the transaction was open for longer than {self._transaction.seconds:g} s"
+            self._broken(lane, sent, answer, what)
         return None
 
     def doubt(self, lane: Lane) -> None:
