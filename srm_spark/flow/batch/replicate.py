@@ -374,7 +374,7 @@ class Replication:
         self._sequences.update((r.partition, r.next_sequence) for r in reports if r.next_sequence is not None)
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         if any(report.failure is not None for report in reports):
-            self._writers.clear()  # whoever was rolled back has begun under newer epochs, and does not say in which slot
+            self._writers.clear()  # whoever was rolled back has begun under newer epochs, and does not say where
         return reports
 
     def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:
