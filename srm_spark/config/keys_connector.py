@@ -39,6 +39,7 @@ def _text(name: str, default: str | None, does: str, effect: KeyEffect = _I, kin
     return Key(name, kind, default, _CON, effect, does)
 
 
+METRIC_NAMES_KEY = "metric.names.formats"
 _OWN_POLICY = "Names remote topics; one of your own is a Python class, `package.module:Class`."
 _OWN_FILTER = (
     "A filter of your own is a Python class: `package.module:Class`, a subclass of `srm_spark.filters.NameFilter`."
@@ -100,7 +101,13 @@ SOURCE = (
     _number("offset.lag.max", "100", 0, "Most records between two offset syncs; 0 syncs every record."),
     _flag("emit.offset-syncs.enabled", "true", "Writes offset syncs."),
     _flag("heartbeats.replication.enabled", "true", "Replicates heartbeats topics whatever the topic filter says."),
-    _text("metric.names.formats", "legacy", "MM2's JMX beans do not exist here.", _I, ValueKind.LIST),
+    _text(
+        METRIC_NAMES_KEY,
+        "legacy",
+        "How MM2's metrics are called at `driver.metrics.listener`: `legacy`, `new` (KIP-1280), or both.",
+        _H,
+        ValueKind.LIST,
+    ),
     _number("consumer.poll.timeout.ms", "1000", 0, "Spark fetches; nothing polls.", _I),
     Key("tasks.max", ValueKind.INT, None, _CON, _H, "Most tasks of one batch; unset takes the session's.", low=1),
     _flag("tasks.max.enforce", "true", "`tasks.max` is always an upper bound here.", _I),

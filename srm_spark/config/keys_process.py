@@ -9,6 +9,8 @@ _CONNECT = "srm-spark runs no Connect workers"
 _REST = "srm-spark has no Connect REST server"
 _SERVICE = "Belongs to SRM's Service or Client; srm-driver does not read it."
 _SHORT = 2**15 - 1
+LISTENER_KEY = "driver.metrics.listener"
+PARTITIONS_KEY = "driver.metrics.partitions"
 
 
 def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
@@ -44,8 +46,52 @@ TOP = (
     ),
     _row("dedicated.mode.enable.internal.rest", Scope.TOP, f"{_REST}.", ValueKind.BOOL, "false"),
     _row("mm.rest.protocol", Scope.TOP, f"{_REST}."),
-    _row("metrics.period", Scope.TOP, "Metrics are current whenever they are asked for.", default="30"),
-    _row("metrics.topic.creation.for.possible.flows.enabled", Scope.TOP, "No metrics topics are made here."),
+    Key(
+        "metrics.period",
+        ValueKind.INT,
+        "30",
+        Scope.TOP,
+        _H,
+        "Seconds between two samples of each flow in `srm-metrics-A.internal` on its target (docs/metrics.md).",
+        low=1,
+        high=3600,
+        off=True,
+    ),
+    Key(
+        "metrics.topic.replication.factor",
+        ValueKind.INT,
+        None,
+        Scope.TOP,
+        _H,
+        "Replication factor of the topics of samples; unset: as `offset.storage.replication.factor`, -1 takes the "
+        "broker's default.",
+        low=-1,
+        high=_SHORT,
+    ),
+    Key(
+        LISTENER_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "`HOST:PORT` at which the driver shows its metrics to Prometheus, under `/metrics` and without a login: on "
+        "another address than this machine's own, everybody who reaches it sees names of topics and groups. Unset: "
+        "nowhere (docs/metrics.md).",
+    ),
+    Key(
+        PARTITIONS_KEY,
+        ValueKind.BOOL,
+        "false",
+        Scope.TOP,
+        _H,
+        "Shows Prometheus a series for each partition, too, and not only for each topic.",
+        allowed=("true", "false"),
+    ),
+    _row(
+        "metrics.topic.creation.for.possible.flows.enabled",
+        Scope.TOP,
+        "Metrics topics are made for enabled flows alone.",
+    ),
     *(
         _row(f"metrics.jetty.{part}", Scope.TOP, "There is no such server here.")
         for part in (
@@ -146,7 +192,6 @@ SERVICE = (
         for name in (
             "colocated.cluster.alias",
             "streams.replication.manager.service.target.cluster",
-            "metrics.topic.replication.factor",
             "streams.replication.manager.service.remote.advertisement.topic.replication.factor",
             "streams.replication.manager.service.streams.replication.factor",
             "streams.replication.manager.service.streams.cache.max.bytes.buffering",

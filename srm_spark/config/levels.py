@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from srm_spark.config import keys
 from srm_spark.config.keys_client import SECURITY_KEYS
-from srm_spark.config.schema import Dialect
+from srm_spark.config.schema import Dialect, Scope
 from srm_spark.config.secrets import mask
 from srm_spark.config.source import Entry
 from srm_spark.core.model import Flow
@@ -153,6 +153,15 @@ def cluster_props(entries: Mapping[str, Entry], alias: str) -> Layered:
         if (entry := entries.get(name)) is not None:
             for target in (*(f"{client}.{name}" for client in CLIENTS), name):
                 props.put_if_absent(target, written(entry, Level.GLOBAL))
+    return props
+
+
+def process_props(entries: Mapping[str, Entry]) -> Layered:
+    """What a file says about the process itself."""
+    props = Layered()
+    for key, entry in entries.items():
+        if key in keys.BY_NAME and keys.find(key).scope is Scope.TOP:
+            props.put(key, written(entry, Level.GLOBAL))
     return props
 
 

@@ -86,7 +86,8 @@ def load(
     Topology(sources, report).check(settings)
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_across(sources, report, settings, clusters, dialect)
-    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value)
+    export = resolver.export()
+    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export)
     return Loaded(whole, sources, resolver, report)
 
 

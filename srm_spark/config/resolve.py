@@ -19,12 +19,14 @@ from srm_spark.config.keys_connector import (
     GROUP_ACLS_KEY,
     INTERNAL_KEY,
     LOSS_POLICIES,
+    METRIC_NAMES_KEY,
     MODE_KEY,
     OVERRIDES_KEY,
     PROVENANCE_KEY,
     REALTIME_TOPICS_KEY,
     SOURCE_OFFSET_KEY,
 )
+from srm_spark.config.keys_process import LISTENER_KEY, PARTITIONS_KEY
 from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
@@ -32,10 +34,13 @@ from srm_spark.config.settings import (
     BatchSettings,
     CheckpointSettings,
     ClusterSettings,
+    ExportSettings,
     FlowSettings,
     HeartbeatSettings,
     LimitSettings,
     LossPolicies,
+    MetricNames,
+    MetricsSettings,
     RefusedPolicies,
     StartAt,
     StartSettings,
@@ -58,6 +63,7 @@ CONSUMER_DEFAULTS = {
     "isolation.level": "read_uncommitted",
     "auto.offset.reset": "earliest",
 }
+_PORTS = 65_535
 _HEARTBEATS = "emit.heartbeats.enabled"
 
 
@@ -87,6 +93,27 @@ class Resolver:
         """Typed access to `props`."""
         home = self.sources.place_of(f"{flow}.enabled", "clusters")
         return Values(props, self.dialect, self.report, self.expand, home)
+
+    def process(self) -> Values:
+        """Typed access to what is said of the process itself."""
+        props, home = levels.process_props(self.sources.entries), self.sources.place_of("clusters")
+        return Values(props, self.dialect, self.report, self.expand, home)
+
+    def export(self) -> ExportSettings | None:
+        """Where metrics are shown to Prometheus; None where they are not."""
+        values = self.process()
+        has_partitions = values.flag(PARTITIONS_KEY)
+        if not values.is_set(LISTENER_KEY):
+            if has_partitions:
+                values.refuse(PARTITIONS_KEY, f"has no effect without {LISTENER_KEY}", "write both or none")
+            return None
+        written = values.text(LISTENER_KEY)
+        host, _, port = written.rpartition(":")
+        if not host or not port.isdecimal() or not port.isascii() or int(port) > _PORTS:
+            hint = f"write {LISTENER_KEY} = 127.0.0.1:9464"
+            values.refuse(LISTENER_KEY, f"got {written!r}; allowed HOST:PORT, the port from 0 to {_PORTS}", hint)
+            return None
+        return ExportSettings(host.removeprefix("[").removesuffix("]"), int(port), has_partitions)
 
     def is_enabled(self, flow: Flow, connector: Layered) -> bool:
         """Whether records flow; as in MM2 only `A->B.enabled` brings a pair without heartbeats to life."""
@@ -126,6 +153,7 @@ class Resolver:
             starts=_starts(values),
             limits=_limits(values, of_target),
             state=_state(values, source, target),
+            metrics=_metrics(values, self.process()),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
             connector_name=values.text("name") or "MirrorSourceConnector",
@@ -354,6 +382,21 @@ def _state(values: Values, source: ClusterSettings, target: ClusterSettings) -> 
     pair = hashlib.sha256(f"{source.bootstrap_servers} {target.bootstrap_servers}".encode()).hexdigest()[:8]
     folder = Path(tempfile.gettempdir()) / f"srm-spark-{os.getuid()}-{pair}"
     return StateSettings(str(folder), is_default=True, interval_seconds=seconds)
+
+
+def _metrics(values: Values, of_process: Values) -> MetricsSettings:
+    seconds, factor = of_process.number("metrics.period"), None
+    if of_process.is_set("metrics.topic.replication.factor"):
+        factor = _factor(of_process, "metrics.topic.replication.factor")
+    allowed = {one.value: one for one in MetricNames}
+    written = values.names(METRIC_NAMES_KEY)
+    unknown = [name for name in written if name.lower() not in allowed]
+    if unknown or not written:
+        got = ", ".join(unknown) or "nothing"
+        values.refuse(METRIC_NAMES_KEY, f"got {got}; allowed {', '.join(allowed)}, or both")
+        return MetricsSettings()
+    names = tuple(allowed[name.lower()] for name in written)
+    return MetricsSettings(float(seconds) if seconds > 0 else None, factor, names)
 
 
 def _batch(values: Values) -> BatchSettings:

@@ -242,6 +242,35 @@ class StateSettings:
     interval_seconds: float = 60.0
 
 
+class MetricNames(Enum):
+    """How MirrorMaker 2's metrics are called (`metric.names.formats`, KIP-1280)."""
+
+    LEGACY = "legacy"
+    NEW = "new"
+
+
+@dataclass(frozen=True)
+class MetricsSettings:
+    """The samples of one flow."""
+
+    seconds: float | None = 30.0
+    """Between two of them; None: none are written."""
+    replication_factor: int | None = None
+    """Of their topics; None: as the progress topic's."""
+    names: tuple[MetricNames, ...] = (MetricNames.LEGACY,)
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """Where a driver shows its metrics to Prometheus."""
+
+    host: str
+    port: int
+    """0: any that is free."""
+    has_partitions: bool = False
+    """A series for each partition, too."""
+
+
 @dataclass(frozen=True)
 class Timings:
     """How long a flow waits for what, where no key says so. Tests hand in shorter ones."""
@@ -314,6 +343,7 @@ class FlowSettings:
     starts: StartSettings = field(default_factory=StartSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     state: StateSettings = field(default_factory=StateSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
     is_realtime: bool = False
@@ -339,6 +369,12 @@ class FlowSettings:
     def within(self, seconds: float) -> FlowSettings:
         """The same for somebody who waits: an administrative call may last so many seconds at most."""
         return replace(self, admin_timeout_seconds=min(seconds, self.admin_timeout_seconds))
+
+    @property
+    def metrics_factor(self) -> int:
+        """Replication factor of the topics of samples."""
+        factor = self.metrics.replication_factor
+        return self.progress_replication_factor if factor is None else factor
 
     @property
     def stamp(self) -> Stamp | None:
@@ -407,3 +443,5 @@ class Settings:
     """What the file says that is not honoured, one line each with its place."""
     dialect: str = "mm2"
     """Whose rules were followed where MirrorMaker 2 and SRM disagree: `mm2` or `srm`."""
+    export: ExportSettings | None = None
+    """None: nothing is shown to Prometheus."""

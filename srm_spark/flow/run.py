@@ -26,6 +26,7 @@ from srm_spark.flow.early import EarlyGeneration, can_copy_early
 from srm_spark.flow.generation import Generation, Running, pass_unreadable, task_count
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.mending import Mending
+from srm_spark.flow.meter import Look, Meter
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.pulse import Stall
 from srm_spark.flow.recorded import Recorded
@@ -96,13 +97,15 @@ class FlowRun:
         means: Means = WITH_SPARK,
         restarts: Restarts | None = None,
         known: KnownActs | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        """`tasks` are the driver's; `restarts` and `known` acts are those that it knows of."""
+        """`tasks` are the driver's; `restarts` and `known` acts are those that it knows of; `meter` takes figures."""
         self._settings = settings
         self._means = means
         self._spark = spark
         self._stop = stop
         self._show = show
+        self._meter = meter or Meter()
         self._waits = waits
         self._after_failure = after_failure
         clusters = means.reach(settings)
@@ -114,7 +117,14 @@ class FlowRun:
         self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before, self._commands)
         self._mending = Mending(self._clusters, self._recorded.progress, self._assigner.paused)
         self._services = Services(
-            self._clusters, self._recorded, tasks, self._stalled, self._remotes, commands=self._commands, known=known
+            self._clusters,
+            self._recorded,
+            tasks,
+            self._stalled,
+            self._remotes,
+            commands=self._commands,
+            known=known,
+            meter=self._meter,
         )
         self._retention = MapRetention(self._clusters, self._recorded.maps)
         self._generation: Running | None = None
@@ -182,7 +192,7 @@ class FlowRun:
         if self._settings.syncs.enabled:
             ensure_topic(self._clusters.syncs_cluster, syncs_topic(self._clusters))
         self._recorded.progress.refresh()
-        self._recorded.progress.take_totals()  # what earlier runs did
+        self._meter.known(self._recorded.progress.take_totals().partitions)  # what earlier runs did
         self._before.follow(self._recorded.progress.last_run, after_failure=self._after_failure)
         newest = self._commands.newest
         self._start_generation()
@@ -199,6 +209,7 @@ class FlowRun:
             if not self._waits:
                 raise LeaseHeld(f"flow {self._settings.flow}: {reason}; stop that driver, or start without --no-wait")
             self._show(FlowState.WAITING, reason)
+            self._meter.gone()
             self._stop.wait(self._settings.timings.tick_seconds)
         return False
 
@@ -329,6 +340,7 @@ class FlowRun:
     def _count(self) -> None:
         self._recorded.progress.refresh()
         new = self._recorded.progress.take_totals()
+        self._meter.copied(new.partitions)
         if new.records or new.losses:
             self._services.groups.moved()
             self._services.pulse.landed()
@@ -355,6 +367,11 @@ class FlowRun:
             for p, behind in lag.items()
             if behind > 0 and p in self._generation.assignment.starts and p not in self._assigner.paused.partitions
         )
+
+    def _seen(self, lag: Mapping[TopicPartition, int]) -> Look:
+        paused = self._assigner.paused
+        kinds = {partition: hold.why.kind for partition, hold in paused.partitions.items()}
+        return Look(self._assigner.topics, self._remotes(), lag, kinds, paused.topics)
 
     def _remotes(self) -> dict[str, str]:
         """Source topic → remote topic, of those that are copied."""
@@ -414,6 +431,7 @@ class FlowRun:
         self._lag_due.done(time.monotonic())
         lag = self._lag()
         self._expect_copies(lag)
+        self._meter.looked(self._seen(lag))
         self._show_running(
             topics=len(self._assigner.topics),
             partitions=sum(self._assigner.topics.values()),

@@ -17,9 +17,13 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.driver_status import DriverId
 from srm_spark.core.news import News
 from srm_spark.errors import LeaseHeld, SrmError
+from srm_spark.failure import Failure, failure_of
+from srm_spark.flow.meter import Meter
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.publishing import StatusPublisher, new_driver
 from srm_spark.flow.run import WITH_SPARK, FlowRun, Means
+from srm_spark.flow.sample_publishing import SamplePublisher
+from srm_spark.flow.sampling import Samples
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.flow.topics.commands import Restarts
 from srm_spark.flow.topics.lists import KnownActs
@@ -50,11 +54,12 @@ class FlowRunner:
         before: FlowStatus | None = None,
         means: Means = WITH_SPARK,
         driver: DriverId | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """With `waits` False, a flow that another driver owns fails at once instead of waiting for it.
 
         `tasks` are the driver's. `before` is what it did for the same flow by other settings: its totals go on.
-        As `driver` it tells others how the flow is.
+        As `driver` it tells others how the flow is. `meter` has the figures of the flow so far.
         """
         self.settings = settings
         self._spark = spark.own()
@@ -71,7 +76,10 @@ class FlowRunner:
         self._status = FlowStatus(settings.flow) if before is None else begun_anew(before)
         self._held, self._states = News(), News()
         self._states.changes({settings.flow: (self._status.state, self._status.reason)})
-        self._publisher = StatusPublisher(settings, driver or new_driver(), lambda: self._status, means.reach)
+        driver = driver or new_driver()
+        self._publisher = StatusPublisher(settings, driver, lambda: self._status, means.reach)
+        self.meter = meter or Meter()
+        self._samples = SamplePublisher(settings, driver, lambda: self._status, self.meter, means.reach)
         self._thread = threading.Thread(target=self._run, name=f"srm {settings.flow}", daemon=True)
 
     @property
@@ -79,9 +87,15 @@ class FlowRunner:
         """The newest snapshot."""
         return self._status
 
+    @property
+    def samples(self) -> Samples | None:
+        """The newest ones; None before the first."""
+        return self._samples.samples
+
     def start(self) -> None:
         """Begin."""
         self._publisher.start(self._tasks)
+        self._samples.start(self._tasks)
         self._thread.start()
 
     def stop(self) -> None:
@@ -101,6 +115,7 @@ class FlowRunner:
         finally:
             self._spark.release()
             self._publisher.end()
+            self._samples.end()
 
     def _retry(self) -> None:
         failures, has_failed = 0, False
@@ -114,11 +129,12 @@ class FlowRunner:
             failures = 1 if time.monotonic() - started > _GOOD_RUN_SECONDS else failures + 1
             is_over = 0 <= self.settings.retry_count < failures and not self._again.is_set()
             if self._status.state is not FlowState.FAILED and is_over:
-                self.show(FlowState.FAILED, f"given up after {failures} failed starts: {reason}")
+                text = f"given up after {failures} failed starts: {reason.sentence}"
+                self.show(FlowState.FAILED, text, kind=reason.kind)
             if self._status.state is FlowState.FAILED:
                 is_wanted = self._rest(math.inf)
             else:
-                self.show(FlowState.RETRYING, reason)
+                self.show(FlowState.RETRYING, reason.sentence, kind=reason.kind)
                 is_wanted = self._rest(self.settings.retry_delay_seconds)
             if is_wanted:
                 failures = 0
@@ -140,7 +156,7 @@ class FlowRunner:
         task.stop()
         return self._again.is_set()
 
-    def _attempt(self, after_failure: bool) -> str | None:
+    def _attempt(self, after_failure: bool) -> Failure | None:
         """Run once; why it failed, or None if it was told to stop, or to start anew."""
         if self._again.is_set() and self._has_begun:
             self._waits = True  # who had it started anew gave the lease away, and did not ask for an end of the flow
@@ -157,6 +173,7 @@ class FlowRunner:
                 means=self._means,
                 restarts=self._restarts,
                 known=self._known_acts,
+                meter=self.meter,
             ) as run:
                 try:
                     if run.until_stopped():
@@ -164,14 +181,14 @@ class FlowRunner:
                 finally:
                     self._has_begun |= run.has_begun
         except LeaseHeld as error:
-            self.show(FlowState.FAILED, str(error))
-            return str(error)
+            self.show(FlowState.FAILED, str(error), kind=error.kind)
+            return error.failure
         except SrmError as error:
-            return str(error)
+            return error.failure
         except Exception as error:  # Spark raises what it likes, and a flow must not die of it in silence
             log.debug("flow=%s failed", self.settings.flow, exc_info=True)
             first_line = (str(error) or repr(error)).splitlines()[0]
-            return f"flow {self.settings.flow}: {type(error).__name__}: {first_line}"
+            return Failure(failure_of(error).kind, f"flow {self.settings.flow}: {type(error).__name__}: {first_line}")
         return None
 
     def show(self, state: FlowState, reason: str | None, **changes: Any) -> None:
@@ -183,6 +200,8 @@ class FlowRunner:
             for partition, lost in changes.pop("losses", {}).items():
                 losses = changes.setdefault("losses", dict(old.losses))
                 losses[partition] = f"{losses[partition]}, {lost}" if partition in losses else lost
+            is_same = (state, reason) == (old.state, old.reason)
+            changes.setdefault("kind", old.kind if is_same else None)
             changes = {**changes, **_unknown(old, state, changes), **_noted(old, state, reason)}
             self._status = replace(old, state=state, reason=reason, **changes)
             held = self._held.changes(self._status.held)

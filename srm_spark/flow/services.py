@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.consumer_groups import ConsumerGroups
+from srm_spark.flow.meter import Meter
 from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.pulse import Pulse, Stall
 from srm_spark.flow.recorded import Recorded
@@ -34,17 +35,18 @@ class Services:
         *,
         commands: FlowCommands,
         known: KnownActs | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """`stalled` takes what the pulse says; `remotes` says what flows; `commands` hears what is done to it.
 
-        `known` are acts that earlier runs have read.
+        `known` are acts that earlier runs have read; `meter` takes figures.
         """
         self._timings = clusters.settings.timings
         self._tasks = tasks
         self._settings, self._maps = clusters.settings, recorded.maps
         self._table: MapTable | None = None
         self.pulse = Pulse(clusters, stalled, self._timings.silent_seconds)
-        self.groups = ConsumerGroups(clusters, recorded.maps)
+        self.groups = ConsumerGroups(clusters, recorded.maps, (meter or Meter()).checkpointed)
         self.lists = FlowLists(clusters, commands, known)
         self._following: Task | None = None
         self._topics = self._topic_tasks(clusters, recorded, remotes)

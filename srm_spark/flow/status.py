@@ -10,6 +10,7 @@ from srm_spark.core.driver_status import FlowState
 from srm_spark.core.html import table
 from srm_spark.core.model import Flow
 from srm_spark.core.standstills import Standstill, by_name
+from srm_spark.failure import FailureKind
 from srm_spark.flow.groups.consumer_groups import ConsumersReport
 
 __all__ = ["FlowState", "FlowStatus", "Statuses"]
@@ -23,6 +24,8 @@ class FlowStatus:
     state: FlowState = FlowState.STARTING
     reason: str | None = None
     """Why it is not running; one sentence with the remedy."""
+    kind: FailureKind | None = None
+    """Of the failure that the reason tells of, where there is one."""
     since: float | None = None
     """When it came into this state, in seconds since the epoch."""
     topics: int | None = None

@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from srm_spark.core.model import Checkpoint
 from srm_spark.core.news import Every, News
 from srm_spark.core.rounds import Rounds
 from srm_spark.errors import FlowError
@@ -37,11 +39,23 @@ class ConsumersReport:
     synced: tuple[Synced, ...] = ()
     """Empty where group offsets are not synced."""
 
+    @property
+    def groups(self) -> set[str]:
+        """All that were looked at, those that are refused included."""
+        return {position.group for position in self.positions.known} | self.positions.refusals.keys()
+
 
 class ConsumerGroups:
     """The task; `moved` tells it that records were replicated."""
 
-    def __init__(self, clusters: Clusters, maps: OffsetMaps) -> None:
+    def __init__(
+        self,
+        clusters: Clusters,
+        maps: OffsetMaps,
+        told: Callable[[Sequence[Checkpoint], float], None] = lambda *_: None,
+    ) -> None:
+        """`told` takes checkpoints that were written, and how many ms before the source was asked for the groups."""
+        self._told = told
         self.report: ConsumersReport | None = None
         """None until the first round is done."""
         self._clusters = clusters
@@ -89,6 +103,7 @@ class ConsumerGroups:
         now = time.monotonic()
         groups = self._groups.refresh(now)
         self._rounds.begin()
+        asked = time.monotonic()
         positions = self._translator.positions(groups)
         for group, why in self._refusals.changes(positions.refusals).items():
             log.warning("flow=%s group=%s is not translated: %s", self._clusters.settings.flow, group, why)
@@ -100,7 +115,8 @@ class ConsumerGroups:
                 self._is_made = True
             self._checkpoints.refresh()
             positions = self._checkpoints.completed(positions)
-            self._checkpoints.write(positions)
+            written = self._checkpoints.write(positions)
+            self._told(written, 1000 * (time.monotonic() - asked))
         has_synced = self._rounds.is_sync_due(now)
         if has_synced:
             self._synced = self._sync.sync(positions)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core import metrics
 from srm_spark.core.cluster import Cluster, TopicSpec
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import count
@@ -92,6 +93,19 @@ def status_topic(settings: FlowSettings) -> InternalTopic:
     configs = {**_COMPACTED, "message.timestamp.type": "LogAppendTime", "segment.ms": "600000"}
     configs["min.cleanable.dirty.ratio"] = "0.1"
     return InternalTopic(TopicSpec(settings.status_topic, 1, settings.progress_replication_factor, configs))
+
+
+def metrics_topic(settings: FlowSettings) -> InternalTopic:
+    """Where samples of the flow lie. They are worth something for some hours, so that it deletes by age."""
+    configs = {"cleanup.policy": "delete", "retention.ms": "10800000", "segment.ms": "1800000"}
+    name = metrics.metrics_topic(settings.flow)
+    return InternalTopic(TopicSpec(name, 1, settings.metrics_factor, configs))
+
+
+def meta_topic(settings: FlowSettings) -> InternalTopic:
+    """Which topics are copied to where, of all flows into the target. What it holds is written again where it is not
+    there any more."""
+    return InternalTopic(TopicSpec(metrics.META_TOPIC, 1, settings.metrics_factor, _COMPACTED))
 
 
 def quarantine_topic(settings: FlowSettings) -> InternalTopic:

@@ -24,6 +24,7 @@ from srm_spark.core.codec import (
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
 from srm_spark.core.model import UNKNOWN, LogIdentity, Loss, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.record_batch import Author
+from srm_spark.core.tallies import Tally
 from srm_spark.errors import ProgressFailed, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.followed import FollowedTopic
@@ -65,6 +66,8 @@ class Totals:
     merged: int = 0
     latency_ms: int | None = None
     losses: dict[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
+    partitions: dict[TopicPartition, Tally] = field(default_factory=dict)
+    """Of each partition of which something was recorded."""
 
     @property
     def lost_records(self) -> int:
@@ -136,6 +139,7 @@ class ProgressTopic:
         if detail is not None and record.value is not None and detail.source.end == (-1 if last is None else last) + 1:
             self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.logs, detail.hold)
             self._remember(key.partition, detail)
+            self._totals.partitions.setdefault(key.partition, Tally()).commit(detail, record.timestamp)
             self._totals.records += sum(interval.count for interval in detail.intervals)
             self._totals.bytes += detail.bytes
             self._totals.zero_timestamps += detail.zero_timestamps
