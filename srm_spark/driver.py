@@ -7,17 +7,21 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from srm_spark.config.reload import Changes, compare
-from srm_spark.config.settings import FlowSettings, Settings
+from srm_spark.config.settings import ExportSettings, FlowSettings, Settings
 from srm_spark.core.model import Flow
 from srm_spark.errors import SessionEnded, SetupError
+from srm_spark.export.figures import FlowFigures
+from srm_spark.export.server import MetricsServer
+from srm_spark.flow.meter import Meter
 from srm_spark.flow.periodic import Periodic, Task
 from srm_spark.flow.publishing import new_driver
 from srm_spark.flow.runner import FlowRunner
-from srm_spark.flow.status import FlowState, FlowStatus, Statuses
+from srm_spark.flow.status import FlowState, Statuses
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
 from srm_spark.kafka.compiled import is_used
 from srm_spark.spark import SparkSession
@@ -95,6 +99,7 @@ class Driver:
         self._id = new_driver()
         self._runners = [self._runner(flow) for flow in settings.flows]
         self._beats: dict[str, tuple[BeatGroup, Task]] = {}
+        self._metrics: MetricsServer | None = None
         self._stopping = threading.Event()
 
     def __enter__(self) -> Driver:
@@ -105,7 +110,8 @@ class Driver:
         self.stop()
 
     def start(self) -> None:
-        """Start every flow and the heartbeats."""
+        """Start every flow and the heartbeats. Raises SetupError where metrics cannot be shown at their address."""
+        self._show_metrics(self.settings.export)
         self._schedule_heartbeats()
         self._tasks.start()
         for runner in self._runners:
@@ -114,14 +120,15 @@ class Driver:
     def reload(self, settings: Settings) -> Changes:
         """Run by other settings: flows that changed start again, the others are not touched."""
         changes = compare(self.settings, settings)
+        if changes.settings.export != self.settings.export:
+            self._show_metrics(changes.settings.export)
         leaving = {*changes.stopped, *(restart.settings.flow for restart in changes.restarted)}
         known = {runner.settings.flow: runner for runner in self._runners}
         late = self._end([runner for runner in self._runners if runner.settings.flow in leaving])
         self.settings = changes.settings
         self._runners = [runner for runner in self._runners if runner.settings.flow not in leaving - late]
         new = [*changes.started, *(r.settings for r in changes.restarted if r.settings.flow not in late)]
-        before = {flow: runner.status for flow, runner in known.items()}
-        for started in [self._runner(settings, before.get(settings.flow)) for settings in new]:
+        for started in [self._runner(settings, known.get(settings.flow)) for settings in new]:
             self._runners.append(started)
             started.start()
         self._schedule_heartbeats()
@@ -163,6 +170,7 @@ class Driver:
             beats.stop()
         late = self._end(self._runners)
         self._tasks.stop(_LAST_SECONDS)
+        self._show_metrics(None)
         with suppress(SetupError):  # `wait` has told it
             session = self._spark.session()
             if self._owns_session and is_alive(session):
@@ -176,8 +184,40 @@ class Driver:
         except SetupError:
             return False
 
-    def _runner(self, settings: FlowSettings, before: FlowStatus | None = None) -> FlowRunner:
-        return FlowRunner(settings, self._spark, self._tasks, waits=self._waits, before=before, driver=self._id)
+    def _runner(self, settings: FlowSettings, before: FlowRunner | None = None) -> FlowRunner:
+        export = self.settings.export
+        return FlowRunner(
+            settings,
+            self._spark,
+            self._tasks,
+            waits=self._waits,
+            before=None if before is None else before.status,
+            driver=self._id,
+            meter=Meter(keeps_partitions=export is not None and export.has_partitions)
+            if before is None
+            else before.meter,
+        )
+
+    def _show_metrics(self, export: ExportSettings | None) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
+        if export is not None:
+            self._metrics = MetricsServer(export, partial(self._figures, export))
+
+    def _figures(self, export: ExportSettings) -> list[FlowFigures]:
+        now = int(time.time() * 1000)
+        return [
+            FlowFigures(
+                runner.settings,
+                runner.status,
+                runner.meter.view(),
+                None if runner.samples is None else runner.samples.period,
+                now,
+                export.has_partitions,
+            )
+            for runner in self._runners
+        ]
 
     def _end(self, runners: Sequence[FlowRunner]) -> set[Flow]:
         """Stop these flows with their batches; those that did not end in time."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings, HeartbeatSettings
+from srm_spark.core.metrics import META_TOPIC, metrics_topic
 from srm_spark.core.model import Flow
 from srm_spark.core.policy import ReplicationPolicy
 
@@ -54,6 +55,9 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
     rights += _control(flow.target, settings.map_topic, "the offset map", reads=True)
     rights += _of_lists(flow.target, settings.control_topic)
     rights += _of_status(flow.target, settings.status_topic)
+    if settings.metrics.seconds is not None:
+        rights += _control(flow.target, metrics_topic(flow), "samples for metrics")
+        rights += _control(flow.target, META_TOPIC, "which topics are copied to where", reads=True)
     if settings.refused.parks:
         rights += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
     if settings.is_realtime:

@@ -16,7 +16,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.values import Report
 from srm_spark.core.filter_plugins import TOPICS, load_filter
-from srm_spark.core.filters import NameFilter
+from srm_spark.core.filters import NameFilter, is_internal
 from srm_spark.core.model import Flow
 from srm_spark.core.policy import IdentityReplicationPolicy, ReplicationPolicy, is_cycle
 from srm_spark.errors import PatternError, PluginError
@@ -52,7 +52,7 @@ class _Route:
 
     def remote(self, topic: str) -> str | None:
         """The remote name; None for a topic that does not flow."""
-        if not self.takes.matches(topic) or self.policy.is_internal_topic(topic):
+        if not self.takes.matches(topic) or is_internal(topic, self.policy):
             return None
         if is_cycle(self.policy, topic, self.flow.target):
             return None

@@ -107,13 +107,22 @@ class Selection:
         return f"{self.topic} {self.reason.value}" + (f" ({self.pattern})" if self.pattern is not None else "")
 
 
+_METRICS = re.compile(r"srm-metrics-.+\.internal|srm-meta\.internal")
+"""SRM's topics of metrics, which MirrorMaker 2 does not know."""
+
+
+def is_internal(topic: str, policy: ReplicationPolicy) -> bool:
+    """Whether a topic is nobody's data, and so never replicated."""
+    return policy.is_internal_topic(topic) or _METRICS.fullmatch(topic) is not None
+
+
 def is_replicated(
     topic: str, topic_filter: NameFilter, policy: ReplicationPolicy, target_alias: str, heartbeats_replicated: bool
 ) -> bool:
     """Whether a topic of the source flows (`MirrorSourceConnector.shouldReplicateTopic`)."""
     return (
         (topic_filter.matches(topic) or (heartbeats_replicated and policy.is_heartbeats_topic(topic)))
-        and not policy.is_internal_topic(topic)
+        and not is_internal(topic, policy)
         and not is_cycle(policy, topic, target_alias)
     )
 
@@ -122,7 +131,7 @@ def select(
     topic: str, topic_filter: NameFilter, policy: ReplicationPolicy, target_alias: str, heartbeats_replicated: bool
 ) -> Selection:
     """The same verdict as `is_replicated`, with its reason: first what no filter can change, then the filter."""
-    if policy.is_internal_topic(topic):
+    if is_internal(topic, policy):
         return Selection(topic, SelectionReason.INTERNAL)
     if is_cycle(policy, topic, target_alias):
         return Selection(topic, SelectionReason.CYCLE)

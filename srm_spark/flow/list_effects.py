@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.filters import is_replicated
+from srm_spark.core.filters import is_internal, is_replicated
 from srm_spark.core.listed_filter import Entries
 from srm_spark.core.lists import ListKind, Lists
 from srm_spark.core.model import TopicPartition
@@ -116,7 +116,7 @@ def _names(clusters: Clusters, kind: ListKind) -> dict[str, tuple[str, ...]]:
     if kind is ListKind.GROUPS:
         with closing(clusters.source.groups("DESCRIBE")) as groups:
             return {name: (name,) for name in groups.names()}
-    topics = [name for name in clusters.source.topics() if not policy.is_internal_topic(name)]
+    topics = [name for name in clusters.source.topics() if not is_internal(name, policy)]
     if kind is ListKind.TOPICS:
         return {name: (name,) for name in topics if not is_cycle(policy, name, flow.target)}
     remote = [name for name in topics if policy.topic_source(name) == flow.target]

@@ -37,6 +37,7 @@ class Samples:
     """All of one period."""
 
     flow: FlowSample
+    period: Period
     partitions: tuple[PartitionSample, ...] = ()
     groups: tuple[GroupSample, ...] = ()
 
@@ -84,7 +85,7 @@ class Sampler:
             source_checked_at=min(checked) if checked and len(checked) == len(partitions) else None,
             is_last=is_last,
         )
-        return Samples(flow, partitions, groups)
+        return Samples(flow, period, partitions, groups)
 
     def meta(self, view: View) -> dict[str, TopicMeta]:
         """Source topic → what is said of it, of all that flow."""

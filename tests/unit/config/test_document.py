@@ -41,6 +41,7 @@ def test_every_key_of_srm_is_in_the_table() -> None:
 def test_what_is_said_to_be_srms_is_srms() -> None:
     """The rows of MirrorMaker 2 are compared with its own classes, in tests/spark."""
     ours = {"dialect", "config.resolver.class", "dedicated.mode.enable.internal.rest", "client_config_root_dir"}
+    ours |= {keys_process.LISTENER_KEY, keys_process.PARTITIONS_KEY}
     rows = (*keys_process.TOP, *keys_process.SERVICE, *keys_connector.SRM_CONNECTOR)
     assert {row.name for row in rows} - set(SRM_KEYS) == ours
 
