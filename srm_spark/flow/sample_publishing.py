@@ -36,7 +36,7 @@ _SLOW_SECONDS = 60.0
 """One time that takes longer is told."""
 _Thing = TypeVar("_Thing")
 _TOGETHER = 10_000
-"""So many records are on their way at a time: librdkafka's queue takes ten times as many."""
+"""So many records are written at a time: each time has `_CALL_SECONDS` of its own."""
 
 
 class SamplePublisher:
