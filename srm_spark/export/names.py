@@ -143,7 +143,7 @@ CLIENT_LAG = Metric(
     "gauge",
     ("clientid", "topic", "partition"),
     "records",
-    "Source offsets that are not copied yet; `topic` is the source's.",
+    "Source offsets that are not copied yet; the topic is the source's.",
 )
 CLIENT_BYTES = Metric(
     "kafka_producer_outgoing_byte_total", "counter", ("clientid",), "bytes", "Written to the target, without requests."
