@@ -9,6 +9,7 @@ from functools import cached_property
 
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.core.metrics import META_TOPIC, metrics_topic
 from srm_spark.core.wording import count, some
 from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
 from srm_spark.errors import ProtocolUnavailable, SrmError, TargetUnavailable
@@ -86,9 +87,12 @@ def _check_target(flow: FlowSettings, topics: _Topics, target: Access) -> Iterat
     yield _own_topic(f"{flow.flow}: keep the offset map on {alias}", flow.map_topic, needed, target, flow.target)
     check = f"{flow.flow}: read the lists of srm-control on {alias}"
     yield _own_topic(check, flow.control_topic, frozenset({"READ"}), target, flow.target)
-    told = _own_topic(f"{flow.flow}: say how it is on {alias}", flow.status_topic, needed, target, flow.target)
-    # The flow runs without.
-    yield replace(told, health=Health.WARNED) if told.health is Health.FAILED else told
+    yield _warned(_own_topic(f"{flow.flow}: say how it is on {alias}", flow.status_topic, needed, target, flow.target))
+    if flow.metrics.seconds is not None:
+        check, topic = f"{flow.flow}: write samples for metrics on {alias}", metrics_topic(flow.flow)
+        yield _warned(_own_topic(check, topic, frozenset({"WRITE"}), target, flow.target))
+        check = f"{flow.flow}: write which topics are copied to where on {alias}"
+        yield _warned(_own_topic(check, META_TOPIC, needed, target, flow.target))
     if flow.is_realtime:
         yield _own_topic(
             f"{flow.flow}: report in real time on {alias}", flow.reports_topic, needed, target, flow.target
@@ -98,6 +102,11 @@ def _check_target(flow: FlowSettings, topics: _Topics, target: Access) -> Iterat
     reason = why_not_whole(flow)
     check = f"{flow.flow}: how records travel"
     yield ok(check, f"one by one: {reason}" if reason else "in the batches that they came in, where nothing forbids it")
+
+
+def _warned(found: Finding) -> Finding:
+    """The flow runs without."""
+    return replace(found, health=Health.WARNED) if found.health is Health.FAILED else found
 
 
 _ACLS = "sync.topic.acls.enabled = false says that ACLs are not copied"
@@ -114,7 +123,7 @@ def _check_kept_alike(flow: FlowSettings, topics: _Topics, target: Access) -> It
         there = topics.remote & target.topic_partitions().keys()
         check = f"{flow.flow}: keep the configs of remote topics on {alias}"
         found = _topics(check, there, frozenset({"ALTER_CONFIGS"}), target, flow.target)
-        yield replace(found, health=Health.WARNED) if found.health is Health.FAILED else found
+        yield _warned(found)
     if flow.acls.seconds is not None:
         sides = (
             ("see the ACLs", "DESCRIBE", topics.source, flow.source),

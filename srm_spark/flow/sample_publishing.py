@@ -61,10 +61,10 @@ class SamplePublisher:
         self._task: Task | None = None
 
     def start(self, tasks: Periodic) -> None:
-        """Begin as one of `tasks`: the first samples come a period later. Nothing where they are switched off."""
+        """Begin as one of `tasks`; nothing where samples are switched off."""
         if self._every is not None:
             name = f"metrics {self._settings.flow}"
-            self._task = tasks.every(self._every, name, self.write, at_once=False, slow=_SLOW_SECONDS)
+            self._task = tasks.every(self._every, name, self.write, slow=_SLOW_SECONDS)
 
     def write(self) -> None:
         """Write the samples of the period that ends now; what goes wrong is told once and raised never."""

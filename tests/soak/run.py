@@ -48,6 +48,8 @@ _INTERNAL = {
     _MAP: (1, "compact"),
     "mm2-control.a.internal": (1, "compact"),
     "mm2-srm-status.a.internal": (1, "compact"),
+    "srm-metrics-a.internal": (1, "delete"),
+    "srm-meta.internal": (1, "compact"),
     "mm2-realtime.a.internal": (1, "delete"),
 }
 """Partitions and cleanup of the topics that lie on the one broker that is never touched: with a broker away the flow

@@ -135,6 +135,9 @@ def internal_topics(clusters: Clusters) -> Iterator[tuple[Cluster, InternalTopic
     yield clusters.target, map_topic(settings)
     yield clusters.target, control_topic(settings)
     yield clusters.target, status_topic(settings)
+    if settings.metrics.seconds is not None:
+        yield clusters.target, metrics_topic(settings)
+        yield clusters.target, meta_topic(settings)
     if settings.refused.parks:
         yield clusters.target, quarantine_topic(settings)
     if settings.syncs.enabled:

@@ -23,7 +23,7 @@ from tests.unit.memory_flow import MemoryFlow
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 CONFIG += "emit.heartbeats.enabled = false\n"
 PLAN = f"""\
-A->B: 7 changes
+A->B: 9 changes
   internal topics on B
     + mm2-offsets.A.internal: 25 partitions, factor 1, cleanup.policy=compact  (for how far each partition was \
 replicated)
@@ -31,6 +31,9 @@ replicated)
     + mm2-control.A.internal: 1 partition, factor 1, cleanup.policy=compact  (for the lists of srm-control)
     + mm2-srm-status.A.internal: 1 partition, factor 1, cleanup.policy=compact, message.timestamp.type=LogAppendTime, \
 min.cleanable.dirty.ratio=0.1, segment.ms=600000  (the flow writes there)
+    + srm-metrics-A.internal: 1 partition, factor 1, cleanup.policy=delete, retention.ms=10800000, segment.ms=1800000  \
+(the flow writes there)
+    + srm-meta.internal: 1 partition, factor 1, cleanup.policy=compact  (the flow writes there)
   internal topics on A
     + mm2-offset-syncs.B.internal: 1 partition, factor 1, cleanup.policy=compact  (for offset syncs)
   remote topics on B

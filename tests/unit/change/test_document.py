@@ -48,8 +48,9 @@ GOLDEN = (
 MADE_FROM = (
     '{"ACLs":{"made":[],"stale":[],"there":[],"wanted":["ALLOW READ on topic A.t to User:ann from *"]},"flow":"A->B",'
     '"internal topics":{"A mm2-offset-syncs.B.internal":null,"B mm2-control.A.internal":null,'
-    '"B mm2-offset-map.A.internal":null,"B mm2-offsets.A.internal":null,"B mm2-srm-status.A.internal":null},"prune":'
-    'false,"source":"memory:A","target":"memory:B","topics":{"t":{"configs":{"retention.ms":"86400000"},"partitions":1,'
+    '"B mm2-offset-map.A.internal":null,"B mm2-offsets.A.internal":null,"B mm2-srm-status.A.internal":null,'
+    '"B srm-meta.internal":null,"B srm-metrics-A.internal":null},"prune":false,"source":"memory:A",'
+    '"target":"memory:B","topics":{"t":{"configs":{"retention.ms":"86400000"},"partitions":1,'
     '"recorded configs":{},"remote configs":{},"remote partitions":null,'
     '"remote topic":"A.t"}}}'
 )

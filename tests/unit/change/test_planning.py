@@ -30,6 +30,9 @@ INTERNAL = [
     "create-internal-topic on B: mm2-control.A.internal: 1 partition, factor 1, cleanup.policy=compact",
     "create-internal-topic on B: mm2-srm-status.A.internal: 1 partition, factor 1, cleanup.policy=compact, "
     "message.timestamp.type=LogAppendTime, min.cleanable.dirty.ratio=0.1, segment.ms=600000",
+    "create-internal-topic on B: srm-metrics-A.internal: 1 partition, factor 1, cleanup.policy=delete, "
+    "retention.ms=10800000, segment.ms=1800000",
+    "create-internal-topic on B: srm-meta.internal: 1 partition, factor 1, cleanup.policy=compact",
     "create-internal-topic on A: mm2-offset-syncs.B.internal: 1 partition, factor 1, cleanup.policy=compact",
 ]
 
