@@ -92,7 +92,7 @@ def test_a_plan_as_json_is_what_is_written(flow: MemoryFlow, ask: Ask, tmp_path:
     result = ask("plan", "--out", str(path), "--prune", "-o", "json")
     assert read(result) == json.loads(path.read_text())
     (of_flow,) = read(result)["flows"]
-    assert [step["does"] for step in of_flow["steps"]][5:] == ["create-topic", "add-acl"]
+    assert [step["does"] for step in of_flow["steps"]][7:] == ["create-topic", "add-acl"]
     assert [finding["health"] for finding in of_flow["rights"]] == ["failed", "unknown"]
     assert "srm-control apply" in result.stderr
 
@@ -152,7 +152,7 @@ def test_a_plan_is_applied_and_a_second_run_says_that_nothing_is_left(
     refused = ask("apply", path, stdin="n\n")
     assert (refused.exit_code, "nothing was changed" in refused.output, flow.target.held) == (1, True, {})
     result = ask("apply", path, stdin="y\n")
-    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "A->B: 7 changes done, 0 refused")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "A->B: 9 changes done, 0 refused")
     assert "    + A.t: 1 partition, factor 1" in result.stderr
     assert "no topic and no partition is ever deleted" in result.stderr
     assert (tmp_path / "plan.report.json").exists()
@@ -201,7 +201,7 @@ def test_an_interrupt_says_how_to_go_on(flow: MemoryFlow, ask: Ask, tmp_path: Pa
     result = ask("apply", path, "--yes")
     assert (result.exit_code, "the same command goes on" in result.output) == (130, True)
     flow.target.happens = lambda _: None
-    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 7 changes done, 0 refused"
+    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 9 changes done, 0 refused"
 
 
 @pytest.mark.parametrize("word", ["plan", "drift", "apply"])
@@ -239,7 +239,7 @@ def test_a_cluster_that_goes_away_says_how_to_go_on(flow: MemoryFlow, ask: Ask, 
     assert (result.exit_code, "the same command goes on" in result.output) == (1, True)
     assert result.output.splitlines()[-1] == "Error: cluster B (memory:B): cannot add ACLs: no broker answers"
     flow.target.happens, flow.target.down = lambda _: None, None
-    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 7 changes done, 0 refused"
+    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 9 changes done, 0 refused"
 
 
 def test_a_run_that_stopped_behind_its_last_step_is_finished(flow: MemoryFlow, ask: Ask, tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ def test_a_new_flow_needs_everything() -> None:
         "for the offset map",
         "for the lists of srm-control",
         "the flow writes there",
+        "the flow writes there",
+        "the flow writes there",
         "for offset syncs",
         "t matches the topic filter (t.*)",
         "A has ALLOW READ on topic t to User:ann from *",
@@ -421,7 +423,7 @@ def test_a_thousand_topics_take_seconds() -> None:
     began = time.monotonic()
     plan = planned(flow)
     assert time.monotonic() - began < 10
-    assert [len(of_stage(plan.steps, stage)) for stage in Stage] == [5, 501, 500, 500, 1000, 0]
+    assert [len(of_stage(plan.steps, stage)) for stage in Stage] == [7, 501, 500, 500, 1000, 0]
 
 
 KEYS_OF_TOPICS = ["retention.ms", "segment.bytes", "max.message.bytes", "min.insync.replicas"]
