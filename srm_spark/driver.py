@@ -121,7 +121,7 @@ class Driver:
         """Run by other settings: flows that changed start again, the others are not touched."""
         changes = compare(self.settings, settings)
         if changes.settings.export != self.settings.export:
-            self._show_metrics(changes.settings.export)
+            self._show_others(changes.settings.export)
         leaving = {*changes.stopped, *(restart.settings.flow for restart in changes.restarted)}
         known = {runner.settings.flow: runner for runner in self._runners}
         late = self._end([runner for runner in self._runners if runner.settings.flow in leaving])
@@ -204,6 +204,15 @@ class Driver:
             self._metrics = None
         if export is not None:
             self._metrics = MetricsServer(export, partial(self._figures, export))
+
+    def _show_others(self, export: ExportSettings | None) -> None:
+        """While flows run; an address that cannot be had stops none of them."""
+        for runner in self._runners:
+            runner.meter.keeps_partitions = export is not None and export.has_partitions
+        try:
+            self._show_metrics(export)
+        except SetupError as error:
+            log.error("metrics are not shown: %s", error)
 
     def _figures(self, export: ExportSettings) -> list[FlowFigures]:
         now = int(time.time() * 1000)

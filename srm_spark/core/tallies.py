@@ -53,13 +53,16 @@ class Tally:
         """Take in what came behind it."""
         self.records += later.records
         self.bytes += later.bytes
+        if later.newest is not None and (self.newest is None or later.newest > self.newest):
+            self.newest = later.newest
+        if later.least is None or later.most is None:
+            return
         for bucket, count in later.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0) + count
         self.total += later.total
-        self.least = min((one for one in (self.least, later.least) if one is not None), default=None)
-        self.most = max((one for one in (self.most, later.most) if one is not None), default=None)
-        self.last = self.last if later.last is None else later.last
-        self.newest = max((one for one in (self.newest, later.newest) if one is not None), default=None)
+        self.least = later.least if self.least is None or later.least < self.least else self.least
+        self.most = later.most if self.most is None or later.most > self.most else self.most
+        self.last = later.last
 
     @property
     def histogram(self) -> Histogram:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from srm_spark.core.metrics import PAUSED, RUNNING
 from srm_spark.core.model import Checkpoint, TopicPartition
@@ -51,15 +52,25 @@ class Seen:
 class Look:
     """What a run of the flow sees when it looks at its source."""
 
-    topics: Mapping[str, int]
+    topics: Mapping[str, int] = field(default_factory=dict)
     """Source topics that flow, with their partition counts."""
-    remotes: Mapping[str, str]
+    remotes: Mapping[str, str] = field(default_factory=dict)
     """Source topic → remote topic."""
-    lag: Mapping[TopicPartition, int]
+    lag: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Source offsets that are not copied; below zero where the log is another one."""
-    paused: Mapping[TopicPartition, FailureKind]
+    paused: Mapping[TopicPartition, FailureKind] = field(default_factory=dict)
     held: Collection[str] = ()
     """Topics of which nothing is copied."""
+
+    @cached_property
+    def known(self) -> set[TopicPartition]:
+        """Those of which the lag is known."""
+        return {partition for partition, behind in self.lag.items() if behind >= 0}
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        """All of the topics."""
+        for topic, count in self.topics.items():
+            yield from (TopicPartition(topic, number) for number in range(count))
 
 
 @dataclass(frozen=True)
@@ -100,11 +111,13 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """With `keeps_partitions`, `View` has totals of partitions, too; `wall` tells the time, `clock` how long."""
-        self._keeps_partitions = keeps_partitions
+        self.keeps_partitions = keeps_partitions
         self._wall, self._clock = wall, clock
         self._lock = threading.Lock()
-        self._seen: dict[TopicPartition, Seen] = {}
-        self._remotes: dict[str, str] = {}
+        self._look, self._looked_at = Look(), 0
+        self._checked: dict[TopicPartition, int] = {}
+        """When those were known last of which the newest look says nothing."""
+        self._caught_up: dict[TopicPartition, int] = {}
         self._newest: dict[TopicPartition, int] = {}
         self._topics: dict[str, Tally] = {}
         self._partitions: dict[TopicPartition, Tally] = {}
@@ -114,12 +127,15 @@ class Meter:
         self._began = clock()
 
     def copied(self, partitions: Mapping[TopicPartition, Tally]) -> None:
-        """So much was copied since the last call."""
+        """So much was copied since the last call; the tallies are the meter's from now on."""
         with self._lock:
             for partition, tally in partitions.items():
-                self._copied.setdefault(partition, Tally()).add(tally)
+                if partition in self._copied:
+                    self._copied[partition].add(tally)
+                else:
+                    self._copied[partition] = tally
                 self._topics.setdefault(partition.topic, Tally()).add(tally)
-                if self._keeps_partitions:
+                if self.keeps_partitions:
                     self._partitions.setdefault(partition, Tally()).add(tally)
             self._know(partitions)
 
@@ -130,15 +146,16 @@ class Meter:
 
     def looked(self, look: Look) -> None:
         """A run looked at its source just now."""
-        now, seen = self._now(), {}
+        now = self._now()
         with self._lock:
-            for topic, count in look.topics.items():
-                is_held = topic in look.held
-                for number in range(count):
-                    partition = TopicPartition(topic, number)
-                    seen[partition] = self._looked(partition, look, now, is_held=is_held)
-            self._seen, self._remotes = seen, dict(look.remotes)
-            self._newest = {partition: at for partition, at in self._newest.items() if partition in seen}
+            if look.topics != self._look.topics:
+                for known in (self._newest, self._caught_up, self._checked):
+                    for partition in [one for one in known if one.topic not in look.topics]:
+                        del known[partition]
+            for partition in self._look.known - look.known:
+                self._checked[partition] = self._looked_at
+            self._caught_up.update((partition, now) for partition, behind in look.lag.items() if behind == 0)
+            self._look, self._looked_at = look, now
 
     def checkpointed(self, checkpoints: Iterable[Checkpoint], ms: float) -> None:
         """These were written, so long after the source was asked where its groups stand."""
@@ -150,19 +167,23 @@ class Meter:
     def gone(self) -> None:
         """Another driver has the flow, or nobody: nothing is known of its partitions here."""
         with self._lock:
-            self._seen, self._remotes = {}, {}
+            self._look = Look()
 
     def view(self) -> View:
         """What is known now."""
         with self._lock:
-            return View(
-                dict(self._seen),
-                dict(self._remotes),
+            look, looked_at = self._look, self._looked_at
+            checked, caught_up = dict(self._checked), dict(self._caught_up)
+            view = View(
+                {},
+                look.remotes,
                 dict(self._newest),
                 {topic: _copy(tally) for topic, tally in self._topics.items()},
                 {partition: _copy(tally) for partition, tally in self._partitions.items()},
                 _copy(self._checkpoints),
             )
+        seen = {p: _seen(p, look, looked_at, checked, caught_up) for p in look.partitions()}
+        return replace(view, seen=seen)
 
     def take(self) -> Period:
         """What happened since the last call."""
@@ -180,13 +201,19 @@ class Meter:
             if tally.newest is not None:
                 self._newest[partition] = tally.newest
 
-    def _looked(self, partition: TopicPartition, look: Look, now: int, *, is_held: bool) -> Seen:
-        before, lag = self._seen.get(partition, Seen()), look.lag.get(partition)
-        kind = look.paused.get(partition)
-        state = PAUSED if is_held or kind is not None else RUNNING
-        if lag is None or lag < 0:
-            return replace(before, lag=None, state=state, reason=kind)
-        return Seen(lag, now, before.caught_up_at if lag else now, state, kind)
+
+def _seen(
+    partition: TopicPartition,
+    look: Look,
+    looked_at: int,
+    checked: Mapping[TopicPartition, int],
+    caught_up: Mapping[TopicPartition, int],
+) -> Seen:
+    kind, lag = look.paused.get(partition), look.lag.get(partition, -1)
+    state = PAUSED if kind is not None or partition.topic in look.held else RUNNING
+    is_known = lag >= 0
+    at = looked_at if is_known else checked.get(partition)
+    return Seen(lag if is_known else None, at, caught_up.get(partition), state, kind)
 
 
 def _copy(tally: Tally) -> Tally:

@@ -371,7 +371,7 @@ class FlowRun:
     def _seen(self, lag: Mapping[TopicPartition, int]) -> Look:
         paused = self._assigner.paused
         kinds = {partition: hold.why.kind for partition, hold in paused.partitions.items()}
-        return Look(self._assigner.topics, self._remotes(), lag, kinds, paused.topics)
+        return Look(dict(self._assigner.topics), self._remotes(), lag, kinds, frozenset(paused.topics))
 
     def _remotes(self) -> dict[str, str]:
         """Source topic → remote topic, of those that are copied."""
