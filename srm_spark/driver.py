@@ -111,7 +111,11 @@ class Driver:
 
     def start(self) -> None:
         """Start every flow and the heartbeats. Raises SetupError where metrics cannot be shown at their address."""
-        self._show_metrics(self.settings.export)
+        try:
+            self._show_metrics(self.settings.export)
+        except SetupError:
+            self.stop()  # Spark has begun to start
+            raise
         self._schedule_heartbeats()
         self._tasks.start()
         for runner in self._runners:

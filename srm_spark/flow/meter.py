@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 from srm_spark.core.metrics import PAUSED, RUNNING
 from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.core.tallies import Tally
 from srm_spark.failure import FailureKind
 
+_Key = TypeVar("_Key")
 GroupPartition = tuple[str, TopicPartition]
 """A group, and a partition of the target."""
 
@@ -193,6 +195,13 @@ class Meter:
             self._began, self._copied, self._told = now, {}, {}
             return period
 
+    def put_back(self, period: Period) -> None:
+        """Nobody was told of a period: what happened in it belongs to the next one."""
+        with self._lock:
+            _put_back(self._copied, period.copied)
+            _put_back(self._told, period.checkpoints)
+            self._began -= period.seconds
+
     def _now(self) -> int:
         return int(self._wall() * 1000)
 
@@ -214,6 +223,14 @@ def _seen(
     is_known = lag >= 0
     at = looked_at if is_known else checked.get(partition)
     return Seen(lag if is_known else None, at, caught_up.get(partition), state, kind)
+
+
+def _put_back(into: dict[_Key, Tally], before: Mapping[_Key, Tally]) -> None:
+    for key, tally in before.items():
+        earlier = _copy(tally)
+        if key in into:
+            earlier.add(into[key])
+        into[key] = earlier
 
 
 def _copy(tally: Tally) -> Tally:

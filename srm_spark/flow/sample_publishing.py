@@ -1,7 +1,7 @@
 """Writes what a flow's meter counted to its metrics topic, and to `srm-meta.internal` which topics are copied to where.
 
 Beside the flow and never in its way: by a client of its own, outside of any transaction, and what fails is told once.
-What could not be written is not written later: samples have their time, and a reader sees the gap.
+Where nothing could be written, the next samples tell of that time, too, so that their sums are right.
 """
 
 from __future__ import annotations
@@ -98,14 +98,16 @@ class SamplePublisher:
     def _write(self, *, is_last: bool = False) -> None:
         status, view, sampler = self._status(), self._meter.view(), self._make_sampler()
         self.samples = sampler.samples(status, view, self._meter.take(), is_last=is_last)
-        target, writer = self._reached()
-        if not self._is_made:
-            for topic in (metrics_topic(self._settings), meta_topic(self._settings)):
-                ensure_topic(target, topic)
-            self._is_made = True
-        name, at = metrics_topic(self._settings).spec.name, self.samples.flow.at
-        for part in _in_parts(self.samples):
-            writer.write(ControlRecord(name, *encode(sample), partition=0, timestamp=at) for sample in part)
+        has_begun = False
+        try:
+            target, writer = self._reached()
+            name, at = metrics_topic(self._settings).spec.name, self.samples.flow.at
+            for part in _in_parts(self.samples):
+                writer.write(ControlRecord(name, *encode(sample), partition=0, timestamp=at) for sample in part)
+                has_begun = True
+        finally:
+            if not has_begun:
+                self._meter.put_back(self.samples.period)
         if status.state is FlowState.RUNNING and view.seen:
             meta = self._meta or MetaTopic(self._settings.flow, target, f"{self._settings.flow}|meta")
             self._meta = meta
@@ -122,6 +124,10 @@ class SamplePublisher:
         role = f"{self._settings.flow}|metrics"
         if self._target is None:
             self._target = self._reach(self._settings).target.beside(role, _CALL_SECONDS)
+        if not self._is_made:
+            for topic in (metrics_topic(self._settings), meta_topic(self._settings)):
+                ensure_topic(self._target, topic)
+            self._is_made = True
         if self._writer is None:
             self._writer = self._target.writer(role, TargetUnavailable, seconds=_CALL_SECONDS)
         return self._target, self._writer

@@ -24,6 +24,7 @@ from srm_spark.core.metrics import (
 )
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.tail import TailRecord
+from srm_spark.core.tallies import Tally
 from srm_spark.flow.meter import Look, Meter
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.runner import FlowRunner
@@ -153,22 +154,38 @@ def test_a_topic_that_was_deleted_is_made_and_filled_again() -> None:
     assert samples(world)
 
 
-def test_a_target_that_refuses_is_told_once_and_its_samples_are_not_made_up_for(
+def test_a_target_that_refuses_is_told_once_and_what_it_missed_is_told_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world, meter = World(), looked(t=1)
+    now = 0.0
+    world, meter = World(), Meter(clock=lambda: now)
     one = publisher(world, meter)
     one.write()
     with caplog.at_level(logging.INFO):
-        for why in ("one", "another"):
-            world.flow.target.down = why
+        for seconds, why in ((1.0, "one"), (3.0, "another")):
+            world.flow.target.down, now = why, seconds
+            meter.copied({HERE: Tally(5, 50, {3: 5}, 40.0, 8.0, 8.0)})
             one.write()
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert "metrics are not written, the flow runs on" in caplog.text
-        one.end()
-    world.flow.target.down = None
+    world.flow.target.down, now = None, 4.0
+    meter.copied({HERE: Tally(1, 10)})
     one.write()
-    assert len([said for said in samples(world) if isinstance(said, FlowSample)]) == 1
+    (late,) = [said for said in samples(world) if isinstance(said, PartitionSample)]
+    assert (late.records, late.bytes, late.latency.count, late.seconds) == (11, 110, 10, 4.0)
+    assert len([said for said in samples(world) if isinstance(said, FlowSample)]) == 2
+
+
+def test_one_that_could_not_write_says_no_last_word() -> None:
+    world = World()
+    one = publisher(world, looked(t=1))
+    one.write()
+    world.flow.target.down = "away"
+    one.write()
+    asked: list[str] = []
+    world.flow.target.happens = asked.append
+    one.end()
+    assert not asked
 
 
 def test_one_that_never_wrote_says_no_last_word() -> None:
