@@ -88,7 +88,7 @@ def test_what_a_driver_tells_of_a_flow_until_its_source_is_gone(
     flow = Flow(*clusters)
     kept, denied = f"kept-{unique}", f"denied-{unique}"
     keys = {"topics": f".*-{unique}", "metrics.period": "1", "driver.metrics.listener": f"127.0.0.1:{port}"}
-    keys["driver.metrics.partitions"] = "true"
+    keys |= {"driver.metrics.partitions": "true", "admin.timeout.ms": "5000"}
     for topic in (kept, denied):
         source.create(topic, 2)
         source.write(topic, numbered(50, 2))
@@ -105,7 +105,7 @@ def test_what_a_driver_tells_of_a_flow_until_its_source_is_gone(
     newest = told.partitions()[-1]
     assert (newest.lag_records, newest.lag_seconds, newest.state) == (0, 0, "running")
     remote = {topic: TopicMeta(flow, topic, f"{flow.source}.{topic}", 2, topic) for topic in (kept, denied)}
-    assert told.meta() == remote
+    await_until(lambda: told.meta() == remote, SOON, lambda: f"both topics: {told.meta()}")
 
     shown = told.shown()
     assert shown[f'srm_records_total{{flow="{flow}",topic="{kept}"}}'] == 80
@@ -128,9 +128,10 @@ def test_what_a_driver_tells_of_a_flow_until_its_source_is_gone(
     unknown = [one for one in last.values() if one.partition.topic == kept]
     assert [(one.lag_records, one.lag_seconds, one.state) for one in unknown] == [(None, None, "unknown")] * 2
     assert all(one.checked_at is not None and one.checked_at < one.at for one in unknown)
+    health = f'srm_flow_health{{flow="{flow}"}}'
+    await_until(lambda: told.shown()[health] == 3, SOON, lambda: f"interrupted: {told.shown()[health]}")
     shown = told.shown()
     assert not [name for name in shown if "_lag" in name]
-    assert shown[f'srm_flow_health{{flow="{flow}"}}'] == 3
     assert shown[f'srm_sample_age_seconds{{flow="{flow}"}}'] > 0
 
     driver.stop()
