@@ -199,3 +199,23 @@ def test_switched_off_nothing_is_written() -> None:
     tasks = MagicMock()
     publisher(world, Meter()).start(tasks)
     assert not tasks.every.called
+
+
+def test_a_topic_that_a_running_flow_takes_no_longer_leaves() -> None:
+    world = World({"metrics.period": "1"}, QUICK)
+    world.topic("u", b"u")
+    tasks = Periodic()
+    tasks.start()
+    runner = FlowRunner(world.flow.settings, Spark.given(MagicMock()), tasks, means=world.means, driver=ME)
+    runner.start()
+    both = {topic: TopicMeta(FLOW, topic, f"A.{topic}", 1, topic) for topic in ("t", "u")}
+    try:
+        await_until(lambda: META_TOPIC in world.flow.target.held and meta(world) == both, 20, "both are said to flow")
+        del world.flow.source.held["u"]
+        await_until(lambda: meta(world) == {**both, "u": None}, 20, lambda: f"u has left: {meta(world)}")
+        newest = [one for one in samples(world) if isinstance(one, FlowSample)][-1]
+        assert newest.partitions == 1
+    finally:
+        runner.stop()
+        assert runner.join(20)
+        tasks.stop(5)
