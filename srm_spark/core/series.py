@@ -1,0 +1,314 @@
+"""Figures of the last hours in memory: what samples say, added up per bucket of time, and questions about it. No I/O.
+
+A ring has a line of buckets for each key (a topic, or the flow as a whole), and takes the oldest bucket anew for the
+newest:
+
+```
+               12:00:00   12:00:15   12:00:30  …     480 buckets of 15 s
+the flow           …          …          …           cell: records, bytes, seconds, lag; or latencies
+orders             …          …          …
+payments           …          …          …
+```
+
+Per partition it is only kept which samples were counted, so that one that comes twice counts once. 10,000 partitions of
+500 topics take 60 MB over two hours, and of 10,000 topics 330 MB, however often drivers report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+BUCKET_MS = 15_000
+WINDOW_MS = 2 * 3_600_000
+"""How far back it goes; SRM's default range."""
+_SLOTS = 64
+"""Moments that a bucket tells apart: one per 234 ms."""
+
+Array = npt.NDArray[np.float64]
+K = TypeVar("K", bound=Hashable)
+
+
+class Metric(Enum):
+    """What can be asked for; the names are SRM's and MirrorMaker 2's."""
+
+    BYTE_RATE = "byte-rate"
+    """Bytes per second."""
+    BYTE_COUNT = "byte-count"
+    RECORD_RATE = "record-rate"
+    RECORD_COUNT = "record-count"
+    REPLICATION_LATENCY = "replication-latency-ms"
+    CHECKPOINT_LATENCY = "checkpoint-latency-ms"
+    RECORDS_LAG = "replication-records-lag"
+    """Records that the target does not have yet."""
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether one observation is a record, or a checkpoint; of all others it is a bucket."""
+        return self in (Metric.REPLICATION_LATENCY, Metric.CHECKPOINT_LATENCY)
+
+
+@dataclass(frozen=True)
+class Span:
+    """From `start` (included) to `end` (excluded), in milliseconds since the epoch."""
+
+    start: int
+    end: int
+
+    @property
+    def midpoint(self) -> int:
+        """Half-way."""
+        return (self.start + self.end) // 2
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What was seen in a span: see `Metric.is_latency` for what one observation is."""
+
+    span: Span
+    samples: int = 0
+    """Observations; with none of them nothing else is known."""
+    least: float | None = None
+    most: float | None = None
+    total: float | None = None
+    latest: float | None = None
+    """Of the newest bucket; of latencies their mean."""
+    latest_at: int | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """Of the observations."""
+        return None if self.total is None or not self.samples else self.total / self.samples
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric of some keys: arrays of keys × buckets. Where `count` is 0 nothing is known."""
+
+    starts: Array
+    """When each bucket begins, ascending."""
+    newest: Array
+    """Time of the newest sample in it."""
+    count: Array
+    total: Array
+    least: Array
+    most: Array
+
+    def plus(self, other: Line, *, is_latency: bool) -> Line:
+        """Both together, of as many keys: latencies are joined, anything else is added up."""
+        starts = np.union1d(self.starts, other.starts)
+        one, two = self._at(starts), other._at(starts)
+        count, total, newest = one.count + two.count, one.total + two.total, np.maximum(one.newest, two.newest)
+        if is_latency:
+            return Line(starts, newest, count, total, np.fmin(one.least, two.least), np.fmax(one.most, two.most))
+        return _shown(starts, newest, np.minimum(count, 1.0), total)
+
+    def _at(self, starts: Array) -> Line:
+        """The same with a bucket for each of these, among which are its own."""
+        rows, shape = np.searchsorted(starts, self.starts), (len(self.count), len(starts))
+        newest = np.full(len(starts), -1.0)
+        newest[rows] = self.newest
+        spread = []
+        for array, empty in ((self.count, 0.0), (self.total, 0.0), (self.least, np.nan), (self.most, np.nan)):
+            spread.append(np.full(shape, empty))
+            spread[-1][:, rows] = array
+        return Line(starts, newest, *spread)
+
+    def stats(self, span: Span) -> list[Stats]:
+        """Of each key."""
+        if not len(self.starts):
+            return [Stats(span)] * len(self.count)
+        known = self.count > 0
+        last = len(self.starts) - 1 - np.argmax(known[:, ::-1], axis=1)
+        every = np.arange(len(known))
+        latest = self.total[every, last] / np.maximum(self.count[every, last], 1.0)
+        columns = (
+            self.count.sum(axis=1),
+            np.where(known, self.least, np.inf).min(axis=1),
+            np.where(known, self.most, -np.inf).max(axis=1),
+            self.total.sum(axis=1),
+            latest,
+            self.newest[last],
+        )
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [
+            Stats(span, int(samples), least, most, total, latest, int(at)) if samples else Stats(span)
+            for samples, least, most, total, latest, at in rows
+        ]
+
+    def timeline(self, span: Span, samples: int) -> list[Stats]:
+        """Of the first key: at most `samples` parts in which something was seen, in order, each whole buckets wide."""
+        first = span.start // BUCKET_MS * BUCKET_MS
+        buckets = max(1, -(-(span.end - first) // BUCKET_MS))
+        width = -(-buckets // max(1, samples)) * BUCKET_MS
+        parts = ((self.starts - first) // width).astype(np.int64)
+        found = []
+        for part in np.unique(parts):
+            rows = np.flatnonzero(parts == part)
+            arrays = (array[:1, rows] for array in (self.count, self.total, self.least, self.most))
+            start = first + int(part) * width
+            found += Line(self.starts[rows], self.newest[rows], *arrays).stats(Span(start, start + width))
+        return [stats for stats in found if stats.samples]
+
+
+def _shown(starts: Array, newest: Array, count: Array, total: Array) -> Line:
+    """Where a bucket is one observation."""
+    return Line(starts, newest, count, total, total, total)
+
+
+class _Ring(Generic[K]):
+    """Cells of some fields, of keys × buckets. Not safe to use from several threads."""
+
+    def __init__(self, fields: Mapping[str, type], window_ms: int = WINDOW_MS, bucket_ms: int = BUCKET_MS) -> None:
+        self._fields = fields
+        self._bucket = bucket_ms
+        self._buckets = -(-window_ms // bucket_ms) + 1
+        self._keys: dict[K, int] = {}
+        self._number = np.full(self._buckets, -self._buckets, np.int64)
+        """Which bucket of all times each one is now."""
+        self._newest = np.full(self._buckets, -1.0)
+        self._of = self._allocated(4)
+
+    def _allocated(self, keys: int) -> dict[str, npt.NDArray[Any]]:
+        # Zeros that nobody has written to take no memory yet.
+        return {name: np.zeros((keys, self._buckets), kind) for name, kind in self._fields.items()}
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return sum(array.itemsize for array in self._of.values()) * self._buckets * len(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def _cell(self, key: K, at: int) -> tuple[int, int] | None:
+        """Where a moment of a key is counted; None where it is too long ago."""
+        number = at // self._bucket
+        bucket = number % self._buckets
+        if number != self._number[bucket]:
+            if number <= self._number.max() - self._buckets:
+                return None
+            for array in self._of.values():
+                array[:, bucket] = 0
+            self._number[bucket], self._newest[bucket] = number, -1.0
+        found = self._keys.get(key)
+        if found is None:
+            if len(self._keys) == len(next(iter(self._of.values()))):
+                self._make_room()
+            found = self._keys[key] = len(self._keys)
+        self._newest[bucket] = max(self._newest[bucket], at)
+        return found, bucket
+
+    def _make_room(self) -> None:
+        """For more keys, after those are forgotten of which nothing is there any more."""
+        used = np.flatnonzero(np.any([array.any(axis=1) for array in self._of.values()], axis=0))
+        places = {place: number for number, place in enumerate(used.tolist())}
+        self._keys = {key: places[place] for key, place in self._keys.items() if place in places}
+        before, self._of = self._of, self._allocated(max(4, 2 * len(used)))
+        for name, array in before.items():
+            self._of[name][: len(used)] = array[used]
+
+    def _slot(self, at: int) -> np.uint64:
+        return np.uint64(1 << (at % self._bucket * _SLOTS // self._bucket))
+
+    def _chosen(self, span: Span) -> npt.NDArray[np.int64]:
+        """The buckets that touch a span, the oldest first."""
+        low = max(span.start // self._bucket, int(self._number.max()) - self._buckets + 1)
+        chosen = np.flatnonzero((self._number >= low) & (self._number < -(-span.end // self._bucket)))
+        return chosen[np.argsort(self._number[chosen])]
+
+    def _axis(self, buckets: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        return self._number[buckets] * float(self._bucket), self._newest[buckets]
+
+    def _taken(self, name: str, keys: Sequence[K], buckets: npt.NDArray[np.int64]) -> Array:
+        """A field of these keys; zeros for those of which there is nothing."""
+        places = np.array([self._keys.get(key, -1) for key in keys], np.int64)
+        found = self._of[name][np.ix_(places, buckets)].astype(np.float64)
+        found[places < 0] = 0.0
+        return found
+
+
+class Seen(_Ring[K]):
+    """Which samples were counted."""
+
+    def __init__(self, window_ms: int = WINDOW_MS) -> None:
+        super().__init__({"slots": np.uint64}, window_ms)
+
+    def add(self, key: K, at: int) -> bool:
+        """Whether a sample of this moment is to be counted: not where it is too old, or was counted already."""
+        cell, slot = self._cell(key, at), self._slot(at)
+        if cell is None or self._of["slots"][cell] & slot:
+            return False
+        self._of["slots"][cell] |= slot
+        return True
+
+
+class Traffic(_Ring[K]):
+    """What was copied, and what was left to copy."""
+
+    def __init__(self, window_ms: int = WINDOW_MS) -> None:
+        fields = {"records": np.float64, "bytes": np.float64, "lag": np.float64, "seconds": np.float32}
+        super().__init__({**fields, "slots": np.uint64}, window_ms)
+
+    def add(self, key: K, at: int, seconds: float, records: int, size: int) -> None:
+        """Count a sample of one of the key's partitions; those of one report have one moment, and its length once."""
+        cell, slot = self._cell(key, at), self._slot(at)
+        if cell is None:
+            return
+        of = self._of
+        of["records"][cell] += records
+        of["bytes"][cell] += size
+        if not of["slots"][cell] & slot:
+            of["slots"][cell] |= slot
+            of["seconds"][cell] += seconds
+
+    def set_lag(self, key: K, at: int, lag: float) -> None:
+        """The lag of all its partitions together at that moment; NaN is unknown."""
+        cell = self._cell(key, at)
+        if cell is not None:
+            self._of["lag"][cell] = lag
+
+    def line(self, metric: Metric, span: Span, keys: Sequence[K]) -> Line:
+        """A rate, a count or the lag of each of these keys, in the buckets that touch the span."""
+        buckets = self._chosen(span)
+        count = (self._taken("slots", keys, buckets) > 0).astype(np.float64)
+        if metric is Metric.RECORDS_LAG:
+            lag = self._taken("lag", keys, buckets)
+            unknown = np.isnan(lag)
+            return _shown(*self._axis(buckets), np.where(unknown, 0.0, count), np.where(unknown, 0.0, lag))
+        is_of_bytes = metric in (Metric.BYTE_RATE, Metric.BYTE_COUNT)
+        total = self._taken("bytes" if is_of_bytes else "records", keys, buckets)
+        if metric in (Metric.BYTE_RATE, Metric.RECORD_RATE):
+            seconds = self._taken("seconds", keys, buckets)
+            total = total / np.where(seconds > 0, seconds, np.inf)
+        return _shown(*self._axis(buckets), count, total)
+
+
+class Latencies(_Ring[K]):
+    """How long copies took."""
+
+    def __init__(self, window_ms: int = WINDOW_MS) -> None:
+        fields = {"count": np.float64, "total": np.float64, "least": np.float32, "most": np.float32}
+        super().__init__(fields, window_ms)
+
+    def add(self, key: K, at: int, count: int, total: float, least: float, most: float) -> None:
+        """Count some that come to `total` milliseconds."""
+        cell = self._cell(key, at)
+        if cell is None or not count:
+            return
+        of = self._of
+        of["least"][cell] = min(of["least"][cell], least) if of["count"][cell] else least
+        of["most"][cell] = max(of["most"][cell], most) if of["count"][cell] else most
+        of["count"][cell] += count
+        of["total"][cell] += total
+
+    def line(self, span: Span, keys: Sequence[K]) -> Line:
+        """Of each of these keys, in the buckets that touch the span."""
+        buckets = self._chosen(span)
+        fields = (self._taken(name, keys, buckets) for name in ("count", "total", "least", "most"))
+        return Line(*self._axis(buckets), *fields)
