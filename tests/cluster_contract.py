@@ -58,6 +58,7 @@ class ClusterContract(ABC):
         refused = cluster.create([TopicSpec(f"{topic}-wide", 1, 9, {})])[f"{topic}-wide"]
         assert "replication factor" in (refused or "").lower()
         assert cluster.broker_count() == 1
+        assert cluster.cluster_id()
 
     def test_configs_are_changed_one_by_one(self, cluster: Cluster, topic: str) -> None:
         cluster.create([TopicSpec(topic, 1, 1, {"retention.ms": "1000", "cleanup.policy": "compact"})])

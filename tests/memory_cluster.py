@@ -212,6 +212,11 @@ class MemoryCluster:
         self._answer("list the brokers")
         return 1
 
+    def cluster_id(self) -> str | None:
+        """One that says whose it is."""
+        self._answer("ask for its id")
+        return f"id-of-{self.alias}"
+
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Of those that exist."""
         self._answer("describe topics")

@@ -214,6 +214,9 @@ class Cluster(Protocol):
     def broker_count(self) -> int:
         """How many brokers the cluster has now."""
 
+    def cluster_id(self) -> str | None:
+        """Kafka's own id of the cluster; None where it has none."""
+
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Topic → its id; those that are gone, or have none, are left out."""
 

@@ -156,6 +156,14 @@ class ClusterClient:
         except KafkaException as error:
             raise self.failure("list the brokers", error) from error
 
+    def cluster_id(self) -> str | None:
+        """Kafka's own id of the cluster; None where it has none."""
+        try:
+            found = self._admin.list_topics(timeout=self.timeout).cluster_id
+        except KafkaException as error:
+            raise self.failure("ask for its id", error) from error
+        return None if found is None else str(found)
+
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Ids of the topics that exist; a re-created topic has another one."""
         ids: dict[str, str] = {}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from srm_spark.core.metrics import Histogram
 from srm_spark.core.series import BUCKET_MS, Latencies, Metric, Seen, Span, Stats, Traffic
 
 T0 = 1_700_000_000_000 // BUCKET_MS * BUCKET_MS
@@ -49,10 +51,10 @@ def test_sums_are_those_of_all_samples(
     keys = ["a", None, "nothing", "c"]
     by_count = traffic.line(Metric.BYTE_COUNT, span, keys).stats(span)
     by_rate = traffic.line(Metric.RECORD_RATE, span, keys).stats(span)
-    for number, key in enumerate(keys):
+    for number, wanted in enumerate(keys):
         buckets: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
         for slot, (seconds, topics) in told.items():
-            of = [figures for topic, figures in topics.items() if key in (topic, None)]
+            of = [figures for topic, figures in topics.items() if wanted in (topic, None)]
             if of and span.start <= T0 + slot * SLOT_MS < span.end:
                 records, size = (sum(column) for column in zip(*of, strict=True))
                 buckets[slot * SLOT_MS // BUCKET_MS].append((seconds, records, size))
@@ -75,7 +77,7 @@ def _expect(stats: Stats, values: Sequence[float]) -> None:
 def test_latencies_are_those_of_all_records(told: list[tuple[int, list[int]]]) -> None:
     latencies: Latencies[str] = Latencies()
     for slot, values in told:
-        latencies.add("t", T0 + slot * SLOT_MS, len(values), sum(values), min(values), max(values))
+        latencies.add("t", T0 + slot * SLOT_MS, Histogram.of(values))
     span = Span(T0, T0 + 400 * SLOT_MS + 1)
     stats, nothing = latencies.line(span, ["t", "u"]).stats(span)
     assert nothing == Stats(span)
@@ -92,7 +94,7 @@ def test_a_timeline_has_each_bucket_once(samples: int, buckets: set[int]) -> Non
     parts = traffic.line(Metric.RECORD_COUNT, span, ["t"]).timeline(span, samples)
     assert len(parts) <= samples
     assert sum(part.samples for part in parts) == len(buckets)
-    assert all(one.span.end <= other.span.start for one, other in zip(parts, parts[1:], strict=False))
+    assert all(one.span.end <= other.span.start for one, other in pairwise(parts))
     assert all(part.latest_at is not None and part.span.start <= part.latest_at < part.span.end for part in parts)
 
 
@@ -141,8 +143,8 @@ def test_two_flows_in_one_line_are_added_and_latencies_joined() -> None:
     (stats,) = lines[0].plus(lines[1], is_latency=False).stats(span)
     assert (stats.least, stats.most, stats.samples) == (40.0, 60.0, 2)
     slow, fast = Latencies[str](), Latencies[str]()
-    slow.add("t", T0, 2, 30.0, 10.0, 20.0)
-    fast.add("t", T0, 1, 5.0, 5.0, 5.0)
+    slow.add("t", T0, Histogram.of([10.0, 20.0]))
+    fast.add("t", T0, Histogram.of([5.0]))
     joined = slow.line(span, ["t"]).plus(fast.line(span, ["t"]), is_latency=True)
     (stats,) = joined.stats(span)
     assert (stats.least, stats.most, stats.total, stats.samples) == (5.0, 20.0, 35.0, 3)

@@ -1,0 +1,381 @@
+"""What samples say of one flow: how it is now, and its figures of the last hours. No I/O; the clocks are handed in.
+
+Of a flow whose driver is silent, or whose target does not answer, nothing is known: its numbers are None, with the
+moment since when. Which status follows from what:
+
+| status | when |
+|---|---|
+| ACTIVE | the driver runs the flow, its sample is fresh, and none of the next line is true |
+| WARNING | it starts, stalls or tries again; something stands still; the lag is unknown; a group is not synced |
+| INACTIVE | no driver, or none that speaks; it failed, stopped or waits; the target does not answer |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from srm_spark.core.driver_status import DriverId, DriverStatus, FlowDrivers, FlowState, Heard, drivers_of
+from srm_spark.core.metrics import PAUSED, FlowSample, GroupSample, PartitionSample, Sample, TopicMeta
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.series import WINDOW_MS, Latencies, Line, Metric, Seen, Span, Stats, Traffic
+from srm_spark.core.wording import count, some
+
+SKEW_MS = 5 * 60_000
+"""So far two clocks may be apart before the later witness is believed: the cluster's of a sample, ours of a record."""
+_MISSED = 3
+"""What was left out of so many samples in a row does not flow any more."""
+
+
+class Health(Enum):
+    """SRM's word for how a flow is; when it is which, the module says."""
+
+    ACTIVE = "ACTIVE"
+    WARNING = "WARNING"
+    INACTIVE = "INACTIVE"
+
+
+@dataclass(frozen=True)
+class FlowNow:
+    """How a flow is. Times are milliseconds since the epoch."""
+
+    flow: Flow
+    health: Health
+    why: tuple[str, ...] = ()
+    """For people; empty while it is ACTIVE."""
+    unknown_since: int | None = None
+    """Since when nothing is known; None where something is, or nothing ever was."""
+    state: FlowState | None = None
+    """None where it is not known; then neither is anything below."""
+    since: int | None = None
+    """When it came into this state."""
+    driver: str | None = None
+    heard_at: int | None = None
+    topics: int | None = None
+    partitions: int | None = None
+    groups: int | None = None
+    lag_records: int | None = None
+    lag_seconds: float | None = None
+    skew_ms: int | None = None
+    """How far the driver's clock is ahead of the cluster's, where that is more than `SKEW_MS`."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a driver speaks for it."""
+        return self.state is not None
+
+
+@dataclass(frozen=True)
+class TopicNow:
+    """A source topic that flows."""
+
+    name: str
+    remote: str
+    original: str
+    """Its name on the cluster where it was first written."""
+    partitions: int
+    groups: tuple[str, ...]
+    """Consumer groups that are translated on it."""
+    paused: int
+    """Partitions that stand still."""
+    lag_records: int | None
+    """None where that of one partition is not known."""
+    lag_seconds: float | None
+
+
+@dataclass(frozen=True)
+class _Word:
+    sample: FlowSample
+    at: int
+    came: float | None
+    """When it was seen to come, by the monotonic clock; None for what was there before."""
+
+
+class FlowSeries:
+    """One flow. Not safe to use from several threads."""
+
+    def __init__(self, flow: Flow, left_states: Collection[str] = (), started: float = 0.0) -> None:
+        """`left_states`: those of a group that is not synced. `started`: now, by the monotonic clock."""
+        self.flow = flow
+        self._left_states = frozenset(left_states)
+        self._started = started
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything: the topic is another one."""
+        self._words: dict[str, _Word] = {}
+        self._partitions: dict[TopicPartition, PartitionSample] = {}
+        self._by_topic: dict[str, set[TopicPartition]] = {}
+        self._groups: dict[str, GroupSample] = {}
+        self._meta: dict[str, TopicMeta] = {}
+        self._seen: Seen[TopicPartition | str] = Seen()
+        self._traffic: Traffic[str | None] = Traffic()
+        """Of each source topic, and of the whole flow, which is None; so are the next ones."""
+        self._latencies: Latencies[str | None] = Latencies()
+        self._checkpoints: Latencies[str | None] = Latencies()
+        self._lags: dict[str | None, _LagSum] = {}
+        self._skew: int | None = None
+        self._lost: tuple[int | None, str] | None = (None, "its metrics were not read yet")
+        self.counted = self.repeated = 0
+        """Samples that were taken, and those that came twice or too late."""
+
+    def take(self, sample: Sample, stamped: int | None, now: int, came: float | None) -> None:
+        """Take a sample in. `stamped`: the record's own time; `now`: this host's; `came`: `_Word.came`."""
+        at = moment_of(sample.at, stamped, now)
+        if isinstance(sample, FlowSample):
+            is_new = self._take_word(sample, at, came)
+        elif isinstance(sample, PartitionSample):
+            is_new = self._seen.add(sample.partition, at)
+            if is_new:
+                self._take_partition(sample, at)
+        else:
+            is_new = self._seen.add(sample.group, at)
+            if is_new:
+                self._take_group(sample, at)
+        self.counted, self.repeated = self.counted + is_new, self.repeated + (not is_new)
+
+    def _take_word(self, sample: FlowSample, at: int, came: float | None) -> bool:
+        name = str(_driver(sample.driver))
+        before = self._words.get(name)
+        if before is not None and before.sample.at >= sample.at:
+            return False
+        self._words[name] = _Word(sample, at, came)
+        self._skew = sample.at - at if sample.at != at else None
+        return True
+
+    def _take_partition(self, sample: PartitionSample, at: int) -> None:
+        topic = sample.partition.topic
+        for key in (topic, None):
+            self._traffic.add(key, at, sample.seconds, sample.records, sample.bytes)
+            self._latencies.add(key, at, sample.latency)
+        before = self._partitions.get(sample.partition)
+        if before is not None and before.at > at:
+            return
+        self._by_topic.setdefault(topic, set()).add(sample.partition)
+        self._partitions[sample.partition] = replace(sample, at=at)
+        for key in (topic, None):
+            lag = self._lags.setdefault(key, _LagSum())
+            if before is not None:
+                lag.add(before.lag_records, -1)
+            lag.add(sample.lag_records, 1)
+            self._traffic.set_lag(key, at, lag.value)
+
+    def _take_group(self, sample: GroupSample, at: int) -> None:
+        for key in (None, *sample.topics):
+            self._checkpoints.add(key, at, sample.latency)
+        before = self._groups.get(sample.group)
+        if before is None or before.at <= at:
+            self._groups[sample.group] = replace(sample, at=at)
+
+    def take_meta(self, topic: str, meta: TopicMeta | None) -> None:
+        """What the target's list of remote topics says of a source topic; None: it is copied no longer."""
+        if meta is not None:
+            self._meta[topic] = meta
+            return
+        self._meta.pop(topic, None)
+        for partition in list(self._by_topic.get(topic, ())):
+            self._forget(partition)
+
+    def _forget(self, partition: TopicPartition) -> None:
+        gone = self._partitions.pop(partition)
+        for key in (partition.topic, None):
+            self._lags[key].add(gone.lag_records, -1)
+        left = self._by_topic[partition.topic]
+        left.discard(partition)
+        if not left:
+            del self._by_topic[partition.topic], self._lags[partition.topic]
+
+    def lost(self, since: int | None, why: str) -> None:
+        """The target could not be asked: nothing is known since then, or ever."""
+        self._lost = (since, why)
+
+    def found(self) -> None:
+        """Everything that it holds was read."""
+        self._lost = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all that its target holds was read."""
+        return self._lost is None
+
+    def drivers(self, now: int, clock: float) -> FlowDrivers:
+        """What the drivers' last words come to."""
+        heard = []
+        for word in self._words.values():
+            ago = None if word.came is None else clock - word.came
+            at_least = 0.0 if ago is not None else clock - self._started
+            heard.append(Heard(_status(word), ago, at_least))
+        return drivers_of(heard, now)
+
+    def now(self, now: int, clock: float) -> FlowNow:
+        """How it is: `now` by this host's clock, `clock` by its monotonic one."""
+        if self._lost is not None:
+            since, why = self._lost
+            return FlowNow(self.flow, Health.INACTIVE, (why,), since)
+        drivers = self.drivers(now, clock)
+        spokesman = drivers.spokesman
+        if spokesman is None:
+            why = "its driver is silent" if drivers.silent else "no driver has said anything of it"
+            return FlowNow(self.flow, Health.INACTIVE, (why,), drivers.unknown_since)
+        word = self._words[str(spokesman.driver)]
+        sample = word.sample
+        said = FlowNow(
+            self.flow, Health.ACTIVE, (), None, sample.state, sample.since, sample.driver, word.at, skew_ms=self._skew
+        )
+        if sample.state in _ENDED:
+            return replace(said, health=Health.INACTIVE, why=(_said(sample),))
+        known = replace(
+            said,
+            topics=sample.topics,
+            partitions=sample.partitions,
+            groups=sample.groups,
+            lag_records=sample.lag_records,
+            lag_seconds=sample.lag_seconds,
+        )
+        why_not = tuple(self._remarks(sample))
+        return replace(known, health=Health.WARNING if why_not else Health.ACTIVE, why=why_not)
+
+    def _remarks(self, sample: FlowSample) -> Iterable[str]:
+        if sample.state is not FlowState.RUNNING:
+            yield _said(sample)
+        paused = [str(one.partition) for one in self.partitions() if one.state == PAUSED]
+        if paused:
+            yield f"{count(len(paused), 'partition')} paused: {some(paused, 3)}"
+        if sample.lag_records is None:
+            yield "the lag is not known"
+        left = [one.group for one in self.groups() if one.state in self._left_states]
+        if left:
+            yield f"{count(len(left), 'group')} not synced: {some(left, 3)}"
+
+    def partitions(self, topic: str | None = None) -> list[PartitionSample]:
+        """The newest sample of each partition that is still spoken of, in order; times by the flow's own axis."""
+        keys = self._partitions.keys() if topic is None else self._by_topic.get(topic, set())
+        oldest = self._oldest()
+        return [self._partitions[key] for key in sorted(keys) if self._partitions[key].at >= oldest]
+
+    def groups(self) -> list[GroupSample]:
+        """The same of its consumer groups."""
+        oldest = self._oldest()
+        return [one for _, one in sorted(self._groups.items()) if one.at >= oldest]
+
+    def _oldest(self) -> float:
+        newest = max(self._words.values(), key=lambda word: word.at, default=None)
+        return float("-inf") if newest is None else newest.at - _MISSED * 1000 * newest.sample.every
+
+    def topics(self) -> list[TopicNow]:
+        """The topics that flow now, in order of their names."""
+        groups: dict[str, list[str]] = {}
+        for group in self.groups():
+            for topic in group.topics:
+                groups.setdefault(topic, []).append(group.group)
+        rows: dict[str, list[PartitionSample]] = {}
+        for one in self.partitions():
+            rows.setdefault(one.partition.topic, []).append(one)
+        return [self._topic(name, of, tuple(groups.get(name, ()))) for name, of in rows.items()]
+
+    def _topic(self, name: str, rows: Sequence[PartitionSample], groups: tuple[str, ...]) -> TopicNow:
+        meta = self._meta.get(name)
+        lags = [one.lag_records for one in rows]
+        seconds = [one.lag_seconds for one in rows]
+        return TopicNow(
+            name,
+            rows[0].remote,
+            name if meta is None else meta.original,
+            len(rows),
+            groups,
+            sum(one.state == PAUSED for one in rows),
+            None if None in lags else sum(filter(None, lags)),
+            None if None in seconds else max((one for one in seconds if one is not None), default=None),
+        )
+
+    def line(self, metric: Metric, span: Span, topics: Sequence[str] | None = None) -> Line:
+        """A metric in the span: of each of these source topics, or of the whole flow as the only key.
+
+        Checkpoint latency of a topic is that of the groups which read it, on all of their topics.
+        """
+        keys: Sequence[str | None] = [None] if topics is None else topics
+        if metric is Metric.REPLICATION_LATENCY:
+            return self._latencies.line(span, keys)
+        if metric is Metric.CHECKPOINT_LATENCY:
+            return self._checkpoints.line(span, keys)
+        return self._traffic.line(metric, span, keys)
+
+    def stats(self, metric: Metric, span: Span) -> Stats:
+        """Of the whole flow."""
+        return self.line(metric, span).stats(span)[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes that its figures take."""
+        return self._seen.size + self._traffic.size + self._latencies.size + self._checkpoints.size
+
+    def prune(self, now: int) -> None:
+        """Forget drivers, partitions and groups of which nothing was heard within the window."""
+        oldest = now - WINDOW_MS
+        self._words = {name: word for name, word in self._words.items() if word.at >= oldest}
+        self._groups = {name: one for name, one in self._groups.items() if one.at >= oldest}
+        for partition in [key for key, one in self._partitions.items() if one.at < oldest]:
+            self._forget(partition)
+
+
+@dataclass
+class _LagSum:
+    """The lag of several partitions; where that of one is not known, neither is their sum."""
+
+    known: int = 0
+    unknown: int = 0
+
+    def add(self, lag: int | None, sign: int) -> None:
+        if lag is None:
+            self.unknown += sign
+        else:
+            self.known += sign * lag
+
+    @property
+    def value(self) -> float:
+        return math.nan if self.unknown else float(self.known)
+
+
+_ENDED = (FlowState.WAITING, FlowState.FAILED, FlowState.STOPPED)
+
+
+def moment_of(at: int, stamped: int | None, now: int) -> int:
+    """Where a sample lies in time: by the driver's clock, unless that is wrong.
+
+    Where it is more than `SKEW_MS` away from the record's own time, which is the cluster's, that one counts; and what
+    still lies further than that in our future counts as of now.
+    """
+    if stamped is not None and abs(at - stamped) > SKEW_MS:
+        at = stamped
+    return at if at - now <= SKEW_MS else now
+
+
+def health_code(now: FlowNow) -> int:
+    """As Cloudera Manager counts the herder of a flow: 0 healthy, 1 unknown, 2 starting, 3 interrupted, 4 failed."""
+    if now.state is None:
+        return 1
+    return _CODES.get(now.state, 3)
+
+
+_CODES: Mapping[FlowState, int] = {FlowState.RUNNING: 0, FlowState.STARTING: 2, FlowState.FAILED: 4}
+
+
+def _said(sample: FlowSample) -> str:
+    text = sample.sentence or sample.reason
+    return sample.state.value if text is None else f"{sample.state.value}: {text}"
+
+
+def _status(word: _Word) -> DriverStatus:
+    sample = word.sample
+    return DriverStatus(
+        _driver(sample.driver), word.at, sample.every, sample.state, since=sample.since, is_last=sample.is_last
+    )
+
+
+def _driver(name: str) -> DriverId:
+    host, *numbers = name.rsplit("/", 2)
+    if len(numbers) == 2 and all(number.isascii() and number.isdecimal() for number in numbers):
+        return DriverId(host, int(numbers[0]), int(numbers[1]))
+    return DriverId(name, 0, 0)

@@ -1,0 +1,128 @@
+"""All flows that a service tells of, with what their metrics topics said; filled by readers, asked by requests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from srm_spark.core.flow_series import FlowNow, FlowSeries
+from srm_spark.core.metrics import Sample, TopicMeta
+from srm_spark.core.model import Flow
+from srm_spark.flow.groups.sync import SyncState
+
+LEFT_STATES = frozenset(
+    state.value for state in (SyncState.ACTIVE, SyncState.AHEAD, SyncState.UNTRANSLATED, SyncState.REFUSED)
+)
+"""What a sample of a group says where its offsets are not synced."""
+
+
+@dataclass
+class TargetView:
+    """What is known of one cluster that is read."""
+
+    alias: str
+    read_at: int | None = None
+    """When all that it holds was read last, in milliseconds since the epoch; None: never."""
+    why_not: str | None = "it was not read yet"
+    """None while it answers."""
+    cluster_id: str | None = None
+    """Kafka's own; None where it was not told yet."""
+
+
+@dataclass
+class Unread:
+    """Records that told nothing."""
+
+    newer: int = 0
+    """Of a version that this one does not know."""
+    garbage: int = 0
+
+
+@dataclass
+class _Watched:
+    series: FlowSeries
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Board:
+    """Safe to use from several threads: each flow has a lock of its own."""
+
+    def __init__(
+        self,
+        flows: Sequence[Flow],
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Both clocks in seconds; `clock` since the epoch."""
+        self._clock, self._monotonic = clock, monotonic
+        started = monotonic()
+        self._watched = {flow: _Watched(FlowSeries(flow, LEFT_STATES, started)) for flow in flows}
+        self.targets = {flow.target: TargetView(flow.target) for flow in flows}
+        self.unread = Unread()
+
+    @property
+    def flows(self) -> tuple[Flow, ...]:
+        """In the order of the configuration."""
+        return tuple(self._watched)
+
+    def now_ms(self) -> int:
+        """This host's clock."""
+        return int(self._clock() * 1000)
+
+    @contextmanager
+    def series(self, flow: Flow) -> Iterator[FlowSeries]:
+        """A flow's series, which nobody else uses meanwhile."""
+        watched = self._watched[flow]
+        with watched.lock:
+            yield watched.series
+
+    def now(self, flow: Flow) -> FlowNow:
+        """How a flow is."""
+        with self.series(flow) as series:
+            return series.now(self.now_ms(), self._monotonic())
+
+    def take(self, sample: Sample, stamped: int | None) -> None:
+        """Take a sample in; one of a flow that is not ours tells nothing."""
+        if sample.flow not in self._watched:
+            return
+        is_live = self.targets[sample.flow.target].read_at is not None
+        with self.series(sample.flow) as series:
+            series.take(sample, stamped, self.now_ms(), self._monotonic() if is_live else None)
+
+    def take_meta(self, flow: Flow, topic: str, meta: TopicMeta | None) -> None:
+        """Take in what the target says of a source topic; None: it is copied no longer."""
+        if flow in self._watched:
+            with self.series(flow) as series:
+                series.take_meta(topic, meta)
+
+    def clear(self, flow: Flow) -> None:
+        """Forget a flow's figures."""
+        with self.series(flow) as series:
+            series.clear()
+
+    def read(self, target: str) -> None:
+        """All that this cluster holds was read."""
+        view, now = self.targets[target], self.now_ms()
+        view.read_at, view.why_not = now, None
+        for flow in self._into(target):
+            with self.series(flow) as series:
+                series.found()
+                series.prune(now)
+
+    def lost(self, target: str, why: str) -> None:
+        """This cluster could not be asked."""
+        view = self.targets[target]
+        view.why_not = why
+        for flow in self._into(target):
+            with self.series(flow) as series:
+                series.lost(view.read_at, why)
+
+    def _into(self, target: str) -> list[Flow]:
+        return [flow for flow in self._watched if flow.target == target]
+
+    def why_not_ready(self) -> list[str]:
+        """What is in the way of right answers, one sentence each."""
+        return [f"cluster {view.alias}: {view.why_not}" for view in self.targets.values() if view.why_not is not None]
