@@ -34,6 +34,7 @@ _GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Only for a flow", keys_connector.FLOW_ONLY),
     ("SRM's connectors", keys_connector.SRM_CONNECTOR),
     ("Connect workers and REST", keys_process.WORKER),
+    ("srm-service", keys_process.OWN_SERVICE),
     ("SRM Service and Client", keys_process.SERVICE),
 )
 

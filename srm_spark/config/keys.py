@@ -35,6 +35,7 @@ TABLE: tuple[Key, ...] = (
     *keys_process.PROGRESS,
     *keys_process.WORKER,
     *_SECURITY_ROWS,
+    *keys_process.OWN_SERVICE,
     *keys_process.SERVICE,
 )
 """Every key but the Java client properties behind a prefix, which `keys_client.CLIENT_KEYS` holds."""

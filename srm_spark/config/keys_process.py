@@ -11,6 +11,11 @@ _SERVICE = "Belongs to SRM's Service or Client; srm-driver does not read it."
 _SHORT = 2**15 - 1
 LISTENER_KEY = "driver.metrics.listener"
 PARTITIONS_KEY = "driver.metrics.partitions"
+SERVICE_TARGETS_KEY = "streams.replication.manager.service.target.cluster"
+SERVICE_LISTEN_KEY = "service.listen"
+SERVICE_USERS_KEY = "service.users.file"
+SERVICE_CERTIFICATE_KEY = "service.tls.certificate"
+SERVICE_KEY_KEY = "service.tls.key"
 
 
 def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
@@ -43,6 +48,14 @@ TOP = (
         Scope.TOP,
         _H,
         "Only flows into these clusters run, as with `--clusters` of MM2; empty: all.",
+    ),
+    Key(
+        SERVICE_TARGETS_KEY,
+        ValueKind.LIST,
+        None,
+        Scope.TOP,
+        _H,
+        "`srm-service` tells of flows into these clusters; empty: of all.",
     ),
     _row("dedicated.mode.enable.internal.rest", Scope.TOP, f"{_REST}.", ValueKind.BOOL, "false"),
     _row("mm.rest.protocol", Scope.TOP, f"{_REST}."),
@@ -105,6 +118,35 @@ TOP = (
     ),
     _row("mm.metrics.servlet.enable", Scope.TOP, "There is no such server here."),
 )
+
+OWN_SERVICE = (
+    Key(
+        SERVICE_LISTEN_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "Where `srm-service` listens, `host:port`; by default `127.0.0.1:6670`, with TLS `127.0.0.1:6671`.",
+    ),
+    Key(
+        SERVICE_USERS_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "File of those who may ask `srm-service`, a line `name:hash` each, as `srm-service user NAME` prints it.",
+    ),
+    Key(
+        SERVICE_CERTIFICATE_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "Certificate chain of `srm-service` in PEM; with it and its key it speaks TLS only.",
+    ),
+    Key(SERVICE_KEY_KEY, ValueKind.TEXT, None, Scope.TOP, _H, "The private key of that certificate, in PEM."),
+)
+"""Keys of `srm-service` that SRM does not know."""
 
 PROGRESS = (
     Key(
@@ -191,7 +233,6 @@ SERVICE = (
         _row(name, Scope.SERVICE, _SERVICE)
         for name in (
             "colocated.cluster.alias",
-            "streams.replication.manager.service.target.cluster",
             "streams.replication.manager.service.remote.advertisement.topic.replication.factor",
             "streams.replication.manager.service.streams.replication.factor",
             "streams.replication.manager.service.streams.cache.max.bytes.buffering",

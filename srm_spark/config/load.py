@@ -14,6 +14,7 @@ from srm_spark.config.plugins import check_plugins
 from srm_spark.config.references import References
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
+from srm_spark.config.service import service_settings
 from srm_spark.config.settings import HeartbeatSettings, Settings
 from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
@@ -87,7 +88,8 @@ def load(
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_across(sources, report, settings, clusters, dialect)
     export = resolver.export()
-    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export)
+    service = service_settings(sources, report, aliases, resolver.expand)
+    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export, service)
     return Loaded(whole, sources, resolver, report)
 
 

@@ -431,6 +431,20 @@ class FlowSettings:
 
 
 @dataclass(frozen=True)
+class ServiceSettings:
+    """What `srm-service` serves, and to whom."""
+
+    targets: tuple[str, ...] = ()
+    """Clusters whose incoming flows it tells of; empty: all."""
+    host: str = "127.0.0.1"
+    port: int = 6670
+    users_file: str | None = None
+    certificate: str | None = None
+    """PEM file; None: no TLS."""
+    key: str | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
     """A whole configuration file, resolved."""
 
@@ -445,3 +459,4 @@ class Settings:
     """Whose rules were followed where MirrorMaker 2 and SRM disagree: `mm2` or `srm`."""
     export: ExportSettings | None = None
     """None: nothing is shown to Prometheus."""
+    service: ServiceSettings = field(default_factory=ServiceSettings)

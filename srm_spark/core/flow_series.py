@@ -86,21 +86,36 @@ class TopicNow:
 
 
 @dataclass(frozen=True)
+class Hearing:
+    """How a sample was heard."""
+
+    now: int
+    """By this host's clock, in milliseconds since the epoch."""
+    clock: float
+    """By its monotonic one, in seconds."""
+    is_live: bool = True
+    """Whether it came just now, since everything before it was read already."""
+    stamped: int | None = None
+    """The record's own time."""
+
+
+@dataclass(frozen=True)
 class _Word:
     sample: FlowSample
     at: int
-    came: float | None
-    """When it was seen to come, by the monotonic clock; None for what was there before."""
+    seen: float
+    """When it was read, by the monotonic clock."""
+    is_live: bool
+    """Whether it came just then; else it may have been there for any time."""
 
 
 class FlowSeries:
     """One flow. Not safe to use from several threads."""
 
-    def __init__(self, flow: Flow, left_states: Collection[str] = (), started: float = 0.0) -> None:
-        """`left_states`: those of a group that is not synced. `started`: now, by the monotonic clock."""
+    def __init__(self, flow: Flow, left_states: Collection[str] = ()) -> None:
+        """`left_states`: those of a group that is not synced."""
         self.flow = flow
         self._left_states = frozenset(left_states)
-        self._started = started
         self.clear()
 
     def clear(self) -> None:
@@ -121,11 +136,11 @@ class FlowSeries:
         self.counted = self.repeated = 0
         """Samples that were taken, and those that came twice or too late."""
 
-    def take(self, sample: Sample, stamped: int | None, now: int, came: float | None) -> None:
-        """Take a sample in. `stamped`: the record's own time; `now`: this host's; `came`: `_Word.came`."""
-        at = moment_of(sample.at, stamped, now)
+    def take(self, sample: Sample, heard: Hearing) -> None:
+        """Take a sample in."""
+        at = moment_of(sample.at, heard)
         if isinstance(sample, FlowSample):
-            is_new = self._take_word(sample, at, came)
+            is_new = self._take_word(sample, at, heard)
         elif isinstance(sample, PartitionSample):
             is_new = self._seen.add(sample.partition, at)
             if is_new:
@@ -136,12 +151,12 @@ class FlowSeries:
                 self._take_group(sample, at)
         self.counted, self.repeated = self.counted + is_new, self.repeated + (not is_new)
 
-    def _take_word(self, sample: FlowSample, at: int, came: float | None) -> bool:
+    def _take_word(self, sample: FlowSample, at: int, heard: Hearing) -> bool:
         name = str(_driver(sample.driver))
         before = self._words.get(name)
         if before is not None and before.sample.at >= sample.at:
             return False
-        self._words[name] = _Word(sample, at, came)
+        self._words[name] = _Word(sample, at, heard.clock, heard.is_live)
         self._skew = sample.at - at if sample.at != at else None
         return True
 
@@ -204,9 +219,8 @@ class FlowSeries:
         """What the drivers' last words come to."""
         heard = []
         for word in self._words.values():
-            ago = None if word.came is None else clock - word.came
-            at_least = 0.0 if ago is not None else clock - self._started
-            heard.append(Heard(_status(word), ago, at_least))
+            ago = clock - word.seen
+            heard.append(Heard(_status(word), ago if word.is_live else None, ago))
         return drivers_of(heard, now)
 
     def now(self, now: int, clock: float) -> FlowNow:
@@ -341,15 +355,16 @@ class _LagSum:
 _ENDED = (FlowState.WAITING, FlowState.FAILED, FlowState.STOPPED)
 
 
-def moment_of(at: int, stamped: int | None, now: int) -> int:
+def moment_of(at: int, heard: Hearing) -> int:
     """Where a sample lies in time: by the driver's clock, unless that is wrong.
 
-    Where it is more than `SKEW_MS` away from the record's own time, which is the cluster's, that one counts; and what
-    still lies further than that in our future counts as of now.
+    Where it is more than `SKEW_MS` away from the record's own time, which may be the cluster's, that one counts. What
+    then still lies further than that in our future, or came just now and is said to be older, counts as of now.
     """
-    if stamped is not None and abs(at - stamped) > SKEW_MS:
-        at = stamped
-    return at if at - now <= SKEW_MS else now
+    if heard.stamped is not None and abs(at - heard.stamped) > SKEW_MS:
+        at = heard.stamped
+    ahead = at - heard.now
+    return heard.now if ahead > SKEW_MS or (heard.is_live and -ahead > SKEW_MS) else at
 
 
 def health_code(now: FlowNow) -> int:
@@ -359,7 +374,13 @@ def health_code(now: FlowNow) -> int:
     return _CODES.get(now.state, 3)
 
 
-_CODES: Mapping[FlowState, int] = {FlowState.RUNNING: 0, FlowState.STARTING: 2, FlowState.FAILED: 4}
+_CODES: Mapping[FlowState, int] = {
+    FlowState.RUNNING: 0,
+    FlowState.WAITING: 1,
+    FlowState.STOPPED: 1,
+    FlowState.STARTING: 2,
+    FlowState.FAILED: 4,
+}
 
 
 def _said(sample: FlowSample) -> str:

@@ -24,6 +24,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from srm_spark.core.metrics import Histogram
+
 BUCKET_MS = 15_000
 WINDOW_MS = 2 * 3_600_000
 """How far back it goes; SRM's default range."""
@@ -88,7 +90,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class Line:
-    """One metric of some keys: arrays of keys × buckets. Where `count` is 0 nothing is known."""
+    """One metric of some keys: arrays of keys by buckets. Where `count` is 0 nothing is known."""
 
     starts: Array
     """When each bucket begins, ascending."""
@@ -162,7 +164,7 @@ def _shown(starts: Array, newest: Array, count: Array, total: Array) -> Line:
 
 
 class _Ring(Generic[K]):
-    """Cells of some fields, of keys × buckets. Not safe to use from several threads."""
+    """Cells of some fields, of keys by buckets. Not safe to use from several threads."""
 
     def __init__(self, fields: Mapping[str, type], window_ms: int = WINDOW_MS, bucket_ms: int = BUCKET_MS) -> None:
         self._fields = fields
@@ -213,8 +215,8 @@ class _Ring(Generic[K]):
         for name, array in before.items():
             self._of[name][: len(used)] = array[used]
 
-    def _slot(self, at: int) -> np.uint64:
-        return np.uint64(1 << (at % self._bucket * _SLOTS // self._bucket))
+    def _slot(self, at: int) -> int:
+        return 1 << (at % self._bucket * _SLOTS // self._bucket)
 
     def _chosen(self, span: Span) -> npt.NDArray[np.int64]:
         """The buckets that touch a span, the oldest first."""
@@ -223,7 +225,7 @@ class _Ring(Generic[K]):
         return chosen[np.argsort(self._number[chosen])]
 
     def _axis(self, buckets: npt.NDArray[np.int64]) -> tuple[Array, Array]:
-        return self._number[buckets] * float(self._bucket), self._newest[buckets]
+        return (self._number[buckets] * self._bucket).astype(np.float64), self._newest[buckets]
 
     def _taken(self, name: str, keys: Sequence[K], buckets: npt.NDArray[np.int64]) -> Array:
         """A field of these keys; zeros for those of which there is nothing."""
@@ -242,9 +244,9 @@ class Seen(_Ring[K]):
     def add(self, key: K, at: int) -> bool:
         """Whether a sample of this moment is to be counted: not where it is too old, or was counted already."""
         cell, slot = self._cell(key, at), self._slot(at)
-        if cell is None or self._of["slots"][cell] & slot:
+        if cell is None or int(self._of["slots"][cell]) & slot:
             return False
-        self._of["slots"][cell] |= slot
+        self._of["slots"][cell] |= np.uint64(slot)
         return True
 
 
@@ -263,8 +265,8 @@ class Traffic(_Ring[K]):
         of = self._of
         of["records"][cell] += records
         of["bytes"][cell] += size
-        if not of["slots"][cell] & slot:
-            of["slots"][cell] |= slot
+        if not int(of["slots"][cell]) & slot:
+            of["slots"][cell] |= np.uint64(slot)
             of["seconds"][cell] += seconds
 
     def set_lag(self, key: K, at: int, lag: float) -> None:
@@ -296,16 +298,16 @@ class Latencies(_Ring[K]):
         fields = {"count": np.float64, "total": np.float64, "least": np.float32, "most": np.float32}
         super().__init__(fields, window_ms)
 
-    def add(self, key: K, at: int, count: int, total: float, least: float, most: float) -> None:
-        """Count some that come to `total` milliseconds."""
-        cell = self._cell(key, at)
-        if cell is None or not count:
+    def add(self, key: K, at: int, told: Histogram) -> None:
+        """Count them, in milliseconds."""
+        if told.least is None or told.most is None or (cell := self._cell(key, at)) is None:
             return
         of = self._of
-        of["least"][cell] = min(of["least"][cell], least) if of["count"][cell] else least
-        of["most"][cell] = max(of["most"][cell], most) if of["count"][cell] else most
-        of["count"][cell] += count
-        of["total"][cell] += total
+        is_first = not of["count"][cell]
+        of["least"][cell] = told.least if is_first else min(of["least"][cell], told.least)
+        of["most"][cell] = told.most if is_first else max(of["most"][cell], told.most)
+        of["count"][cell] += told.count
+        of["total"][cell] += told.total
 
     def line(self, span: Span, keys: Sequence[K]) -> Line:
         """Of each of these keys, in the buckets that touch the span."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from srm_spark.core.flow_series import FlowNow, FlowSeries
+from srm_spark.core.flow_series import FlowNow, FlowSeries, Hearing
 from srm_spark.core.metrics import Sample, TopicMeta
 from srm_spark.core.model import Flow
 from srm_spark.flow.groups.sync import SyncState
@@ -17,6 +17,8 @@ LEFT_STATES = frozenset(
     state.value for state in (SyncState.ACTIVE, SyncState.AHEAD, SyncState.UNTRANSLATED, SyncState.REFUSED)
 )
 """What a sample of a group says where its offsets are not synced."""
+_LIVE_MS = 30_000
+"""Where everything was read so short a time ago, what is read now came just now."""
 
 
 @dataclass
@@ -58,8 +60,7 @@ class Board:
     ) -> None:
         """Both clocks in seconds; `clock` since the epoch."""
         self._clock, self._monotonic = clock, monotonic
-        started = monotonic()
-        self._watched = {flow: _Watched(FlowSeries(flow, LEFT_STATES, started)) for flow in flows}
+        self._watched = {flow: _Watched(FlowSeries(flow, LEFT_STATES)) for flow in flows}
         self.targets = {flow.target: TargetView(flow.target) for flow in flows}
         self.unread = Unread()
 
@@ -88,9 +89,10 @@ class Board:
         """Take a sample in; one of a flow that is not ours tells nothing."""
         if sample.flow not in self._watched:
             return
-        is_live = self.targets[sample.flow.target].read_at is not None
+        now, read_at = self.now_ms(), self.targets[sample.flow.target].read_at
+        is_live = read_at is not None and now - read_at < _LIVE_MS
         with self.series(sample.flow) as series:
-            series.take(sample, stamped, self.now_ms(), self._monotonic() if is_live else None)
+            series.take(sample, Hearing(now, self._monotonic(), is_live, stamped))
 
     def take_meta(self, flow: Flow, topic: str, meta: TopicMeta | None) -> None:
         """Take in what the target says of a source topic; None: it is copied no longer."""

@@ -1,0 +1,236 @@
+"""The pages for people: all flows, and one flow with its topics. Rendered here; they can be read without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from srm_spark.api import wording
+from srm_spark.api.asked import Duration, TheBoard, TheFlow
+from srm_spark.api.charts import HEIGHT, WIDTH, chart
+from srm_spark.api.v3 import TopicOrder, topic_page
+from srm_spark.core.model import Flow
+from srm_spark.core.series import WINDOW_MS, Metric, Span, Stats
+from srm_spark.look.board import Board
+from srm_spark.look.figures import FlowFigures, flow_figures, timeline
+
+FOLDER = Path(__file__).parent
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+_PAGE = 100
+_POINTS = 120
+_DAY_MS = 86_400_000
+
+
+class Shown(Enum):
+    """What of the figures of a range is shown."""
+
+    AVG = "avg"
+    MAX = "max"
+    MIN = "min"
+
+    def of(self, stats: Stats) -> float | None:
+        """That one."""
+        return {Shown.AVG: stats.mean, Shown.MAX: stats.most, Shown.MIN: stats.least}[self]
+
+
+class FlowOrder(Enum):
+    """What flows are sorted by; the worst first without a word."""
+
+    STATUS = "status"
+    SOURCE = "source"
+    TARGET = "target"
+    TOPICS = "topics"
+    GROUPS = "groups"
+    THROUGHPUT = "throughput"
+    REPLICATION_LATENCY = "replication-latency"
+    CHECKPOINT_LATENCY = "checkpoint-latency"
+    LAG = "lag"
+
+
+_HEALTH_ORDER = ("INACTIVE", "WARNING", "ACTIVE")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a page shows, as its address says; every link of a page is one of these."""
+
+    path: str
+    shown: Shown
+    duration: Duration
+    search: str
+    sort: FlowOrder | TopicOrder
+    is_up: bool
+    offset: int = 0
+
+    def link(self, **other: Any) -> str:
+        """The address with something else; another order begins with its first page."""
+        values = {
+            "show": self.shown.value,
+            "range": self.duration.value,
+            "search": self.search,
+            "sort": self.sort.value,
+            "order": "up" if self.is_up else "down",
+            **other,
+        }
+        return f"{self.path}?{urlencode({name: value for name, value in values.items() if value != ''})}"
+
+    def sorted_by(self, sort: str) -> str:
+        """The address of another order; the other way round where it is this one."""
+        is_same = sort == self.sort.value
+        return self.link(sort=sort, order="up" if is_same and not self.is_up else "down")
+
+
+def environment() -> Environment:
+    """Templates, which escape whatever they are given."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for function in (wording.rate, wording.latency, wording.duration, wording.number, wording.moment, wording.day):
+        made.filters[function.__name__] = function
+    made.globals |= {
+        "durations": list(Duration),
+        "shown_ones": list(Shown),
+        "width": WIDTH,
+        "height": HEIGHT,
+        "flow_path": flow_path,
+    }
+    return made
+
+
+_TEMPLATES = environment()
+
+
+def flow_path(flow: Flow) -> str:
+    """Address of a flow's page."""
+    return f"/flows/{quote(flow.source, safe='')}/{quote(flow.target, safe='')}"
+
+
+Show = Annotated[Shown, Query(alias="show")]
+Range = Annotated[Duration, Query(alias="range")]
+SearchText = Annotated[str, Query(alias="search", max_length=249)]
+
+
+@router.get("/")
+def overview(
+    *,
+    board: TheBoard,
+    show: Show = Shown.AVG,
+    duration: Range = Duration.LAST_ONE_HOUR,
+    search: SearchText = "",
+    sort: FlowOrder = FlowOrder.STATUS,
+    order: str = "down",
+) -> str:
+    """All flows."""
+    asked = Asked("/", show, duration, search, sort, order == "up")
+    span = duration.until(board.now_ms())
+    found = [flow_figures(board, flow, span) for flow in board.flows if search in flow.source]
+    found.sort(key=_flow_key(asked))
+    return _rendered(
+        board,
+        "overview.html",
+        asked,
+        title="Cluster Replications",
+        rows=found,
+        all_count=len(board.flows),
+    )
+
+
+def _flow_key(asked: Asked) -> Callable[[FlowFigures], tuple[Any, ...]]:
+    by_name = {
+        FlowOrder.STATUS: lambda row: _HEALTH_ORDER.index(row.now.health.value),
+        FlowOrder.SOURCE: lambda row: row.now.flow.source,
+        FlowOrder.TARGET: lambda row: row.now.flow.target,
+    }
+    by_number: dict[FlowOrder | TopicOrder, Callable[[FlowFigures], float | None]] = {
+        FlowOrder.TOPICS: lambda row: row.now.topics,
+        FlowOrder.GROUPS: lambda row: row.now.groups,
+        FlowOrder.THROUGHPUT: lambda row: asked.shown.of(row.figures.throughput),
+        FlowOrder.REPLICATION_LATENCY: lambda row: asked.shown.of(row.figures.replication_latency),
+        FlowOrder.CHECKPOINT_LATENCY: lambda row: asked.shown.of(row.figures.checkpoint_latency),
+        FlowOrder.LAG: lambda row: row.now.lag_records,
+    }
+    if asked.sort in by_number:
+        figure, sign = by_number[asked.sort], 1 if asked.is_up else -1
+
+        def key(row: FlowFigures) -> tuple[Any, ...]:
+            value = figure(row)
+            return (value is None, sign * (value or 0), row.now.flow)
+
+        return key
+    named = by_name[asked.sort]  # type: ignore[index]
+    if not asked.is_up:
+        return lambda row: (named(row), row.now.flow)
+    return lambda row: (_Backwards(named(row)), row.now.flow)
+
+
+@dataclass(frozen=True)
+class _Backwards:
+    """Sorts the other way round."""
+
+    value: Any
+
+    def __lt__(self, other: _Backwards) -> bool:
+        return bool(other.value < self.value)
+
+
+@router.get("/flows/{source}/{target}")
+def flow_page(
+    *,
+    board: TheBoard,
+    flow: TheFlow,
+    show: Show = Shown.AVG,
+    duration: Range = Duration.LAST_ONE_HOUR,
+    search: SearchText = "",
+    sort: TopicOrder = TopicOrder.NAME,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> str:
+    """One flow."""
+    asked = Asked(flow_path(flow), show, duration, search, sort, is_up=False, offset=offset)
+    span = duration.until(board.now_ms())
+    total, topics = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=_PAGE)
+    return _rendered(
+        board,
+        "flow.html",
+        asked,
+        title=str(flow),
+        row=flow_figures(board, flow, span),
+        topics=topics,
+        total=total,
+        next_offset=offset + _PAGE if offset + _PAGE < total else None,
+        charts=_charts(board, flow, asked, span),
+    )
+
+
+def _charts(board: Board, flow: Flow, asked: Asked, span: Span) -> list[Any]:
+    return [
+        chart(title, timeline(board, [(flow, None)], metric, span, _POINTS), span, asked.shown.of, text)
+        for title, metric, text in (
+            ("Throughput", Metric.BYTE_RATE, wording.rate),
+            ("Replication latency", Metric.REPLICATION_LATENCY, wording.latency),
+            ("Checkpoint latency", Metric.CHECKPOINT_LATENCY, wording.latency),
+        )
+    ]
+
+
+def _rendered(board: Board, template: str, asked: Asked, **values: Any) -> str:
+    is_long = asked.duration.until(0).start < -_DAY_MS
+    return _TEMPLATES.get_template(template).render(
+        asked=asked,
+        at=board.now_ms(),
+        why_not=board.why_not_ready(),
+        kept_hours=WINDOW_MS // 3_600_000,
+        axis=wording.day if is_long else wording.clock,
+        **values,
+    )

@@ -1,0 +1,71 @@
+"""Errors of requests, as problem documents (RFC 9457)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class ProblemDocument(BaseModel):
+    """What is wrong with a request, and what to do."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+
+
+class RequestProblem(Exception):
+    """Raised by endpoints."""
+
+    def __init__(self, status: int, title: str, detail: str) -> None:
+        super().__init__(detail)
+        self.document = ProblemDocument(title=title, status=status, detail=detail)
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> RequestProblem:
+    """Something that is not there, with what is."""
+    first = sorted(known)
+    listed = ", ".join(first[:20]) + (f" and {len(first) - 20} more" if len(first) > 20 else "")
+    return RequestProblem(404, f"unknown {what}", f"there is no {what} {name}; known: {listed or 'none'}")
+
+
+def response(document: ProblemDocument, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """As it is sent."""
+    return JSONResponse(document.model_dump(), document.status, dict(headers or {}), MEDIA_TYPE)
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": {MEDIA_TYPE: {"schema": ProblemDocument.model_json_schema()}}}
+    for status, text in ((400, "Something is wrong with the request"), (404, "There is no such thing"))
+}
+"""For the OpenAPI document."""
+
+
+def install(app: FastAPI) -> None:
+    """Every error of `app` becomes a problem document."""
+
+    @app.exception_handler(RequestProblem)
+    async def _problem(_: Request, error: RequestProblem) -> JSONResponse:
+        return response(error.document)
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        return response(ProblemDocument(title="invalid parameters", status=400, detail=_told(error.errors())))
+
+    @app.exception_handler(HTTPException)
+    async def _http(_: Request, error: HTTPException) -> JSONResponse:
+        document = ProblemDocument(title=str(error.detail), status=error.status_code, detail=str(error.detail))
+        return response(document, error.headers)
+
+
+def _told(errors: Sequence[Any]) -> str:
+    return "; ".join(f"{'.'.join(str(part) for part in one['loc'][1:])}: {one['msg']}" for one in errors)

@@ -1,0 +1,118 @@
+"""Runs the application: where it listens, to whom it answers, until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import signal
+import socket
+import ssl
+from collections.abc import Sequence
+
+import uvicorn
+
+from srm_spark.api.app import make_app
+from srm_spark.api.users import read_users
+from srm_spark.config.keys_process import (
+    SERVICE_CERTIFICATE_KEY,
+    SERVICE_LISTEN_KEY,
+    SERVICE_USERS_KEY,
+)
+from srm_spark.config.settings import FlowSettings, ServiceSettings
+from srm_spark.errors import ConfigError, Problem, SetupError
+from srm_spark.look.board import Board
+from srm_spark.look.metrics_reader import Readers
+
+_log = logging.getLogger(__name__)
+_HEADER_BYTES = 16 * 1024
+_CONNECTIONS = 200
+_GRACE_SECONDS = 5
+
+
+def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anonymous: bool) -> None:
+    """Serve until SIGTERM or Ctrl-C. Raises ConfigError and SetupError before anything is read."""
+    users = None if service.users_file is None else read_users(service.users_file)
+    _check_certificate(service)
+    with _listening(service) as listening:
+        is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
+        if users is None and not is_local and not allow_anonymous:
+            raise SetupError(
+                f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to other machines, and nobody has to log in: set "
+                f"{SERVICE_USERS_KEY}, or say --allow-anonymous"
+            )
+        if users is not None and not is_local and service.certificate is None:
+            _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
+        board = Board([one.flow for one in flows])
+        app = make_app(board, users, only_local=users is None and not allow_anonymous)
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=_HEADER_BYTES,
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            ssl_certfile=service.certificate,
+            ssl_keyfile=service.key,
+        )
+        readers = Readers(board, flows)
+        readers.start()
+        scheme = "http" if service.certificate is None else "https"
+        _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
+        try:
+            _run(uvicorn.Server(config), listening)
+        finally:
+            readers.stop()
+        _log.info("stopped")
+
+
+def _run(server: uvicorn.Server, listening: socket.socket) -> None:
+    # The server takes signals for itself, and raises them once more when it has stopped: that is no reason to die.
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        server.run(sockets=[listening])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _written(service: ServiceSettings) -> str:
+    host = f"[{service.host}]" if ":" in service.host else service.host
+    return f"{host}:{service.port}"
+
+
+def _listening(service: ServiceSettings) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(service.host, service.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _cannot_listen(service, error) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise _cannot_listen(service, error) from error
+    return listening
+
+
+def _cannot_listen(service: ServiceSettings, error: OSError) -> SetupError:
+    text = f"cannot listen on {_written(service)}: {error.strerror or error}"
+    return SetupError(f"{text}; end what listens there, or set {SERVICE_LISTEN_KEY} to another host:port")
+
+
+def _check_certificate(service: ServiceSettings) -> None:
+    if service.certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(service.certificate, service.key, lambda: "")
+    except (OSError, ssl.SSLError) as error:
+        where, reason = f"{service.certificate}, {service.key}", error.strerror or str(error)
+        hint = "name a certificate chain and its key without a password, both in PEM"
+        raise ConfigError([Problem(where, SERVICE_CERTIFICATE_KEY, f"cannot be used: {reason}", hint)]) from error

@@ -1,0 +1,106 @@
+"""Who may ask: a file of names and argon2 hashes, and the header of HTTP Basic."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from srm_spark.config.keys_process import SERVICE_USERS_KEY
+from srm_spark.errors import ConfigError, Problem
+
+_REMEMBERED = 256
+"""Logins that were right: a hash takes a tenth of a second and 64 MB, which not every request is to cost."""
+_LONGEST = 1024
+"""Characters of a header: whatever is longer is no login."""
+_HINT = "make lines with: srm-service user NAME"
+
+
+class Users:
+    """Safe to use from several threads; one hash at a time, so that guesses take no more than one core."""
+
+    def __init__(self, hashes: dict[str, str]) -> None:
+        self._hashes = hashes
+        self._hasher = PasswordHasher()
+        self._nobody = self._hasher.hash(os.urandom(16))
+        """What a name that does not exist is compared with: it takes as long as one that does."""
+        self._salt = os.urandom(32)
+        self._right: OrderedDict[bytes, str] = OrderedDict()
+        self._lock = threading.Lock()
+        self._memory = threading.Lock()
+
+    def name_of(self, header: str) -> str | None:
+        """Whose header `Authorization` this is; None where it is nobody's. May take a tenth of a second."""
+        login = _login(header)
+        if login is None:
+            return None
+        digest = hashlib.sha256(self._salt + header.encode()).digest()
+        with self._memory:
+            if digest in self._right:
+                self._right.move_to_end(digest)
+                return self._right[digest]
+        with self._lock:
+            is_right = self._is_right(*login)
+        if not is_right:
+            return None
+        with self._memory:
+            self._right[digest] = login[0]
+            while len(self._right) > _REMEMBERED:
+                self._right.popitem(last=False)
+        return login[0]
+
+    def _is_right(self, name: str, password: str) -> bool:
+        try:
+            self._hasher.verify(self._hashes.get(name, self._nobody), password)
+        except (VerificationError, InvalidHashError):
+            return False
+        return name in self._hashes
+
+
+def _login(header: str) -> tuple[str, str] | None:
+    kind, _, rest = header.partition(" ")
+    if kind.lower() != "basic" or len(header) > _LONGEST:
+        return None
+    try:
+        name, colon, password = base64.b64decode(rest.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return None
+    return (name, password) if colon else None
+
+
+def line_of(name: str, password: str) -> str:
+    """A line of the file."""
+    return f"{name}:{PasswordHasher().hash(password)}"
+
+
+def read_users(path: str) -> Users:
+    """The users of a file. Raises ConfigError with everything that is wrong with it; no hash is shown."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise ConfigError([Problem(path, SERVICE_USERS_KEY, f"cannot be read: {reason}", _HINT)]) from error
+    hashes: dict[str, str] = {}
+    problems = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, _, written = line.strip().partition(":")
+        if not name or not written.startswith("$argon2"):
+            problems.append(Problem(f"{path}:{number}", SERVICE_USERS_KEY, "is no line name:argon2-hash", _HINT))
+        elif name in hashes:
+            problems.append(Problem(f"{path}:{number}", SERVICE_USERS_KEY, f"{name} is there twice", "remove one"))
+        else:
+            hashes[name] = written
+    if not hashes and not problems:
+        problems.append(Problem(path, SERVICE_USERS_KEY, "names nobody", _HINT))
+    if problems:
+        raise ConfigError(problems)
+    return Users(hashes)

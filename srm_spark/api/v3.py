@@ -1,0 +1,352 @@
+"""Our own REST API: flows, their topics, partitions and groups, with lag and with what is unknown since when.
+
+Times are ISO 8601 in UTC; what is not known is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from srm_spark.api.asked import TheBoard, TheFlow, TheSpan, iso
+from srm_spark.api.problems import RESPONSES, unknown
+from srm_spark.core.metrics import GroupSample, PartitionSample
+from srm_spark.core.series import Span, Stats
+from srm_spark.look.board import Board
+from srm_spark.look.figures import Figures, FlowFigures, TopicFigures, flow_figures, topic_figures, topics_of
+
+router = APIRouter(prefix="/v3", tags=["srm-spark V3"], responses=RESPONSES)
+_PAGE = 100
+_LARGEST_PAGE = 1000
+Offset = Annotated[int, Query(ge=0, le=10**9, description="How many to leave out in front.")]
+Limit = Annotated[int, Query(ge=1, le=_LARGEST_PAGE, description="At most so many.")]
+Search = Annotated[str, Query(max_length=249, description="Only names that contain this.")]
+
+
+class Summary(BaseModel):
+    """A metric in the range."""
+
+    min: float | None
+    avg: float | None
+    max: float | None
+    latest: float | None
+    latest_at: str | None
+    samples: int
+
+    @classmethod
+    def of(cls, stats: Stats) -> Summary:
+        """That of a metric."""
+        return cls(
+            min=stats.least,
+            avg=stats.mean,
+            max=stats.most,
+            latest=stats.latest,
+            latest_at=_iso(stats.latest_at),
+            samples=stats.samples,
+        )
+
+
+class RangeDocument(BaseModel):
+    """What the summaries are of."""
+
+    start: str
+    end: str
+
+    @classmethod
+    def of(cls, span: Span) -> RangeDocument:
+        """That of a span."""
+        return cls(start=iso(span.start), end=iso(span.end))
+
+
+class LagDocument(BaseModel):
+    """How far copies are behind."""
+
+    records: int | None
+    seconds: float | None
+
+
+class FiguresDocument(BaseModel):
+    """Of a flow or a topic in the range."""
+
+    bytes_per_second: Summary
+    records_per_second: Summary
+    replication_latency_ms: Summary
+    checkpoint_latency_ms: Summary
+
+    @classmethod
+    def of(cls, figures: Figures) -> FiguresDocument:
+        """Those."""
+        return cls(
+            bytes_per_second=Summary.of(figures.throughput),
+            records_per_second=Summary.of(figures.record_rate),
+            replication_latency_ms=Summary.of(figures.replication_latency),
+            checkpoint_latency_ms=Summary.of(figures.checkpoint_latency),
+        )
+
+
+class FlowDocument(BaseModel):
+    """A flow."""
+
+    flow: str
+    source: str
+    target: str
+    status: str
+    why: list[str]
+    unknown_since: str | None
+    state: str | None
+    since: str | None
+    driver: str | None
+    heard_at: str | None
+    topics: int | None
+    partitions: int | None
+    groups: int | None
+    lag: LagDocument
+    clock_skew_ms: int | None
+    figures: FiguresDocument
+
+    @classmethod
+    def of(cls, found: FlowFigures) -> FlowDocument:
+        """That of a flow."""
+        now = found.now
+        return cls(
+            flow=str(now.flow),
+            source=now.flow.source,
+            target=now.flow.target,
+            status=now.health.value,
+            why=list(now.why),
+            unknown_since=_iso(now.unknown_since),
+            state=None if now.state is None else now.state.value,
+            since=_iso(now.since),
+            driver=now.driver,
+            heard_at=_iso(now.heard_at),
+            topics=now.topics,
+            partitions=now.partitions,
+            groups=now.groups,
+            lag=LagDocument(records=now.lag_records, seconds=now.lag_seconds),
+            clock_skew_ms=now.skew_ms,
+            figures=FiguresDocument.of(found.figures),
+        )
+
+
+class FlowsDocument(BaseModel):
+    """All flows."""
+
+    at: str
+    range: RangeDocument
+    flows: list[FlowDocument]
+
+
+class TopicDocument(BaseModel):
+    """A topic of a flow."""
+
+    source_topic: str
+    remote_topic: str
+    original_topic: str
+    partitions: int
+    paused_partitions: int
+    groups: list[str]
+    lag: LagDocument
+    figures: FiguresDocument
+
+
+class TopicsDocument(BaseModel):
+    """A page of topics; `total` is of all that match."""
+
+    flow: str
+    unknown_since: str | None
+    range: RangeDocument
+    total: int
+    offset: int
+    topics: list[TopicDocument]
+
+
+class PartitionDocument(BaseModel):
+    """A partition of the source, as its newest sample tells."""
+
+    source_topic: str
+    partition: int
+    remote_topic: str
+    state: str | None
+    reason: str | None
+    lag: LagDocument
+    lag_bytes: int | None
+    checked_at: str | None
+    sampled_at: str
+
+
+class PartitionsDocument(BaseModel):
+    """A page of partitions."""
+
+    flow: str
+    unknown_since: str | None
+    total: int
+    offset: int
+    partitions: list[PartitionDocument]
+
+
+class GroupDocument(BaseModel):
+    """A consumer group of the source, as its newest sample tells."""
+
+    group: str
+    source_topics: list[str]
+    state: str | None
+    reason: str | None
+    sampled_at: str
+
+
+class GroupsDocument(BaseModel):
+    """A page of groups."""
+
+    flow: str
+    unknown_since: str | None
+    total: int
+    offset: int
+    groups: list[GroupDocument]
+
+
+class TopicOrder(Enum):
+    """What topics are sorted by: by names upwards, by figures downwards and the unknown last."""
+
+    NAME = "name"
+    LAG = "lag"
+    THROUGHPUT = "throughput"
+    REPLICATION_LATENCY = "replication-latency"
+    CHECKPOINT_LATENCY = "checkpoint-latency"
+
+
+_BY_FIGURE: dict[TopicOrder, Callable[[TopicFigures], float | None]] = {
+    TopicOrder.LAG: lambda row: row.topic.lag_records,
+    TopicOrder.THROUGHPUT: lambda row: row.figures.throughput.mean,
+    TopicOrder.REPLICATION_LATENCY: lambda row: row.figures.replication_latency.mean,
+    TopicOrder.CHECKPOINT_LATENCY: lambda row: row.figures.checkpoint_latency.mean,
+}
+
+
+@router.get("/flows")
+def flows(board: TheBoard, span: TheSpan) -> FlowsDocument:
+    """All flows."""
+    found = [FlowDocument.of(flow_figures(board, flow, span)) for flow in board.flows]
+    return FlowsDocument(at=iso(board.now_ms()), range=RangeDocument.of(span), flows=found)
+
+
+@router.get("/flows/{source}/{target}")
+def one_flow(board: TheBoard, span: TheSpan, flow: TheFlow) -> FlowDocument:
+    """One flow."""
+    return FlowDocument.of(flow_figures(board, flow, span))
+
+
+@router.get("/flows/{source}/{target}/topics")
+def topics(
+    *,
+    board: TheBoard,
+    span: TheSpan,
+    flow: TheFlow,
+    search: Search = "",
+    sort: TopicOrder = TopicOrder.NAME,
+    offset: Offset = 0,
+    limit: Limit = _PAGE,
+) -> TopicsDocument:
+    """The topics of a flow, a page of them."""
+    total, rows = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=limit)
+    return TopicsDocument(
+        flow=str(flow),
+        unknown_since=_iso(board.now(flow).unknown_since),
+        range=RangeDocument.of(span),
+        total=total,
+        offset=offset,
+        topics=[_topic(row) for row in rows],
+    )
+
+
+def topic_page(
+    board: Board, flow: TheFlow, span: Span, *, search: str, sort: TopicOrder, offset: int, limit: int
+) -> tuple[int, list[TopicFigures]]:
+    """How many topics match, and a page of them; figures are worked out of no more than have to be."""
+    found = [one for one in topics_of(board, flow) if search in one.name or search in one.remote]
+    if sort is TopicOrder.NAME:
+        return len(found), topic_figures(board, flow, span, found[offset : offset + limit])
+    figure = _BY_FIGURE[sort]
+    rows = topic_figures(board, flow, span, found)
+    rows.sort(key=lambda row: (figure(row) is None, -(figure(row) or 0.0)))
+    return len(found), rows[offset : offset + limit]
+
+
+@router.get("/flows/{source}/{target}/partitions")
+def partitions(
+    *, board: TheBoard, flow: TheFlow, topic: str | None = None, offset: Offset = 0, limit: Limit = _PAGE
+) -> PartitionsDocument:
+    """The partitions of a flow, or of one of its source topics."""
+    now = board.now(flow)
+    with board.series(flow) as series:
+        found = series.partitions(topic)
+    if topic is not None and not found:
+        raise unknown(f"topic of {flow}", topic, [one.name for one in topics_of(board, flow)])
+    return PartitionsDocument(
+        flow=str(flow),
+        unknown_since=_iso(now.unknown_since),
+        total=len(found),
+        offset=offset,
+        partitions=[_partition(one, is_known=now.is_known) for one in found[offset : offset + limit]],
+    )
+
+
+@router.get("/flows/{source}/{target}/groups")
+def groups(
+    *, board: TheBoard, flow: TheFlow, search: Search = "", offset: Offset = 0, limit: Limit = _PAGE
+) -> GroupsDocument:
+    """The consumer groups of a flow."""
+    now = board.now(flow)
+    with board.series(flow) as series:
+        found: Sequence[GroupSample] = [one for one in series.groups() if search in one.group]
+    return GroupsDocument(
+        flow=str(flow),
+        unknown_since=_iso(now.unknown_since),
+        total=len(found),
+        offset=offset,
+        groups=[_group(one, is_known=now.is_known) for one in found[offset : offset + limit]],
+    )
+
+
+def _topic(row: TopicFigures) -> TopicDocument:
+    topic = row.topic
+    return TopicDocument(
+        source_topic=topic.name,
+        remote_topic=topic.remote,
+        original_topic=topic.original,
+        partitions=topic.partitions,
+        paused_partitions=topic.paused,
+        groups=list(topic.groups),
+        lag=LagDocument(records=topic.lag_records, seconds=topic.lag_seconds),
+        figures=FiguresDocument.of(row.figures),
+    )
+
+
+def _partition(one: PartitionSample, *, is_known: bool) -> PartitionDocument:
+    known: dict[str, Any] = {"state": one.state, "reason": one.reason, "lag_bytes": one.lag_bytes}
+    return PartitionDocument(
+        source_topic=one.partition.topic,
+        partition=one.partition.partition,
+        remote_topic=one.remote,
+        lag=LagDocument(records=one.lag_records if is_known else None, seconds=one.lag_seconds if is_known else None),
+        checked_at=_iso(one.checked_at),
+        sampled_at=iso(one.at),
+        **(known if is_known else dict.fromkeys(known)),
+    )
+
+
+def _group(one: GroupSample, *, is_known: bool) -> GroupDocument:
+    return GroupDocument(
+        group=one.group,
+        source_topics=list(one.topics),
+        state=one.state if is_known else None,
+        reason=one.reason if is_known else None,
+        sampled_at=iso(one.at),
+    )
+
+
+def _iso(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else iso(milliseconds)

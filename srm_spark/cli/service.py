@@ -1,0 +1,102 @@
+"""`srm-service`: serves what drivers tell of their flows. Parses, loads, calls; decides nothing."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srm_spark.cli.completion import completion_of
+from srm_spark.cli.driver import LOG_LEVELS
+from srm_spark.cli.manual import manual
+from srm_spark.cli.options import DEFINES, ERROR, VERSION, config, loaded, settings_of, told
+from srm_spark.errors import ConfigError, SrmError
+
+_EXTRA = ("fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline")
+
+
+@manual(
+    "srm-service --config srm.properties",
+    "srm-service --config srm.properties -D service.listen=0.0.0.0:6670 -D service.users.file=users",
+    reads="srm-metrics-A.internal and srm-meta.internal on each target; the files of service.users.file and "
+    "service.tls.certificate.",
+    ok="stopped in peace",
+    error="the configuration cannot be used, or the address is taken",
+)
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@config("The file whose flows to tell of; repeatable, merged in order.", required=False)
+@DEFINES
+@click.option("--allow-anonymous", is_flag=True, help="Let everybody ask who reaches the address.")
+@click.option(
+    "--log-level", default="INFO", show_default=True, type=click.Choice(LOG_LEVELS), help="From where on to log."
+)
+@VERSION
+@click.pass_context
+def run(
+    context: click.Context,
+    *,
+    files: tuple[Path, ...],
+    defines: tuple[str, ...],
+    allow_anonymous: bool,
+    log_level: str,
+) -> None:
+    """Serve what drivers tell of their flows: SRM's REST API, pages for people and Prometheus, until stopped.
+
+    It listens on 127.0.0.1:6670, and changes nothing. Another address needs users, or --allow-anonymous.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if not files:
+        raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
+    try:
+        # Whatever this machine's driver writes to: the service tells of what it is asked to.
+        first = loaded(files, defines).settings
+        settings = settings_of(files, defines, into=first.service.targets or list(first.clusters))
+        for warning in settings.warnings:
+            logging.warning(warning)
+        _api("server").serve(settings.service, settings.flows, allow_anonymous=allow_anonymous)
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        raise SystemExit(ERROR) from None
+    except SrmError as error:
+        click.echo(str(error), err=True)
+        raise SystemExit(ERROR) from None
+
+
+@manual("srm-service user alice >> users", reads="the password, twice, from the terminal.", ok="the line is printed")
+@click.command()
+@click.argument("name", metavar="NAME")
+def user(name: str) -> None:
+    """Print a line for service.users.file: NAME and the argon2 hash of a password, which is asked for."""
+    if not name or ":" in name or not name.isprintable() or name != name.strip():
+        raise click.UsageError(f"{name!r} cannot be a user's name: no colon, and no blanks around it")
+    with told():
+        users = _api("users")
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        click.echo(users.line_of(name, password))
+
+
+def _api(module: str) -> Any:
+    """A module of the API, which needs the extra. Ends the command where that is missing."""
+    try:
+        return import_module(f"srm_spark.api.{module}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+            raise
+        text = f"srm-service needs {error.name}, which is not installed: pip install 'srm-spark[api]'"
+        raise click.ClickException(text) from error
+
+
+run.add_command(completion_of("srm-service"))
+run.add_command(user)
+
+
+def main() -> None:
+    """Console script."""
+    run()
