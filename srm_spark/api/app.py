@@ -17,8 +17,8 @@ from srm_spark.look.board import Board
 _SWAGGER = Path(fastapi_offline.__file__).parent / "static"
 """Swagger UI's own files: nothing comes from another host."""
 _DOCS_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 """Swagger UI sets styles of elements by itself."""
 

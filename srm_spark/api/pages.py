@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query
@@ -17,6 +17,7 @@ from srm_spark.api import wording
 from srm_spark.api.asked import Duration, TheBoard, TheFlow
 from srm_spark.api.charts import HEIGHT, WIDTH, chart
 from srm_spark.api.v3 import TopicOrder, topic_page
+from srm_spark.core.flow_series import Health
 from srm_spark.core.model import Flow
 from srm_spark.core.series import WINDOW_MS, Metric, Span, Stats
 from srm_spark.look.board import Board
@@ -55,7 +56,7 @@ class FlowOrder(Enum):
     LAG = "lag"
 
 
-_HEALTH_ORDER = ("INACTIVE", "WARNING", "ACTIVE")
+_HEALTH_ORDER = {Health.ACTIVE: "1", Health.WARNING: "2", Health.INACTIVE: "3"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Asked:
     duration: Duration
     search: str
     sort: FlowOrder | TopicOrder
-    is_up: bool
+    is_ascending: bool
     offset: int = 0
 
     def link(self, **other: Any) -> str:
@@ -77,15 +78,20 @@ class Asked:
             "range": self.duration.value,
             "search": self.search,
             "sort": self.sort.value,
-            "order": "up" if self.is_up else "down",
+            "order": "asc" if self.is_ascending else "desc",
             **other,
         }
         return f"{self.path}?{urlencode({name: value for name, value in values.items() if value != ''})}"
 
     def sorted_by(self, sort: str) -> str:
         """The address of another order; the other way round where it is this one."""
-        is_same = sort == self.sort.value
-        return self.link(sort=sort, order="up" if is_same and not self.is_up else "down")
+        is_turned = sort == self.sort.value and self.path == "/"
+        return self.link(sort=sort, order=("desc" if self.is_ascending else "asc") if is_turned else "")
+
+
+def flow_path(flow: Flow) -> str:
+    """Address of a flow's page."""
+    return f"/flows/{quote(flow.source, safe='')}/{quote(flow.target, safe='')}"
 
 
 def environment() -> Environment:
@@ -97,7 +103,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for function in (wording.rate, wording.latency, wording.duration, wording.number, wording.moment, wording.day):
+    for function in (wording.duration, wording.number, wording.moment, wording.day):
         made.filters[function.__name__] = function
     made.globals |= {
         "durations": list(Duration),
@@ -105,16 +111,13 @@ def environment() -> Environment:
         "width": WIDTH,
         "height": HEIGHT,
         "flow_path": flow_path,
+        "rate": wording.rate,
+        "latency": wording.latency,
     }
     return made
 
 
 _TEMPLATES = environment()
-
-
-def flow_path(flow: Flow) -> str:
-    """Address of a flow's page."""
-    return f"/flows/{quote(flow.source, safe='')}/{quote(flow.target, safe='')}"
 
 
 Show = Annotated[Shown, Query(alias="show")]
@@ -130,59 +133,45 @@ def overview(
     duration: Range = Duration.LAST_ONE_HOUR,
     search: SearchText = "",
     sort: FlowOrder = FlowOrder.STATUS,
-    order: str = "down",
+    order: Literal["asc", "desc"] | None = None,
 ) -> str:
     """All flows."""
-    asked = Asked("/", show, duration, search, sort, order == "up")
+    is_ascending = sort in (FlowOrder.SOURCE, FlowOrder.TARGET) if order is None else order == "asc"
+    asked = Asked("/", show, duration, search, sort, is_ascending)
     span = duration.until(board.now_ms())
     found = [flow_figures(board, flow, span) for flow in board.flows if search in flow.source]
-    found.sort(key=_flow_key(asked))
     return _rendered(
         board,
         "overview.html",
         asked,
         title="Cluster Replications",
-        rows=found,
+        rows=_sorted(found, sort, show, is_ascending=is_ascending),
         all_count=len(board.flows),
     )
 
 
-def _flow_key(asked: Asked) -> Callable[[FlowFigures], tuple[Any, ...]]:
-    by_name = {
-        FlowOrder.STATUS: lambda row: _HEALTH_ORDER.index(row.now.health.value),
-        FlowOrder.SOURCE: lambda row: row.now.flow.source,
-        FlowOrder.TARGET: lambda row: row.now.flow.target,
-    }
-    by_number: dict[FlowOrder | TopicOrder, Callable[[FlowFigures], float | None]] = {
+_BY_NAME: dict[FlowOrder, Callable[[FlowFigures], str]] = {
+    FlowOrder.STATUS: lambda row: _HEALTH_ORDER[row.now.health],
+    FlowOrder.SOURCE: lambda row: row.now.flow.source,
+    FlowOrder.TARGET: lambda row: row.now.flow.target,
+}
+
+
+def _sorted(rows: Sequence[FlowFigures], order: FlowOrder, shown: Shown, *, is_ascending: bool) -> list[FlowFigures]:
+    """In that order, the worst status being the highest; the unknown last in any case."""
+    by_flow = sorted(rows, key=lambda row: row.now.flow)
+    if order in _BY_NAME:
+        return sorted(by_flow, key=_BY_NAME[order], reverse=not is_ascending)
+    figures: dict[FlowOrder, Callable[[FlowFigures], float | None]] = {
         FlowOrder.TOPICS: lambda row: row.now.topics,
         FlowOrder.GROUPS: lambda row: row.now.groups,
-        FlowOrder.THROUGHPUT: lambda row: asked.shown.of(row.figures.throughput),
-        FlowOrder.REPLICATION_LATENCY: lambda row: asked.shown.of(row.figures.replication_latency),
-        FlowOrder.CHECKPOINT_LATENCY: lambda row: asked.shown.of(row.figures.checkpoint_latency),
+        FlowOrder.THROUGHPUT: lambda row: shown.of(row.figures.throughput),
+        FlowOrder.REPLICATION_LATENCY: lambda row: shown.of(row.figures.replication_latency),
+        FlowOrder.CHECKPOINT_LATENCY: lambda row: shown.of(row.figures.checkpoint_latency),
         FlowOrder.LAG: lambda row: row.now.lag_records,
     }
-    if asked.sort in by_number:
-        figure, sign = by_number[asked.sort], 1 if asked.is_up else -1
-
-        def key(row: FlowFigures) -> tuple[Any, ...]:
-            value = figure(row)
-            return (value is None, sign * (value or 0), row.now.flow)
-
-        return key
-    named = by_name[asked.sort]  # type: ignore[index]
-    if not asked.is_up:
-        return lambda row: (named(row), row.now.flow)
-    return lambda row: (_Backwards(named(row)), row.now.flow)
-
-
-@dataclass(frozen=True)
-class _Backwards:
-    """Sorts the other way round."""
-
-    value: Any
-
-    def __lt__(self, other: _Backwards) -> bool:
-        return bool(other.value < self.value)
+    figure, sign = figures[order], 1 if is_ascending else -1
+    return sorted(by_flow, key=lambda row: (figure(row) is None, sign * (figure(row) or 0.0)))
 
 
 @router.get("/flows/{source}/{target}")
@@ -197,7 +186,7 @@ def flow_page(
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> str:
     """One flow."""
-    asked = Asked(flow_path(flow), show, duration, search, sort, is_up=False, offset=offset)
+    asked = Asked(flow_path(flow), show, duration, search, sort, is_ascending=sort is TopicOrder.NAME, offset=offset)
     span = duration.until(board.now_ms())
     total, topics = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=_PAGE)
     return _rendered(

@@ -1,0 +1,1 @@
+"""The API, over a board that is filled by hand."""
