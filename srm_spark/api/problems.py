@@ -45,7 +45,11 @@ def response(document: ProblemDocument, headers: Mapping[str, str] | None = None
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {MEDIA_TYPE: {"schema": ProblemDocument.model_json_schema()}}}
-    for status, text in ((400, "Something is wrong with the request"), (404, "There is no such thing"))
+    for status, text in (
+        (400, "Something is wrong with the request"),
+        (404, "There is no such thing"),
+        (409, "Several targets would be mixed"),
+    )
 }
 """For the OpenAPI document."""
 

@@ -1,4 +1,4 @@
-"""`srm-control completion` and `srm-driver completion`: what lets a shell complete commands, options and files.
+"""`completion` of srm-control, srm-driver and srm-service: what lets a shell complete commands, options and files.
 
 Click's own: its script asks the program at each Tab, by a variable of the environment.
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from srm_spark.cli import control, driver
+from srm_spark.cli import control, driver, service
 from srm_spark.failure import Effect, FailureKind
 
 _MADE = "Made by `python -m srm_spark.cli.document docs`."
@@ -40,7 +40,7 @@ def commands_page() -> str:
         f"{_MADE} Exit codes: 0 done, 1 an error, 2 a wrong command line, 3 not everything;",
         "with each command stands what they mean there.",
     ]
-    for name, command in (("srm-driver", driver.run), ("srm-control", control.main)):
+    for name, command in (("srm-driver", driver.run), ("srm-control", control.main), ("srm-service", service.run)):
         for title, text in _helps(command, name, None):
             parts += ["", f"## {title}", "", "```", text.rstrip(), "```"]
     return "\n".join([*parts, ""])

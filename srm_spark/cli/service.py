@@ -69,7 +69,7 @@ def run(
         raise SystemExit(ERROR) from None
 
 
-@manual("srm-service user alice >> users", reads="the password, twice, from the terminal.", ok="the line is printed")
+@manual("srm-service user alice > users", reads="the password, twice, from the terminal.", ok="the line is printed")
 @click.command()
 @click.argument("name", metavar="NAME")
 def user(name: str) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from srm_spark.cli.control import main
 from srm_spark.cli.driver import run
+from srm_spark.cli.service import run as serve
 
-PROGRAMS: dict[str, click.Command] = {"srm-control": main, "srm-driver": run}
+PROGRAMS: dict[str, click.Command] = {"srm-control": main, "srm-driver": run, "srm-service": serve}
 
 
 def parsed(words: Sequence[str]) -> list[click.Command]:

@@ -17,8 +17,9 @@ import srm_spark
 from srm_spark.cli.completion import SHELLS, completion_of, variable
 from srm_spark.cli.control import main
 from srm_spark.cli.driver import run
+from srm_spark.cli.service import run as serve
 
-PROGRAMS: dict[str, click.Command] = {"srm-control": main, "srm-driver": run}
+PROGRAMS: dict[str, click.Command] = {"srm-control": main, "srm-driver": run, "srm-service": serve}
 
 
 def completions(line: str) -> list[str]:

@@ -1,0 +1,50 @@
+"""What a file says of srm-service."""
+
+from __future__ import annotations
+
+import pytest
+
+from srm_spark.config.settings import ServiceSettings
+from tests.unit.config.conftest import Loader, problems
+
+
+def test_without_a_word_it_listens_on_this_machine_only(loaded: Loader) -> None:
+    assert loaded("").settings.service == ServiceSettings((), "127.0.0.1", 6670)
+
+
+@pytest.mark.parametrize(
+    ("written", "host", "port"),
+    [
+        ("0.0.0.0:80", "0.0.0.0", 80),
+        ("srm.example", "srm.example", 6670),
+        ("[::1]:7000", "::1", 7000),
+        ("[::]", "::", 6670),
+        ("localhost:65535", "localhost", 65535),
+    ],
+)
+def test_addresses(loaded: Loader, written: str, host: str, port: int) -> None:
+    found = loaded(f"service.listen = {written}").settings.service
+    assert (found.host, found.port) == (host, port)
+
+
+@pytest.mark.parametrize("written", ["", ":80", "host:0", "host:65536", "host:http", "::1", "a b:80", "host:-1"])
+def test_what_is_no_address_is_told(loaded: Loader, written: str) -> None:
+    (problem,) = problems(loaded(f"service.listen = {written}"))
+    assert "service.listen" in problem
+    assert "1 to 65535" in problem
+
+
+def test_tls_has_a_port_of_its_own_and_needs_both_files(loaded: Loader) -> None:
+    both = loaded("service.tls.certificate = c.pem\nservice.tls.key = k.pem").settings.service
+    assert (both.port, both.certificate, both.key) == (6671, "c.pem", "k.pem")
+    for one, other in (("certificate", "key"), ("key", "certificate")):
+        (problem,) = problems(loaded(f"service.tls.{one} = x.pem"))
+        assert f"service.tls.{other} is not" in problem
+    assert len(problems(loaded("service.users.file ="))) == 1
+
+
+def test_targets_are_clusters_of_the_file(loaded: Loader) -> None:
+    key = "streams.replication.manager.service.target.cluster"
+    assert loaded(f"{key} = B").settings.service.targets == ("B",)
+    (problem,) = problems(loaded(f"{key} = B, X"))
+    assert "unknown alias X" in problem

@@ -1,0 +1,98 @@
+"""srm-service as a command: what keeps it from starting is told in sentences, and nothing is served then."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from srm_spark.api.users import Users
+from srm_spark.cli.options import ERROR, USAGE
+from srm_spark.cli.service import run
+
+GOOD = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:1
+B.bootstrap.servers = 127.0.0.1:2
+A->B.enabled = true
+A->B.topics = .*
+dialect = mm2
+"""
+
+
+def serve(folder: Path, *arguments: str, text: str = GOOD) -> Result:
+    path = folder / "srm.properties"
+    path.write_text(text)
+    return CliRunner().invoke(run, ["--config", str(path), *arguments])
+
+
+def test_every_problem_of_the_file_at_once(tmp_path: Path) -> None:
+    result = serve(tmp_path, text=GOOD + "service.listen = nowhere:0\nservice.tls.key = k.pem\noffset.lag.max = many\n")
+    assert result.exit_code == ERROR
+    for words in ("service.listen", "service.tls.certificate", "many"):
+        assert words in result.output
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = serve(tmp_path, "-D", f"service.listen=127.0.0.1:{port}")
+    assert result.exit_code == ERROR
+    assert f"cannot listen on 127.0.0.1:{port}" in result.output
+    assert "service.listen" in result.output
+
+
+def test_a_host_that_does_not_exist(tmp_path: Path) -> None:
+    result = serve(tmp_path, "-D", "service.listen=no.such.host.invalid:6670")
+    assert result.exit_code == ERROR
+    assert "cannot listen on no.such.host.invalid:6670" in result.output
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_other_machines_need_a_login_or_a_word(tmp_path: Path, host: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    result = serve(tmp_path, "-D", f"service.listen={host}:{port}")
+    assert result.exit_code == ERROR
+    assert "service.users.file" in result.output
+    assert "--allow-anonymous" in result.output
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    missing = serve(tmp_path, "-D", f"service.users.file={tmp_path / 'none'}")
+    assert missing.exit_code == ERROR
+    assert "srm-service user" in missing.output
+    (tmp_path / "c.pem").write_text("no certificate")
+    tls = ("-D", f"service.tls.certificate={tmp_path / 'c.pem'}", "-D", f"service.tls.key={tmp_path / 'k.pem'}")
+    unusable = serve(tmp_path, *tls)
+    assert unusable.exit_code == ERROR
+    assert "service.tls.certificate: cannot be used" in unusable.output
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "srm_spark.api.server", raising=False)
+    result = serve(tmp_path)
+    assert result.exit_code == ERROR
+    assert "pip install 'srm-spark[api]'" in result.output
+
+
+def test_without_a_file_it_is_a_usage_error() -> None:
+    assert CliRunner().invoke(run, []).exit_code == USAGE
+
+
+def test_a_line_for_a_user_holds_a_hash_that_fits() -> None:
+    result = CliRunner().invoke(run, ["user", "alice"], input="secret\nsecret\n")
+    assert result.exit_code == 0
+    name, _, written = result.stdout.strip().partition(":")
+    assert name == "alice"
+    assert "secret" not in result.output
+    assert Users({name: written}).name_of("Basic YWxpY2U6c2VjcmV0") == "alice"
+    for bad in ("", "a:b", " a"):
+        assert CliRunner().invoke(run, ["user", bad], input="x\nx\n").exit_code == USAGE
