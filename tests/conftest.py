@@ -19,7 +19,7 @@ from srm_spark.jars import DELTA_SETTINGS, fetch, find_java
 from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
 
 TESTS = Path(__file__).parent
-MARKED_FOLDERS = ("spark", "broker")
+MARKED_FOLDERS = ("spark", "broker", "browser")
 
 # A slow example says nothing on a machine that does other things as well; pytest's timeout ends a hanging one.
 hypothesis_settings.register_profile("srm-spark", deadline=None)

@@ -1,0 +1,132 @@
+"""srm-service as a process of its own, beside a real broker: what drivers wrote is served, until it is told to stop."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from srm_spark.api.users import line_of
+from srm_spark.core.driver_status import FlowState
+from srm_spark.core.metrics import (
+    META_TOPIC,
+    FlowSample,
+    Histogram,
+    PartitionSample,
+    TopicMeta,
+    encode,
+    encode_meta,
+    metrics_topic,
+)
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.testing import KafkaCluster
+from tests.awaiting import await_until
+from tests.broker.mirror import SOON, write_config
+from tests.kafka_io import Kafka, Record
+
+SRM_SERVICE = Path(sys.executable).parent / "srm-service"
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+class Service:
+    """Asked over HTTP, as alice."""
+
+    def __init__(self, port: int) -> None:
+        self._base = f"http://127.0.0.1:{port}"
+
+    def get(self, path: str, password: str = "secret") -> tuple[int, str]:
+        request = urllib.request.Request(self._base + path)
+        request.add_header("authorization", f"Basic {base64.b64encode(f'alice:{password}'.encode()).decode()}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def json(self, path: str) -> Any:
+        status, text = self.get(path)
+        assert status == 200, text
+        return json.loads(text)
+
+
+def report(target: Kafka, flow: Flow, topic: str, at: int) -> None:
+    partition = TopicPartition(topic, 0)
+    samples = (
+        FlowSample(
+            flow, "host/1/1", at, 30.0, 30.0, FlowState.RUNNING, topics=1, partitions=1, groups=0, lag_records=3
+        ),
+        PartitionSample(flow, at, 30.0, partition, f"{flow.source}.{topic}", 60, 6000, Histogram.of([8.0, 4.0])),
+    )
+    target.write(metrics_topic(flow), [Record(*encode(one), timestamp=at) for one in samples])
+
+
+def _sum(series: Any) -> float:
+    return float(sum(part["sum"] for part in series["metrics"]))
+
+
+def test_what_drivers_wrote_is_served_until_sigterm(secondary: KafkaCluster, unique: str, tmp_path: Path) -> None:
+    flow, target, topic = Flow(f"a{unique}", f"b{unique}"), Kafka(secondary), f"t-{unique}"
+    target.create(metrics_topic(flow))
+    if META_TOPIC not in target.topics():
+        target.create(META_TOPIC, configs={"cleanup.policy": "compact"})
+    now = int(time.time() * 1000)
+    report(target, flow, topic, now - 60_000)
+    report(target, flow, topic, now)
+    meta = TopicMeta(flow, topic, f"{flow.source}.{topic}", 1, "first")
+    target.write(META_TOPIC, [Record(*encode_meta(meta))])
+    target.write(metrics_topic(flow), [Record(b"garbage", b"garbage")])
+    port, users = free_port(), tmp_path / "users"
+    users.write_text(line_of("alice", "secret"))
+    keys = {"service.listen": f"127.0.0.1:{port}", "service.users.file": str(users)}
+    path = write_config(
+        tmp_path / "srm.properties", {flow.source: secondary, flow.target: secondary}, [str(flow)], keys
+    )
+    text = path.read_text().replace(
+        f"{flow.source}.bootstrap.servers = {secondary.bootstrap_servers}",
+        f"{flow.source}.bootstrap.servers = 127.0.0.1:1",  # nobody asks the source
+    )
+    path.write_text(text)
+    service, log = Service(port), tmp_path / "service.log"
+    with log.open("wb") as written:
+        process = subprocess.Popen([str(SRM_SERVICE), "--config", str(path)], stdout=written, stderr=written)
+        try:
+            await_until(lambda: service.get("/readyz")[0] == 200, SOON, log.read_text)
+            assert service.get("/replications", "wrong")[0] == 401
+            (found,) = service.json("/replications").values()
+            assert (found["name"], found["numTopics"]) == (str(flow), 1)
+            assert found["throughputBps"]["avg"] == 200.0
+            assert found["replicationLatencyMs"]["avg"] == 6.0
+            (one,) = service.json(f"/remote-topics/{flow.source}").values()
+            assert (one["upstreamTopic"], one["originalTopic"]) == (topic, "first")
+            report(target, flow, topic, int(time.time() * 1000))
+            where = f"/v2/topic-metrics/{flow.source}/{flow.target}/{topic}/record-count"
+            await_until(
+                lambda: sum(part["sum"] for part in service.json(where)["metrics"]) == 180, SOON, "all are read"
+            )
+            assert f"{flow.source}.{topic}" in service.get(f"/flows/{flow.source}/{flow.target}")[1]
+            assert "srm_service_unreadable_records_total 1\n" in service.get("/metrics")[1]
+            assert secondary.bootstrap_servers not in service.get("/v3/flows")[1]
+            cluster_id = target.admin.list_topics(timeout=10).cluster_id
+            assert service.json(f"/v2/cluster-info/{cluster_id}")["alias"] == flow.target
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0, log.read_text()
+        finally:
+            process.kill()
+            process.wait(20)
+    assert "Traceback" not in log.read_text()
+    assert "secret" not in log.read_text()
