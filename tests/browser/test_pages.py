@@ -87,7 +87,7 @@ def test_the_pages(browser: Browser) -> None:
             assert sources(page) == ["A", "B", "C"]
             page.click("#by-source")
             assert sources(page) == ["C", "B", "A"]
-            page.click("text=\"MAX\"")
+            page.click('text="MAX"')
             assert sources(page) == ["C", "B", "A"]  # the order stays
             assert page.locator("tr", has_text="ACTIVE").last.locator("td").nth(5).inner_text() == "30 ms"
             page.select_option("select[name=range]", "LAST_THIRTY_DAYS")
