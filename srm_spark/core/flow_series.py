@@ -123,6 +123,7 @@ class FlowSeries:
         self._words: dict[str, _Word] = {}
         self._partitions: dict[TopicPartition, PartitionSample] = {}
         self._by_topic: dict[str, set[TopicPartition]] = {}
+        self._paused: set[TopicPartition] = set()
         self._groups: dict[str, GroupSample] = {}
         self._meta: dict[str, TopicMeta] = {}
         self._seen: Seen[TopicPartition | str] = Seen()
@@ -170,6 +171,7 @@ class FlowSeries:
             return
         self._by_topic.setdefault(topic, set()).add(sample.partition)
         self._partitions[sample.partition] = replace(sample, at=at)
+        (self._paused.add if sample.state == PAUSED else self._paused.discard)(sample.partition)
         for key in (topic, None):
             lag = self._lags.setdefault(key, _LagSum())
             if before is not None:
@@ -195,6 +197,7 @@ class FlowSeries:
 
     def _forget(self, partition: TopicPartition) -> None:
         gone = self._partitions.pop(partition)
+        self._paused.discard(partition)
         for key in (partition.topic, None):
             self._lags[key].add(gone.lag_records, -1)
         left = self._by_topic[partition.topic]
@@ -254,7 +257,8 @@ class FlowSeries:
     def _remarks(self, sample: FlowSample) -> Iterable[str]:
         if sample.state is not FlowState.RUNNING:
             yield _said(sample)
-        paused = [str(one.partition) for one in self.partitions() if one.state == PAUSED]
+        oldest = self._oldest()
+        paused = [str(one) for one in self._paused if self._partitions[one].at >= oldest]
         if paused:
             yield f"{count(len(paused), 'partition')} paused: {some(paused, 3)}"
         if sample.lag_records is None:
@@ -266,8 +270,7 @@ class FlowSeries:
     def partitions(self, topic: str | None = None) -> list[PartitionSample]:
         """The newest sample of each partition that is still spoken of, in order; times by the flow's own axis."""
         keys = self._partitions.keys() if topic is None else self._by_topic.get(topic, set())
-        oldest = self._oldest()
-        return [self._partitions[key] for key in sorted(keys) if self._partitions[key].at >= oldest]
+        return self._fresh(sorted(keys))
 
     def groups(self) -> list[GroupSample]:
         """The same of its consumer groups."""
@@ -284,10 +287,17 @@ class FlowSeries:
         for group in self.groups():
             for topic in group.topics:
                 groups.setdefault(topic, []).append(group.group)
-        rows: dict[str, list[PartitionSample]] = {}
-        for one in self.partitions():
-            rows.setdefault(one.partition.topic, []).append(one)
-        return [self._topic(name, of, tuple(groups.get(name, ()))) for name, of in rows.items()]
+        rows = ((name, self._fresh(self._by_topic[name])) for name in sorted(self._by_topic))
+        return [self._topic(name, of, tuple(groups.get(name, ()))) for name, of in rows if of]
+
+    def sources_of(self, remote: str) -> list[str]:
+        """The topics that flow now into the remote one of this name."""
+        rows = ((name, self._fresh(of)) for name, of in self._by_topic.items())
+        return sorted(name for name, of in rows if of and of[0].remote == remote)
+
+    def _fresh(self, partitions: Iterable[TopicPartition]) -> list[PartitionSample]:
+        oldest = self._oldest()
+        return [one for one in map(self._partitions.__getitem__, partitions) if one.at >= oldest]
 
     def _topic(self, name: str, rows: Sequence[PartitionSample], groups: tuple[str, ...]) -> TopicNow:
         meta = self._meta.get(name)

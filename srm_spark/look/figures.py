@@ -97,7 +97,7 @@ def copied_to(board: Board, target: str, remote: str) -> list[tuple[Flow, str]]:
     for flow in board.flows:
         if flow.target == target:
             with board.series(flow) as series:
-                found += [(flow, one.name) for one in series.topics() if one.remote == remote]
+                found += [(flow, name) for name in series.sources_of(remote)]
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
@@ -24,7 +26,7 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", make_app(three_flows().
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_answer_is_as_described(case: schemathesis.Case) -> None:
+def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
     case.call_and_validate(
         checks=[
             not_a_server_error,

@@ -63,7 +63,7 @@ def test_v1_answers_as_srms_swagger_says(client: TestClient, path: str) -> None:
     of_srm = SWAGGER["paths"][path]
     assert described["operationId"] == of_srm["operationId"]
     assert {one["name"] for one in described["parameters"]} == set(of_srm["parameters"])
-    schema = {"$ref": f"#/definitions/{of_srm['returns']}"}
+    schema: dict[str, Any] = {"$ref": f"#/definitions/{of_srm['returns']}"}
     if of_srm["is_map"]:
         schema = {"type": "object", "additionalProperties": schema, "minProperties": 1}
     document = ok(client, _ADDRESSES[path] + "?minutes=30")
