@@ -27,6 +27,7 @@ from srm_spark.look.board import Board
 from srm_spark.look.metrics_reader import MetricsReader, Readers
 from tests.awaiting import await_until
 from tests.memory_cluster import MemoryCluster
+from tests.unit.api.boards import NOW, Filled
 from tests.unit.memory_flow import flow_settings
 
 FLOW = Flow("A", "B")
@@ -176,3 +177,16 @@ def test_a_reader_that_breaks_says_so_and_goes_on(target: Target) -> None:
     assert target.board.why_not_ready() == ["cluster B: a bug"]
     target.reader.look()
     assert target.board.why_not_ready() == []
+
+
+def test_what_piled_up_while_a_target_was_away_keeps_its_time() -> None:
+    filled = Filled(flows=(FLOW,))
+    filled.live()
+    filled.clock.pass_by(600)
+    filled.report(FLOW, NOW + 60_000)
+    filled.live()
+    filled.report(FLOW, NOW + 120_000)  # came just now, so that the clock of its driver is behind
+    with filled.board.series(FLOW) as series:
+        span = Span(NOW, NOW + 700_000)
+        parts = series.line(Metric.RECORD_COUNT, span).timeline(span, 1000)
+    assert [part.latest_at for part in parts] == [NOW + 60_000, NOW + 600_000]
