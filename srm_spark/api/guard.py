@@ -14,6 +14,7 @@ from srm_spark.api.problems import ProblemDocument, response
 from srm_spark.api.users import Users
 
 _LARGEST_BODY = 64 * 1024
+_LARGEST_HEADERS = 16 * 1024
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """For probes, which have no login: they tell of aliases, and of nothing else."""
 _HEADERS = {
@@ -67,6 +68,8 @@ class Guard:
 
 
 def _too_large(headers: Headers) -> tuple[ProblemDocument, dict[str, str]] | None:
+    if sum(len(name) + len(value) for name, value in headers.raw) > _LARGEST_HEADERS:
+        return ProblemDocument(title="too large", status=431, detail="the headers are above 16 kB"), {}
     length = headers.get("content-length", "0")
     is_small = length.isascii() and length.isdecimal() and len(length) < 10 and int(length) <= _LARGEST_BODY
     if is_small and "transfer-encoding" not in headers:

@@ -71,6 +71,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anon
 
 
 def _run(server: uvicorn.Server, listening: socket.socket) -> None:
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # what else it has to say, is said here
     # The server takes signals for itself, and raises them once more when it has stopped: that is no reason to die.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -99,6 +99,7 @@ def test_requests_have_no_bodies() -> None:
     assert asking.request("GET", "/v3/flows", content=b"x" * 70_000).status_code == 413
     assert asking.request("GET", "/v3/flows", content=iter([b"x"])).status_code == 413
     assert asking.request("GET", "/v3/flows", headers={"content-length": "1e9"}).status_code == 413
+    assert asking.get("/v3/flows", headers={"x": "a" * 17_000}).status_code == 431
 
 
 @pytest.mark.parametrize("path", ["/", "/flows/A/B", "/replications", "/nothing", "/docs", "/static/style.css"])
