@@ -278,6 +278,7 @@ def test_an_abort_waits_for_a_partition_that_is_just_taken_in() -> None:
     task.copy(T0, 1)
     brokers.will_answer("AddPartitionsToTxn", BUSY)
     task.hand.give_up()
+    assert brokers.requests[-3:] == ["AddPartitionsToTxn", "AddPartitionsToTxn", "InitProducerId"]
     assert (brokers.is_open, len(brokers.aborted)) == (False, 1)
 
 
