@@ -14,7 +14,7 @@ from srm_spark.kafka.batches.bounds import FetchBounds, WriteBounds
 from srm_spark.kafka.batches.brokers import Leader
 from srm_spark.kafka.batches.copy import form_of
 from srm_spark.kafka.batches.reader import BatchReader, Form
-from srm_spark.kafka.batches.wire import Wanted, fetch_body
+from srm_spark.kafka.batches.wire import TopicKey, Wanted, fetch_body
 from srm_spark.kafka.batches.writer import BatchWriter
 from tests.unit.memory_brokers import MemoryBrokers, MemoryConnection, piece
 
@@ -57,7 +57,7 @@ def test_a_fetch_asks_for_as_much_as_the_consumer_may_and_the_task_has_left(most
         bounds=bounds,
     )
     reader.ask(most)
-    wanted = {bytes(16): [Wanted(0, 3, 2, 700)]}
+    wanted: dict[TopicKey, list[Wanted]] = {bytes(16): [Wanted(0, 3, 2, 700)]}
     assert broker.bodies == [fetch_body(wanted, 50, asked, "r", committed=False)]
 
 
