@@ -53,10 +53,8 @@ def test_a_broker_takes_what_is_packed_and_a_consumer_reads_it(primary: KafkaClu
     assert merged.stop is None
     packed = [
         piece
-        for one, data in parts(batch(RAWS, 0, codec, deltas=range(0, 1400, 2)))
-        for piece in pack(
-            unpack(partition, one, data, 0, 10**6), codec=codec, max_bytes=10**6, target_bytes=30_000
-        ).pieces
+        for run in unpack(partition, parts(batch(RAWS, 0, codec, deltas=range(0, 1400, 2))), 0, 10**6)
+        for piece in pack(run, codec=codec, max_bytes=10**6, target_bytes=30_000).pieces
     ]
     pieces = [*merged.pieces, *packed]
     assert len(pieces) > 2

@@ -61,7 +61,8 @@ def test_what_java_packs_is_read(codec: str) -> None:
     data = memoryview(bytes.fromhex(JAVA[codec]))
     (batch,) = batches_in(data)
     assert batch.codec == codec
-    assert raws_of(unpack(TopicPartition("t", 0), batch, data, 0, 99)) == EXPECTED
+    (run,) = unpack(TopicPartition("t", 0), [(batch, data)], 0, 99)
+    assert raws_of(run) == EXPECTED
 
 
 @pytest.mark.parametrize("length", LENGTHS)

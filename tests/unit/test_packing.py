@@ -21,7 +21,7 @@ from srm_spark.kafka.batches import ways
 from srm_spark.kafka.batches.codecs import CODECS, compress
 from srm_spark.kafka.batches.packer import Packed, Why
 from srm_spark.kafka.batches.packing import merge, pack
-from srm_spark.kafka.batches.unpacking import unpack
+from srm_spark.kafka.batches.unpacking import Broken, unpack
 from srm_spark.kafka.batches.ways import Way
 from tests.batch_bytes import NOW, Raw, batch, parts, raws_of, read, varint
 
@@ -111,7 +111,7 @@ def test_unpacked_records_are_those_of_the_range(
 ) -> None:
     batches, there = log_of(pieces)
     for way in (ways.best(), ways.interpreted()):
-        runs = [unpack(TP, one, data, start, end, way=way) for one, data in parts(*batches)]
+        runs = list(unpack(TP, parts(*batches), start, end, way=way))
         assert [each for run in runs for each in raws_of(run)] == [(at, raw) for at, raw in there if start <= at < end]
         for run in runs:
             for array in (run.keys, run.values, run.headers):
@@ -161,8 +161,8 @@ def test_log_append_time_becomes_each_records_own(way: Way) -> None:
     (piece,) = merge(TP, parts(source), 0, 99, limits=Limits(), now_ms=0, way=way).pieces
     assert found([piece]) == expected
     assert not piece.batch.is_append_time
-    ((one, data),) = parts(source)
-    assert raws_of(unpack(TP, one, data, 0, 99, way=way)) == expected
+    (run,) = unpack(TP, parts(source), 0, 99, way=way)
+    assert raws_of(run) == expected
 
 
 def test_control_batches_and_those_without_records_are_passed_over(way: Way) -> None:
@@ -172,7 +172,8 @@ def test_control_batches_and_those_without_records_are_passed_over(way: Way) -> 
     done = merge(TP, [first, marker, aborted], 0, 99, limits=Limits(), now_ms=0, way=way)
     assert found(done.pieces) == [(1, Raw(b"k", b"v"))]
     assert merge(TP, [marker, aborted], 0, 99, limits=Limits(), now_ms=0, way=way).pieces == []
-    assert [unpack(TP, *part, 0, 99, way=way).count for part in (first, marker, aborted)] == [1, 0, 0]
+    assert [run.count for run in unpack(TP, [first, marker, aborted], 0, 99, way=way)] == [1]
+    assert list(unpack(TP, [marker, aborted], 0, 99, way=way)) == []
 
 
 @pytest.mark.parametrize(
@@ -277,8 +278,13 @@ def broken_batches() -> list[tuple[str, bytearray]]:
 def test_what_is_broken_is_told_and_its_neighbours_are_packed(way: Way, what: str, bad: bytearray) -> None:
     bad[:8] = (10).to_bytes(8, "big")
     source = parts(batch(GOOD, 7, "snappy"), bad)
-    with pytest.raises(CodecError, match=r"orders.*offset 10"):
-        unpack(TP, *source[1], 0, 99, way=way)
+    for at in (0, 1):
+        runs = unpack(TP, source[at:], 0, 99, way=way)
+        assert at or raws_of(next(runs)) == [(7 + at, raw) for at, raw in enumerate(GOOD)]
+        with pytest.raises(Broken, match=r"orders.*offset 10") as raised:
+            next(runs)
+        assert raised.value.batch == source[1][0]
+        assert raised.value.is_time == (what == "a time")
     done = merge(TP, source, 0, 99, limits=Limits(), now_ms=0, way=way)
     assert found(done.pieces) == [(7 + at, raw) for at, raw in enumerate(GOOD)], what
     assert done.stop is not None
@@ -292,7 +298,7 @@ def test_an_old_format_is_none_of_these(way: Way) -> None:
     with pytest.raises(CodecError, match="format 1"):
         merge(TP, [(one._replace(magic=1), data)], 0, 9, limits=Limits(), now_ms=0, way=way)
     with pytest.raises(CodecError, match="format 1"):
-        unpack(TP, one._replace(magic=1), data, 0, 9, way=way)
+        next(unpack(TP, [(one._replace(magic=1), data)], 0, 9, way=way))
 
 
 def test_a_codec_of_tomorrow_is_told(way: Way) -> None:

@@ -50,7 +50,7 @@ LIMITS = 6
 
 # Unpacking
 
-ROWS, KEY_BYTES, VALUE_BYTES, HEADER_COUNT, NAME_BYTES, CONTENT_BYTES, BEHIND = range(7)
-"""What is measured: records, bytes of their keys and values, headers, bytes of their names and values; and the lowest
-offset that the next record may have, relative to the batch."""
-TOTALS = 7
+ROWS, KEY_BYTES, VALUE_BYTES, HEADER_COUNT, NAME_BYTES, CONTENT_BYTES, BEHIND, BATCH = range(8)
+"""What is measured: records, bytes of their keys and values, headers, bytes of their names and values; and of the
+batch that is read the lowest offset that the next record may have, relative to it, and its row."""
+TOTALS = 8

@@ -1,4 +1,4 @@
-"""The loops of `unpacking.py`: they measure the records of a batch, then lay them out as Arrow does."""
+"""The loops of `unpacking.py`: they measure the records of batches, then lay them out as Arrow does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from srm_spark.kafka.batches.loop_fields import (
     BAD_OFFSET,
     BAD_TIME,
     BASE_TIME,
+    BATCH,
     BEFORE,
     BEHIND,
     CONTENT_BYTES,
@@ -42,8 +43,8 @@ from srm_spark.kafka.jit import compiled, memory_at, move, shared, types
 
 
 @shared
-def _stamp(table: Any, fields: Any) -> Any:
-    return table[0, BASE_TIME] + fields[TIME] if table[0, STAMP] == NO_STAMP else table[0, STAMP]
+def _stamp(table: Any, batch: Any, fields: Any) -> Any:
+    return table[batch, BASE_TIME] + fields[TIME] if table[batch, STAMP] == NO_STAMP else table[batch, STAMP]
 
 
 @shared
@@ -57,28 +58,40 @@ def _measure_headers(memory: Any, totals: Any, fields: Any) -> Any:
     totals[HEADER_COUNT] += fields[HEADERS]
 
 
-def measure_rows(base: Any, table: Any, limits: Any, totals: Any, fields: Any) -> Any:
-    """Add up what the wanted records of a batch take: a code of `record_loop.py`."""
-    memory = memory_at(base)
-    at = table[0, PLACE]
-    for _ in range(table[0, COUNT]):
-        code = read_record(memory, at, table[0, END], fields)
+@shared
+def _measure_batch(memory: Any, table: Any, limits: Any, totals: Any, fields: Any) -> Any:
+    batch = totals[BATCH]
+    at = table[batch, PLACE]
+    for _ in range(table[batch, COUNT]):
+        code = read_record(memory, at, table[batch, END], fields)
         if code != DONE:
             return code
         delta = fields[DELTA]
-        if delta < totals[BEHIND] or delta > table[0, LAST]:
+        if delta < totals[BEHIND] or delta > table[batch, LAST]:
             return BAD_OFFSET
-        stamp = _stamp(table, fields)
+        stamp = _stamp(table, batch, fields)
         if stamp > LARGEST or stamp < -LARGEST:
             return BAD_TIME
-        if limits[START] <= table[0, OFFSET] + delta < limits[BEFORE]:
+        if limits[START] <= table[batch, OFFSET] + delta < limits[BEFORE]:
             totals[ROWS] += 1
             totals[KEY_BYTES] += max(0, fields[KEY_SIZE])
             totals[VALUE_BYTES] += max(0, fields[VALUE_SIZE])
             _measure_headers(memory, totals, fields)
         totals[BEHIND] = delta + 1
         at = fields[STOP]
-    return DONE if at == table[0, END] else BAD_COUNT
+    return DONE if at == table[batch, END] else BAD_COUNT
+
+
+def measure_rows(base: Any, table: Any, limits: Any, totals: Any, fields: Any) -> Any:
+    """Add up what the wanted records of batches take: a code of `record_loop.py`, and which batch it is about."""
+    memory = memory_at(base)
+    for batch in range(table.shape[0]):
+        totals[BATCH] = batch
+        totals[BEHIND] = 0
+        code = _measure_batch(memory, table, limits, totals, fields)
+        if code != DONE:
+            return code
+    return DONE
 
 
 @shared
@@ -118,23 +131,24 @@ def fill_rows(  # noqa: PLR0917 - compiled code is called by position
 ) -> Any:
     """Lay out what was measured."""
     memory = memory_at(base)
-    at = table[0, PLACE]
     row = 0
     headers = 0
-    for _ in range(table[0, COUNT]):
-        code = read_record(memory, at, table[0, END], fields)
-        if code != DONE:
-            return code
-        offset = table[0, OFFSET] + fields[DELTA]
-        if limits[START] <= offset < limits[BEFORE]:
-            offsets[row] = offset
-            times[row] = _stamp(table, fields)
-            _lay(memory, keys, row, fields[KEY], fields[KEY_SIZE])
-            _lay(memory, values, row, fields[VALUE], fields[VALUE_SIZE])
-            headers = _lay_headers(memory, headers, names, contents, fields)
-            row += 1
-            lists[row] = headers
-        at = fields[STOP]
+    for batch in range(table.shape[0]):
+        at = table[batch, PLACE]
+        for _ in range(table[batch, COUNT]):
+            code = read_record(memory, at, table[batch, END], fields)
+            if code != DONE:
+                return code
+            offset = table[batch, OFFSET] + fields[DELTA]
+            if limits[START] <= offset < limits[BEFORE]:
+                offsets[row] = offset
+                times[row] = _stamp(table, batch, fields)
+                _lay(memory, keys, row, fields[KEY], fields[KEY_SIZE])
+                _lay(memory, values, row, fields[VALUE], fields[VALUE_SIZE])
+                headers = _lay_headers(memory, headers, names, contents, fields)
+                row += 1
+                lists[row] = headers
+            at = fields[STOP]
     return DONE
 
 

@@ -1,7 +1,8 @@
-"""Takes one batch apart: its records as a run of Arrow's columns, laid out as those of `kafka/fetched.py`."""
+"""Takes batches apart: their records as runs of Arrow's columns. No object per record."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,29 +14,62 @@ from srm_spark.core.record_batch import MAGIC, Batch
 from srm_spark.core.rows import Run
 from srm_spark.errors import CodecError
 from srm_spark.kafka.batches import loop_fields
-from srm_spark.kafka.batches.sources import arena, broken, plain_records, table_of
+from srm_spark.kafka.batches.sources import Group, Groups, Part, arena, broken
 from srm_spark.kafka.batches.ways import Way, best
 
 _HEADERS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 
 
-def unpack(
-    partition: TopicPartition, batch: Batch, data: memoryview, start: int, end: int, *, way: Way | None = None
-) -> Run:
-    """The records of a batch at offsets `start` to before `end`; none of one that is said to have none.
+class Broken(CodecError):
+    """A batch that is damaged, with everything in front of it unpacked."""
 
-    `data` begins where the batch does. Raises CodecError for a batch that is damaged, or of an old format.
+    def __init__(self, batch: Batch, sentence: str, *, is_time: bool = False) -> None:
+        super().__init__(sentence)
+        self.batch = batch
+        self.is_time = is_time
+        """Nothing but a timestamp is strange, which may be as its producer wanted it."""
+
+
+def unpack(
+    partition: TopicPartition, parts: Sequence[Part], start: int, end: int, *, way: Way | None = None
+) -> Iterator[Run]:
+    """The records of consecutive batches at offsets `start` to before `end`, some batches at a time.
+
+    Control batches, and those that are said to have no records, are passed over. Raises Broken for a batch that is
+    damaged, CodecError for one of an old format.
     """
-    if batch.magic != MAGIC:
-        raise CodecError(f"{partition}: the batch at offset {batch.base_offset} has message format {batch.magic}")
-    if not batch.records or batch.is_control:
-        return Run.of(partition, [])
+    wanted = [part for part in parts if part[0].records and not part[0].is_control]
+    if (old := next((batch for batch, _ in wanted if batch.magic != MAGIC), None)) is not None:
+        raise CodecError(f"{partition}: the batch at offset {old.base_offset} has message format {old.magic}")
+    way = way or best()
     with arena() as memory:
-        try:
-            view = plain_records(batch, data, memory)
-        except CodecError as error:
-            raise CodecError(f"{partition}: {error}") from error
-        return _Unpacking(partition, batch, view, way or best()).run(start, end)
+        groups = Groups(way, wanted, memory)
+        found = iter(groups)
+        while True:
+            try:
+                group = next(found)
+            except StopIteration:
+                return
+            except CodecError as error:
+                assert groups.broken is not None
+                raise Broken(groups.broken, f"{partition}: {error}") from error
+            # What is yielded is copied out of the arena, which others may use until the next one is asked for.
+            yield from _runs(partition, group, start, end, way)
+
+
+def _runs(partition: TopicPartition, group: Group, start: int, end: int, way: Way) -> Iterator[Run]:
+    unpacking = _Unpacking(partition, group, way)
+    totals, code = unpacking.measure(start, end)
+    batch = group.batches[totals[loop_fields.BATCH]]
+    if code == loop_fields.DONE:
+        yield from unpacking.filled()
+        return
+    sentence = broken(partition, batch, code, batch.base_offset + totals[loop_fields.BEHIND])
+    if before := totals[loop_fields.BATCH]:
+        sound = _Unpacking(partition, group, way, before)
+        sound.measure(start, end)
+        yield from sound.filled()
+    raise Broken(batch, sentence, is_time=code == loop_fields.BAD_TIME)
 
 
 class _Columns:
@@ -58,33 +92,36 @@ class _Columns:
 
 
 class _Unpacking:
-    """The two loops over one batch."""
+    """The two loops over the first batches of a group, or all of them."""
 
-    def __init__(self, partition: TopicPartition, batch: Batch, view: memoryview, way: Way) -> None:
-        self._partition, self._batch, self._view, self._way = partition, batch, view, way
-        self._base, places = way.memory([view])
-        self._table = way.array(table_of([batch], [view], places))
+    def __init__(self, partition: TopicPartition, group: Group, way: Way, count: int | None = None) -> None:
+        self._partition, self._group, self._way = partition, group, way
+        self._table = group.table[:count] if count is not None else group.table
         self._fields = way.array(np.zeros(loop_fields.FIELDS, np.int64))
+        self._limits = way.array(np.zeros(2, np.int64))
+        self._totals = np.zeros(loop_fields.TOTALS, np.int64)
 
-    def run(self, start: int, end: int) -> Run:
-        limits = self._way.array(np.array([start, end], np.int64))
-        totals = np.zeros(loop_fields.TOTALS, np.int64)
-        code = self._way.measure(self._base, self._table, limits, self._way.array(totals), self._fields)
-        if code != loop_fields.DONE:
-            behind = self._batch.base_offset + int(totals[loop_fields.BEHIND])
-            raise CodecError(broken(self._partition, self._batch, code, behind))
-        return self._filled(limits, totals.tolist())
+    def measure(self, start: int, end: int) -> tuple[list[int], int]:
+        """What the records in a range take, and what is wrong with one of them."""
+        self._limits = self._way.array(np.array([start, end], np.int64))
+        self._totals[:] = 0
+        totals = self._way.array(self._totals)
+        code = self._way.measure(self._group.base, self._table, self._limits, totals, self._fields)
+        return self._totals.tolist(), code
 
-    def _filled(self, limits: Any, totals: list[int]) -> Run:
-        rows, keys, values, headers, names, contents, _ = totals
+    def filled(self) -> Iterator[Run]:
+        """What was measured, where that is anything."""
+        rows, keys, values, headers, names, contents, *_ = self._totals.tolist()
+        if not rows:
+            return
         offsets, times, lists = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows + 1, np.int32)
         columns = _Columns(rows, keys), _Columns(rows, values), _Columns(headers, names), _Columns(headers, contents)
         key, value, name, content = (column.arrays(self._way) for column in columns)
         array = self._way.array
         code = self._way.fill(
-            self._base,
+            self._group.base,
             self._table,
-            limits,
+            self._limits,
             self._fields,
             array(offsets),
             array(times),
@@ -95,7 +132,7 @@ class _Unpacking:
             content,
         )
         assert code == loop_fields.DONE
-        return Run(
+        yield Run(
             self._partition,
             offsets,
             times,
