@@ -23,7 +23,7 @@ from srm_spark.flow.publishing import new_driver
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, Statuses
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
-from srm_spark.kafka.compiled import is_used
+from srm_spark.kafka.batches.ways import is_used
 from srm_spark.spark import SparkSession
 from srm_spark.spark.opening import Spark, start_spark
 from srm_spark.spark.realtime import WIDE_SESSION

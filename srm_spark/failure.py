@@ -73,7 +73,7 @@ class FailureKind(Enum):
     BROKEN_HEADERS = (
         "broken-headers",
         Effect.PAUSES,
-        "librdkafka cannot read the headers of a record",
+        "an older version could not read the headers of a record",
         "delete the record on the source, or let retention pass it",
     )
     BROKEN_BATCH = (

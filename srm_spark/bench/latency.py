@@ -30,7 +30,8 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import SrmError
 from srm_spark.kafka.compiled import RowsInLoop
-from srm_spark.kafka.fetch import Fetch, Follower, fetch_options
+from srm_spark.kafka.fetch import Fetch, fetch_options
+from srm_spark.kafka.ranges import Follower
 from srm_spark.testing import LocalKafka
 
 TOPIC, PARTITIONS = "latency", 6

@@ -17,7 +17,8 @@ from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import SourceUnavailable, SrmError
 from srm_spark.kafka.cluster import ClusterClient
-from srm_spark.kafka.fetch import Fetch, RangeReader, fetch_options
+from srm_spark.kafka.fetch import Fetch, fetch_options
+from srm_spark.kafka.ranges import RangeReader
 
 _TIMEOUT_SECONDS = 60.0
 

@@ -81,9 +81,8 @@ def _overruled(kind: str, settings: FlowSettings) -> Mapping[str, Overruled]:
     own = {"consumer": CONSUMER, "producer": PRODUCER}.get(kind, {})
     if settings.is_exactly_once and kind == "consumer":
         own = {**own, **EXACTLY_ONCE}
-    # Single records are what a header is put on, and what Spark's own source reads.
-    is_single = settings.stamp is not None or not settings.batch.in_loop
-    read = {} if is_single else BATCH_CONSUMER
+    # Without compiled loops Spark's own source reads, and librdkafka in the real-time lane.
+    read = BATCH_CONSUMER if settings.batch.in_loop else {}
     return {**EVERY, **own, **{"consumer": read, "producer": BATCH_PRODUCER}.get(kind, {})}
 
 

@@ -374,8 +374,8 @@ OWN = (
     _flag(
         "compiled.loop.enabled",
         "true",
-        "Executors fetch and produce records by compiled loops, where numba is installed; else Spark's own source "
-        "reads them, and each is produced by a call of its own.",
+        "Executors fetch batches by themselves, and take them apart by compiled loops, where numba is installed; else "
+        "Spark's own source reads the records, and librdkafka in the real-time lane.",
     ),
     _number(
         "driver.pass.max.bytes",

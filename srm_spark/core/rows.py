@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from srm_spark.core.codec import PROVENANCE_HEADER
 from srm_spark.core.header_names import name_of
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.provenance import Header, Stamp
 from srm_spark.core.tail import TailRecord
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """In this order; `timestamp` as Spark's microseconds, `headers` as a list of key and value, or null.
 
-A header's key is its name: text where Spark has read it, bytes elsewhere, null for headers that cannot be read.
+A header's key is its name: text where Spark has read it, bytes elsewhere.
 """
 
 _HEADER_BYTES = 10
@@ -160,15 +160,6 @@ class Run:
         """Names of all headers that the rows came with, as text or bytes."""
         return self._of_headers(0)
 
-    @property
-    def first_unreadable(self) -> int | None:
-        """The first row of whose headers nobody knows anything but that they are there."""
-        if not self.has_headers or self.stamped is not None or not self.names.null_count:
-            return None
-        at = int(np.argmax(self.names.is_null().to_numpy(zero_copy_only=False)))
-        begins = list_begins(self.headers)
-        return int(np.searchsorted(begins - begins[0], at, "right")) - 1
-
     def _of_headers(self, field: int) -> pa.Array:
         begins = list_begins(self.headers)
         return header_columns(self.headers)[field][begins[0] : begins[-1]]
@@ -191,6 +182,10 @@ class Rows(Protocol):
     def open(self) -> Set[TopicPartition]:
         """Partitions of which more may follow, as far as rows were taken."""
 
+    @property
+    def holds(self) -> Mapping[TopicPartition, PausedPartition]:
+        """Partitions that wait in front of what cannot be read, with everything before it taken."""
+
     def __iter__(self) -> Generator[Run]:
         """Runs, in offset order within each partition."""
 
@@ -200,6 +195,7 @@ class ArrowRows:
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self.open: set[TopicPartition] = set()
+        self.holds: Mapping[TopicPartition, PausedPartition] = {}  # Spark fails instead
         self._batches = batches
 
     def __iter__(self) -> Generator[Run]:

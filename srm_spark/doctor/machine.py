@@ -16,7 +16,7 @@ from srm_spark.errors import SetupError
 from srm_spark.jars import JAR_SETS, fetch, find_java, unfit_java_home
 from srm_spark.jars.fetch import cached
 from srm_spark.kafka.access import librdkafka_version
-from srm_spark.kafka.compiled import why_not as why_no_loop
+from srm_spark.kafka.batches.ways import why_interpreted
 
 OLDEST_PYTHON = (3, 10)
 SPARK = "4.2"
@@ -96,8 +96,8 @@ def check_client() -> Finding:
     version = package_version("confluent-kafka")
     if version is None:
         return failed("confluent-kafka", "is not installed", "pip install 'confluent-kafka>=2.16.1,<3'")
-    reason = why_no_loop()
-    way = "records by the compiled loop" if reason is None else f"records one by one: {reason}"
+    reason = why_interpreted()
+    way = "records in batches, by compiled loops" if reason is None else f"records one by one, by Spark: {reason}"
     return ok("confluent-kafka", f"{version}, librdkafka {librdkafka_version()}; {way}")
 
 

@@ -16,7 +16,7 @@ from srm_spark.errors import SrmError
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.batch.replicate import Assignment, Replication
 from srm_spark.flow.clusters import Clusters
-from srm_spark.kafka.compiled import is_used
+from srm_spark.kafka.batches.ways import is_used
 
 log = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ from srm_spark.flow.topics.internal_topics import (
 from srm_spark.flow.topics.lists import FlowLists, KnownActs
 from srm_spark.flow.topics.retention import MapRetention
 from srm_spark.kafka.batches.copy import prepared
-from srm_spark.kafka.compiled import is_used
+from srm_spark.kafka.batches.ways import is_used
 from srm_spark.kafka.lease import lost
 from srm_spark.spark import SparkSession
 from srm_spark.spark.opening import OwnSpark

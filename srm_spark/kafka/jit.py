@@ -23,8 +23,10 @@ try:
     types: Any = numba_types  # partly annotated, and wrongly
     _carray: Any = numba.__dict__["carray"]
     _config: Any = numba.config  # its names are made when it is imported
-except ImportError:
-    types = None
+    missing: str | None = None
+    """Why numba cannot be used; None where it can."""
+except ImportError as error:
+    types, missing = None, str(error)
 
 
 def shared(function: _F) -> _F:

@@ -19,16 +19,17 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.core.rows import Run
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.failures import named
-from srm_spark.kafka.fetch import Fetch, Follower
+from srm_spark.kafka.fetch import Fetch
 from srm_spark.kafka.lane_reports import LaneReport, ReportReader, ReportsPlace
 from srm_spark.kafka.lease import Permit, Watch
 from srm_spark.kafka.producers import record_producer
+from srm_spark.kafka.ranges import Follower
 from srm_spark.kafka.sinks import Answer
 from srm_spark.kafka.writer import WriteTask, Writing
 
@@ -68,6 +69,7 @@ class LaneTask:
                 while not lane.is_over:
                     began = time.thread_time()
                     lane.write(follower.take(_TAKE_SECONDS))
+                    lane.hold(follower.holds)
                     time.sleep(min(_GATHER_SECONDS, _GATHER_FACTOR * (time.thread_time() - began)))
                     await_answer(lane)
             finally:
@@ -144,18 +146,28 @@ class _Lane:
         Raises TargetWriteFailed where reports cannot be written any more, the driver would not learn of it, and where
         nothing that comes may be written any more; LeaseLost where another driver writes.
         """
-        self.check_reports()
         if not self._may_write():
             return
-        with self._lock:
-            for run in runs:
+        for run in runs:
+            # It may have come after a while: when the source was away.
+            if not self._may_write():
+                return
+            with self._lock:
                 lane_partition = self._partitions.get(run.partition)
                 if lane_partition is None or not lane_partition.is_stuck:
                     self._writing.write(run)
+        with self._lock:
             self._sink.poll()
+
+    def hold(self, holds: Mapping[TopicPartition, PausedPartition]) -> None:
+        """Let partitions wait in front of what cannot be read."""
+        if holds:
+            with self._lock:
+                self._writing.hold(holds)
 
     def _may_write(self) -> bool:
         """Waits while nobody says so; False where the task is told to end meanwhile, and nothing else is written."""
+        self.check_reports()
         while self._watch is not None and not self._watch.is_sure():
             if self._over.wait(_GLANCE_SECONDS):
                 return False
@@ -254,10 +266,10 @@ class _Lane:
 
 
 def await_answer(lane: _Lane) -> None:
-    """Let the target answer, for a while, before it gets more.
+    """Let the target answer, for a while, before it gets more: what comes meanwhile goes together in larger batches.
 
-    While it pauses (it collects garbage, its disk is busy) librdkafka would soon have as many requests on their way as
-    it may, and then keeps a core busy with asking itself whether there is room for the next.
+    Where librdkafka writes, it would soon have as many requests on their way as it may, and then keep a core busy with
+    asking itself whether there is room for the next.
     """
     until = time.monotonic() + _ANSWER_SECONDS
     while lane.is_unanswered and not lane.is_over and time.monotonic() < until:

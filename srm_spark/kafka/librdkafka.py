@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from confluent_kafka import Consumer, Message, Producer, cimpl, libversion
+from confluent_kafka import Message, Producer, cimpl, libversion
 
 from srm_spark.core.header_names import name_of, raw_name
 from srm_spark.core.rows import Headers
@@ -27,22 +27,15 @@ from srm_spark.errors import HeaderNameUnfit
 KNOWN_LIBRARIES = frozenset({"2.16.0"})
 """Versions of librdkafka, as confluent-kafka ships them, with which all tests have passed: what is read past its calls
 (a client's address, the length of a header's name) lies where this module looks for it."""
-ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-"""Takes the client, a code, a text and nothing in particular."""
 _POINTER, _TEXT, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ssize_t
 _WORD = ctypes.sizeof(_POINTER)
-NAME_SIZE = 2 * _WORD
+_NAME_SIZE = 2 * _WORD
 """So far in front of a header's name its size lies."""
 _MESSAGE_HEADERS = object.__basicsize__ + 4 * _WORD
 """Where a `Message` of confluent-kafka has librdkafka's headers: behind topic, value, key and its own headers."""
 _CALLS: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "rd_kafka_topic_new": (_POINTER, (_POINTER, _TEXT, _POINTER)),
     "rd_kafka_topic_destroy": (None, (_POINTER,)),
-    "rd_kafka_topic_name": (_TEXT, (_POINTER,)),
-    "rd_kafka_conf": (_POINTER, (_POINTER,)),
-    "rd_kafka_conf_set_error_cb": (None, (_POINTER, ERROR_CALLBACK)),
-    "rd_kafka_queue_get_consumer": (_POINTER, (_POINTER,)),
-    "rd_kafka_queue_destroy": (None, (_POINTER,)),
     "rd_kafka_headers_new": (_POINTER, (_SIZE,)),
     "rd_kafka_headers_destroy": (None, (_POINTER,)),
     "rd_kafka_header_cnt": (_SIZE, (_POINTER,)),
@@ -103,7 +96,7 @@ def read_headers(headers: int, calls: ctypes.CDLL) -> Headers:
     for index in range(calls.rd_kafka_header_cnt(headers)):
         calls.rd_kafka_header_get_all(headers, index, name_at, value_at, size_at)
         assert name.value is not None
-        raw = ctypes.string_at(name, _SIZE.from_address(name.value - NAME_SIZE).value)
+        raw = ctypes.string_at(name, _SIZE.from_address(name.value - _NAME_SIZE).value)
         pairs.append((name_of(raw), None if value.value is None else ctypes.string_at(value, size.value)))
     return pairs
 
@@ -132,6 +125,6 @@ def _headers_by_call(message: Message) -> Headers:
     return headers or []
 
 
-def client_of(client: Producer | Consumer) -> int | None:
+def client_of(client: Producer) -> int | None:
     """Address of librdkafka's client behind one of confluent-kafka, of a version that `compiled.why_not` approves."""
     return ctypes.c_void_p.from_address(id(client) + object.__basicsize__).value

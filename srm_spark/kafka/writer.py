@@ -21,18 +21,11 @@ from srm_spark.core.provenance import Stamp
 from srm_spark.core.record_batch import Authorship
 from srm_spark.core.reports import PartitionReport, report_batch
 from srm_spark.core.rows import ArrowRows, Rows, Run
-from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.hand import Hand, take_hand
 from srm_spark.kafka.batches.sink import BatchSink
 from srm_spark.kafka.client_sink import ClientSink
 from srm_spark.kafka.recording import Recording
 from srm_spark.kafka.sinks import Sink
-
-_UNREADABLE = Failure(
-    FailureKind.BROKEN_HEADERS,
-    "librdkafka cannot read its headers: they are broken, or more than 100,000; delete it on the source "
-    "(kafka-delete-records) or let retention pass it",
-)
 
 
 @dataclass(frozen=True)
@@ -101,7 +94,9 @@ class WriteTask:
                     run = run.slice(part.count, run.count)
                     left = {*rows.open, run.partition} if run.count else rows.open
                     if left and writing.bytes >= self.max_bytes:
+                        writing.hold(rows.holds)
                         return writing.finish(left)
+            writing.hold(rows.holds)
             return writing.finish()
 
 
@@ -142,15 +137,10 @@ class Writing:
         partition = run.partition
         if partition in self._task.held:
             return
-        report = self._reports.get(partition)
-        if report is None:
-            end, slack = self._task.target_ends.get(partition), self._task.slack.get(partition, 0)
-            report = self._reports[partition] = PartitionReport(partition, target_end=end, slack=slack)
+        report = self._report(partition)
         if report.hold is not None:
             return
         next_offset = int(run.offsets[-1]) + 1
-        if (index := run.first_unreadable) is not None:
-            unreadable, run = int(run.offsets[index]), run.head(index)
         if self._task.stamp is not None:
             run = run.stamp(self._task.stamp)
         route = self._task.routes[partition.topic]
@@ -170,11 +160,23 @@ class Writing:
             break
         if run.count and report.hold is None:
             self._produce(route, run)
-        if index is not None and report.hold is None:
-            report.hold = PausedPartition(
-                unreadable, _UNREADABLE
-            )  # not to be parked: without its headers it is another record
         report.next_offset = report.hold.offset if report.hold else next_offset
+
+    def hold(self, holds: Mapping[TopicPartition, PausedPartition]) -> None:
+        """Let partitions wait in front of what cannot be read."""
+        for partition, hold in holds.items():
+            if partition in self._task.held:
+                continue
+            report = self._report(partition)
+            if report.hold is None:
+                report.hold, report.next_offset = hold, hold.offset
+
+    def _report(self, partition: TopicPartition) -> PartitionReport:
+        report = self._reports.get(partition)
+        if report is None:
+            end, slack = self._task.target_ends.get(partition), self._task.slack.get(partition, 0)
+            report = self._reports[partition] = PartitionReport(partition, target_end=end, slack=slack)
+        return report
 
     def _produce(self, route: Route, run: Run) -> None:
         self._sink.produce(route, run)

@@ -1,4 +1,4 @@
-"""Ranges of a source, read without Spark: both ways to take over what librdkafka fetched give the same rows."""
+"""Ranges of a source, read without Spark: by our own requests, and by librdkafka where those cannot be made."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
 from srm_spark.core.reports import PartitionReport, read_report
 from srm_spark.errors import SourceChanged, SourceUnavailable
+from srm_spark.kafka.batches import brokers
 from srm_spark.kafka.batches.copy import FetchTask, copy_ranges
-from srm_spark.kafka.fetch import Fetch, RangeReader, fetch_options
+from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.producers import record_options
+from srm_spark.kafka.ranges import RangeReader
 from srm_spark.kafka.rows_task import RowsTask
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import KafkaCluster
 from tests.kafka_io import Kafka, Record, numbered, produce, records
 from tests.unit.arrow_rows import arrow_batch
 
-WAYS = pytest.mark.parametrize("in_loop", [True, False], ids=["compiled", "one by one"])
+WAYS = pytest.mark.parametrize("own", [True, False], ids=["own", "librdkafka"])
 FIELDS = (None, b"", b"x", b"some bytes", bytes(range(256)), b"y" * 5000)
 HEADERS: tuple[tuple[tuple[str, bytes | None], ...], ...] = (
     (),
@@ -33,11 +35,11 @@ NANOSECONDS = 1_700_000_000_123_456_789
 TIMESTAMPS = (1, 1_700_000_000_123, NANOSECONDS)
 
 
-def fetch_of(cluster: KafkaCluster, *, in_loop: bool, timeout: float = 30.0, isolation: str = "") -> Fetch:
+def fetch_of(cluster: KafkaCluster, *, own: bool, timeout: float = 30.0, isolation: str = "") -> Fetch:
     options = {"bootstrap.servers": cluster.bootstrap_servers}
     if isolation:
         options["isolation.level"] = isolation
-    return Fetch(fetch_options(options), "a", timeout, in_loop)
+    return Fetch(fetch_options(options), "a", timeout, in_loop=own)
 
 
 def random_records(seed: int, count: int, *, headers: bool) -> list[Record]:
@@ -73,7 +75,7 @@ def read(fetch: Fetch, topic: str, ranges: Mapping[int, tuple[int, int]]) -> dic
 @pytest.mark.parametrize("headers", [False, True], ids=["", "headers"])
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_every_record_of_a_range_is_read_as_it_is(
-    primary: KafkaCluster, unique: str, in_loop: bool, headers: bool, codec: str
+    primary: KafkaCluster, unique: str, own: bool, headers: bool, codec: str
 ) -> None:
     kafka, topic = Kafka(primary), f"t{unique}"
     kafka.create(topic, 3, {"message.timestamp.after.max.ms": str(2**63 - 1)})
@@ -82,7 +84,7 @@ def test_every_record_of_a_range_is_read_as_it_is(
     log = kafka.read(topic)
     expected = {number: [(stored.offset, stored.record) for stored in log[number]] for number in range(3)}
     ends = {number: len(found) for number, found in expected.items()}
-    fetch = fetch_of(primary, in_loop=in_loop)
+    fetch = fetch_of(primary, own=own)
     assert read(fetch, topic, {number: (0, end) for number, end in ends.items()}) == expected
     part = {number: (5 + number, end - 3) for number, end in ends.items()}
     assert read(fetch, topic, part) == {number: expected[number][start:end] for number, (start, end) in part.items()}
@@ -90,12 +92,12 @@ def test_every_record_of_a_range_is_read_as_it_is(
 
 
 @WAYS
-def test_ranges_behind_each_other_miss_and_double_nothing(primary: KafkaCluster, unique: str, in_loop: bool) -> None:
+def test_ranges_behind_each_other_miss_and_double_nothing(primary: KafkaCluster, unique: str, own: bool) -> None:
     """Read by one consumer, which has fetched more each time than the range had."""
     kafka, topic = Kafka(primary), f"t{unique}"
     kafka.create(topic, 3)
     kafka.write(topic, numbered(9000, 3))
-    fetch, chance = fetch_of(primary, in_loop=in_loop), random.Random(3)
+    fetch, chance = fetch_of(primary, own=own), random.Random(3)
     found: dict[int, list[int]] = {number: [] for number in range(3)}
     while any(len(offsets) < 3000 for offsets in found.values()):
         chosen = chance.sample(range(3), chance.choice((1, 2, 3)))
@@ -106,7 +108,7 @@ def test_ranges_behind_each_other_miss_and_double_nothing(primary: KafkaCluster,
 
 
 @WAYS
-def test_a_range_ends_where_no_record_is_any_more(primary: KafkaCluster, unique: str, in_loop: bool) -> None:
+def test_a_range_ends_where_no_record_is_any_more(primary: KafkaCluster, unique: str, own: bool) -> None:
     """Aborted records and markers stand at its end, and a part of its start was deleted."""
     kafka, topic = Kafka(primary), f"t{unique}"
     kafka.create(topic)
@@ -119,21 +121,19 @@ def test_a_range_ends_where_no_record_is_any_more(primary: KafkaCluster, unique:
     producer.abort_transaction(30)
     kafka.delete_records(topic, 0, 4)
     end = kafka.ends(topic)[0]
-    fetch = fetch_of(primary, in_loop=in_loop, isolation="read_committed")
+    fetch = fetch_of(primary, own=own, isolation="read_committed")
     found = read(fetch, topic, {0: (0, end)})
     assert [offset for offset, _ in found[0]] == list(range(4, 10))
     assert read(fetch, topic, {0: (10, end)}) == {0: []}
-    assert [offset for offset, _ in read(fetch_of(primary, in_loop=in_loop), topic, {0: (8, end)})[0]] == [
-        *range(8, 15)
-    ]
+    assert [offset for offset, _ in read(fetch_of(primary, own=own), topic, {0: (8, end)})[0]] == [*range(8, 15)]
 
 
 @WAYS
-def test_what_is_deleted_while_it_is_read_is_a_gap(primary: KafkaCluster, unique: str, in_loop: bool) -> None:
+def test_what_is_deleted_while_it_is_read_is_a_gap(primary: KafkaCluster, unique: str, own: bool) -> None:
     kafka, topic = Kafka(primary), f"t{unique}"
     kafka.create(topic)
     kafka.write(topic, [Record(None, bytes(1000)) for _ in range(20_000)])
-    fetch = fetch_of(primary, in_loop=in_loop)
+    fetch = fetch_of(primary, own=own)
     small = replace(
         fetch, options={**fetch.options, "queued.max.messages.kbytes": 100, "fetch.message.max.bytes": 9999}
     )
@@ -153,20 +153,20 @@ def test_what_is_deleted_while_it_is_read_is_a_gap(primary: KafkaCluster, unique
 
 @WAYS
 def test_a_range_that_the_source_does_not_hold_is_an_error_and_no_gap(
-    primary: KafkaCluster, unique: str, in_loop: bool
+    primary: KafkaCluster, unique: str, own: bool
 ) -> None:
     kafka, topic = Kafka(primary), f"t{unique}"
     kafka.create(topic)
     kafka.write(topic, numbered(10))
     with pytest.raises(SourceUnavailable, match=rf"a: {topic}-0 gave nothing for 1 s at offset 10 of 20; .*0 to 10"):
-        read(fetch_of(primary, in_loop=in_loop, timeout=1.0), topic, {0: (0, 20)})
+        read(fetch_of(primary, own=own, timeout=1.0), topic, {0: (0, 20)})
     with pytest.raises(SourceUnavailable, match=rf"missing{unique}-0 gave nothing .*topic does not exist"):
-        read(fetch_of(primary, in_loop=in_loop), f"missing{unique}", {0: (0, 20)})
+        read(fetch_of(primary, own=own), f"missing{unique}", {0: (0, 20)})
 
 
 @WAYS
 def test_a_task_writes_its_share_and_says_what_it_left(
-    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_loop: bool
+    primary: KafkaCluster, secondary: KafkaCluster, unique: str, own: bool
 ) -> None:
     source, target, topic = Kafka(primary), Kafka(secondary), f"t{unique}"
     source.create(topic, 3)
@@ -177,8 +177,8 @@ def test_a_task_writes_its_share_and_says_what_it_left(
     routes = {topic: Route(topic, Limits())}
 
     def run(max_bytes: int, share: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, PartitionReport]:
-        write = WriteTask(options, routes, frozenset(), max_bytes, timeout=30.0, in_loop=in_loop)
-        task = FetchTask(fetch_of(primary, in_loop=in_loop), write, [{}, share])
+        write = WriteTask(options, routes, frozenset(), max_bytes, timeout=30.0)
+        task = FetchTask(fetch_of(primary, own=own), write, [{}, share])
         (found,) = task(iter(()), 1)
         return {report.partition: report for report in map(read_report, found.to_pylist())}
 
@@ -197,14 +197,14 @@ def test_a_task_writes_its_share_and_says_what_it_left(
 
 @WAYS
 def test_a_topic_that_is_created_anew_under_a_reader_gives_nothing_for_the_old_one(
-    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_loop: bool
+    primary: KafkaCluster, secondary: KafkaCluster, unique: str, own: bool
 ) -> None:
     """Between the look at its id and the first record; its new records lie at the same offsets."""
     kafka, copy, topic = Kafka(primary), Kafka(secondary), f"t{unique}"
     kafka.create(topic)
     copy.create(topic)
     kafka.write(topic, numbered(20))
-    expected = replace(fetch_of(primary, in_loop=in_loop), topic_ids={topic: topic_id(kafka, topic)})
+    expected = replace(fetch_of(primary, own=own), topic_ids={topic: topic_id(kafka, topic)})
     assert len(read(expected, topic, {0: (0, 10)})[0]) == 10
     kafka.delete(topic)
     kafka.create(topic)
@@ -222,6 +222,24 @@ def test_a_topic_that_is_created_anew_under_a_reader_gives_nothing_for_the_old_o
     assert len(read(anew, topic, {0: (0, 40)})[0]) == 40
     (report,) = map(read_report, next(iter(RowsTask(anew, task)(iter(rows)))).to_pylist())
     assert report.records == copy.count(topic) == 10
+
+
+def test_a_broker_that_knows_topics_by_their_names_only_is_read_and_asked_for_their_ids(
+    primary: KafkaCluster, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those before Kafka 3.1 are."""
+    monkeypatch.setattr(brokers.Connection, "fetches_by_id", False)
+    kafka, topic = Kafka(primary), f"t{unique}"
+    kafka.create(topic, 3)
+    kafka.write(topic, numbered(3000, 3))
+    fetch = replace(fetch_of(primary, own=True), topic_ids={topic: topic_id(kafka, topic)})
+    found = read(fetch, topic, dict.fromkeys(range(3), (5, 1000)))
+    assert all([offset for offset, _ in several] == list(range(5, 1000)) for several in found.values())
+    kafka.delete(topic)
+    kafka.create(topic, 3)
+    kafka.write(topic, numbered(3000, 3, prefix="new "))
+    with pytest.raises(SourceChanged, match="created anew"):
+        read(fetch, topic, {0: (0, 1000)})
 
 
 def topic_id(kafka: Kafka, topic: str) -> str:

@@ -12,9 +12,11 @@ from srm_spark.core.model import Interval
 from srm_spark.failure import FailureKind
 from srm_spark.flow.status import FlowState
 from srm_spark.testing import KafkaCluster, LocalKafka
+from tests.awaiting import await_until
 from tests.batch_bytes import NOW, Raw, batch, record, sealed
 from tests.broker.conftest import Start
-from tests.broker.mirror import assert_copied, await_held
+from tests.broker.lane_scene import LaneScene, running
+from tests.broker.mirror import SOON, assert_copied, await_held
 from tests.broker.planted import old_message, plant
 from tests.broker.topic_pair import TopicPair
 from tests.kafka_io import Kafka, numbered, records
@@ -120,6 +122,28 @@ def test_a_partition_waits_in_front_of_a_damaged_batch_and_its_neighbours_are_co
     found = records(pair.target.read(pair.remote))
     assert [one.value for one in found[0]] == [raw.value for raw in raws("a")]
     assert [one.value for one in found[1]] == [one.value for one in numbered(NEIGHBOURS)]
+
+
+@pytest.mark.parametrize("kind", ["crc", "junk-large"])
+def test_a_lane_waits_in_front_of_a_damaged_batch_and_its_neighbours_are_copied(
+    source: LocalKafka, secondary: KafkaCluster, kind: str
+) -> None:
+    scene = LaneScene(source, secondary, kind, 2)
+    task = scene.task(scene.fence())
+    with running(task):
+        await_until(lambda: scene.target.given(scene.remote) == COUNT + NEIGHBOURS, SOON, "the neighbours")
+    (held,) = [one.report.hold for one in scene.told(task) if one.report is not None and one.report.hold is not None]
+    assert (held.offset, held.why.kind) == (COUNT, FailureKind.BROKEN_BATCH)
+    assert DAMAGED[kind][1] in held.why.sentence
+
+
+@pytest.mark.parametrize("kind", HARMLESS)
+def test_a_lane_copies_an_odd_batch_that_can_be_read(source: LocalKafka, secondary: KafkaCluster, kind: str) -> None:
+    scene = LaneScene(source, secondary, kind, 2)
+    with running(scene.task(scene.fence())):
+        wanted = HARMLESS[kind][1] + NEIGHBOURS
+        await_until(lambda: scene.target.given(scene.remote) == wanted, SOON, f"{wanted} copies")
+    assert records(scene.target.read(scene.remote)) == records(scene.source.read(kind))
 
 
 @pytest.mark.parametrize("kind", HARMLESS)

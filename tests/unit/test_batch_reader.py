@@ -1,4 +1,6 @@
-"""What a reader of whole batches does when a connection breaks off, and with a broker that knows no ids of topics."""
+"""What a reader of whole batches does when a connection breaks off, with a broker that knows no ids of topics, and
+where a replica is to be asked.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.reader import BatchReader, Form
 from tests.awaiting import await_until
 from tests.batch_bytes import Raw, batch, sealed
+from tests.unit.memory_source import MemoryLog, MemorySource
 
 HERE = TopicPartition("t", 0)
 TOPIC_ID = uuid.UUID(int=7).bytes
@@ -37,6 +40,9 @@ class BrokenOff:
     def receive(self) -> memoryview:
         raise OSError("the broker closed the connection")
 
+    def close(self) -> None:
+        """It is closed already."""
+
 
 class OneBroker:
     """It leads; each look gives a connection of its own."""
@@ -47,9 +53,11 @@ class OneBroker:
         self.made: list[BrokenOff] = []
         self.looks = 0
 
-    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
+    def look(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, int]]:
         self.looks += 1
-        return dict.fromkeys(partitions, Leader(1, 0, TOPIC_ID))
+        return dict.fromkeys(partitions, Leader(1, 0, TOPIC_ID)), {}
 
     def connection(self, _: int) -> Connection:
         self.made.append(BrokenOff())
@@ -102,8 +110,10 @@ def test_records_that_come_by_name_are_those_of_the_topic_that_was_meant(*, is_r
     ids = [TOPIC_ID]
 
     class Cluster(OneBroker):
-        def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
-            return dict.fromkeys(partitions, Leader(1, 0, ids[-1]))
+        def look(
+            self, partitions: Iterable[TopicPartition]
+        ) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, int]]:
+            return dict.fromkeys(partitions, Leader(1, 0, ids[-1])), {}
 
         def connection(self, _: int) -> Connection:
             return cast("Connection", ByName())
@@ -127,3 +137,16 @@ def test_records_that_come_by_name_are_those_of_the_topic_that_was_meant(*, is_r
     assert sum(piece.batch.records for piece in reading.pieces) == (0 if is_replaced else 3)
     assert reading.stop == (OffsetRange(0, 3) if is_replaced else None)
     assert reader.is_over
+
+
+def test_the_empty_answer_of_a_leader_that_names_a_replica_is_no_end() -> None:
+    """It says where the log ends, too (KIP-392): whoever took that for the end would lose the range."""
+    data = sealed(batch([Raw(b"k", b"v" * 200_000)]))
+    brokers: Any = MemorySource({HERE: MemoryLog([data], end=1, preferred=2)})
+    form = Form(Fit(2**20), Limits())
+    reader = BatchReader(brokers, {HERE: OffsetRange(0, 1)}, {HERE: form}, {}, committed=False, rack="r", seconds=60.0)
+    while not reader.is_over:
+        reader.ask(10**7)
+        for connection in list(reader.waiting):
+            reader.take(connection)
+    assert [piece.batch.size for piece in reader.readings[HERE].pieces] == [len(data)]

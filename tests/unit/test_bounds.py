@@ -31,8 +31,8 @@ class Asked:
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
 
-    def leaders(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Leader]:
-        return dict.fromkeys(partitions, Leader(1, 3, bytes(16)))
+    def look(self, partitions: list[TopicPartition]) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, int]]:
+        return dict.fromkeys(partitions, Leader(1, 3, bytes(16))), {}
 
     def connection(self, _: int) -> Any:
         return self

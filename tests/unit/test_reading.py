@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings, LimitSettings
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
+from srm_spark.doctor import machine
 from srm_spark.flow.batch.passes import PROBE, RecordSizes
 from srm_spark.flow.batch.reading import Reading, even_shares
-from srm_spark.kafka import compiled
+from srm_spark.kafka import jit
+from srm_spark.kafka.batches import ways
 from srm_spark.kafka.fetch import fetch_options
 from tests.unit.details import detail
 
@@ -51,14 +54,26 @@ def flow(tmp_path: Path) -> FlowSettings:
     return found
 
 
-def test_records_are_fetched_directly_only_where_that_can_be(
-    flow: FlowSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The loops cannot be compiled."""
+    monkeypatch.setattr(jit, "missing", "there is no numba")
+    ways.why_interpreted.cache_clear()
+    yield
+    ways.why_interpreted.cache_clear()
+
+
+def test_records_are_fetched_directly_where_that_is_wanted(flow: FlowSettings) -> None:
     assert flow.batch.in_loop
-    assert compiled.is_used(True)
-    assert not compiled.is_used(False)
-    monkeypatch.setattr(compiled, "why_not", lambda: "there is no numba")
-    assert not compiled.is_used(True)
+    assert ways.is_used(True)
+    assert not ways.is_used(False)
+    assert "in batches, by compiled loops" in machine.check_client().found
+
+
+@pytest.mark.usefixtures("without_numba")
+def test_records_are_fetched_directly_only_where_loops_are_compiled() -> None:
+    assert not ways.is_used(True)
+    assert "one by one, by Spark: there is no numba; pip install" in machine.check_client().found
 
 
 def test_the_driver_copies_what_is_small_and_the_first_records_of_a_topic(flow: FlowSettings) -> None:

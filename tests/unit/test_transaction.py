@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from srm_spark.core.codec import decode_progress_detail, partition_for_key
 from srm_spark.core.limits import Limits, Route
-from srm_spark.core.model import UNKNOWN, OffsetRange, TopicPartition
+from srm_spark.core.model import UNKNOWN, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.record_batch import Author, batches_in
 from srm_spark.core.reports import PartitionReport
 from srm_spark.core.rows import Run
@@ -506,8 +506,9 @@ def test_records_that_break_off_leave_nothing_open_either(monkeypatch: pytest.Mo
 
     class Rows:
         open = frozenset[TopicPartition]()
+        holds: Mapping[TopicPartition, PausedPartition] = {}
 
-        def __iter__(self) -> Generator[Run, None, None]:
+        def __iter__(self) -> Generator[Run]:
             yield Run.of(T0, [TailRecord(0, NOW, b"k", b"v")])
             raise SourceChanged("the source topic was created anew")
 

@@ -83,6 +83,31 @@ def test_rows_that_are_not_written_do_not_end_a_task() -> None:
     assert (row.partition.partition, row.is_complete, row.is_cut) == (1, True, False)
 
 
+class _Damaged(ArrowRows):
+    """Rows behind which a batch of partition 1 is damaged."""
+
+    def __init__(self, *rows: ArrowRow) -> None:
+        super().__init__(iter([arrow_batch(rows)]))
+        self.holds = {T1: HOLD, T0: HOLD}
+
+
+HOLD = PausedPartition(4, Failure(FailureKind.BROKEN_BATCH, "damaged"))
+
+
+@pytest.mark.parametrize("max_bytes", [0, 100])
+def test_a_partition_waits_where_its_reader_says_so_unless_it_waits_before(max_bytes: int) -> None:
+    route = Route("A.t", Limits(needs_key=True))
+    task = WriteTask({}, {"t": route}, frozenset(), max_bytes, 1.0)
+    found = {one.partition: one for one in map(read_report, task.write_all(_Damaged(keyless(0, 3)), 0).to_pylist())}
+    assert found[T1].hold == HOLD
+    assert found[T1].reached(2, 9) == 4
+    before = found[T0].hold
+    assert before is not None
+    assert (before.offset, before.why.kind) == (3, FailureKind.NO_KEY)
+    held = WriteTask({}, {"t": route}, frozenset({T1}), max_bytes, 1.0)
+    assert [one["report"] for one in held.write_all(_Damaged(), 0).to_pylist() if '"t", 1' in one["report"]] == []
+
+
 def test_a_task_does_not_show_its_options() -> None:
     task = WriteTask({"sasl.password": "secret"}, {}, frozenset(), 1, 1.0)
     assert "secret" not in repr(task)

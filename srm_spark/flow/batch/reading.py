@@ -1,8 +1,8 @@
 """How the records of a pass come to the tasks that write them.
 
-Directly, where compiled loops are there: each task fetches its share of the ranges by itself (`kafka.fetch`), and what
-is not worth a Spark job is copied by the batch function. Else by Spark's source, as rows: through the JVM and Arrow,
-which costs most of what a small record costs.
+Directly, where compiled loops are there: each task fetches its share of the ranges by itself (`kafka.batches`), and
+what is not worth a Spark job is copied by the batch function. Else by Spark's source, as rows: through the JVM and
+Arrow, which costs most of what a small record costs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from srm_spark.core.model import OffsetRange, Ranges, TopicPartition
 from srm_spark.core.reports import REPORT_SCHEMA, PartitionReport, read_report
 from srm_spark.flow.batch.passes import PROBE, RecordSizes
 from srm_spark.kafka.batches.copy import FetchTask, copy_ranges
+from srm_spark.kafka.batches.ways import is_used
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.rows_task import RowsTask
 from srm_spark.kafka.writer import WriteTask

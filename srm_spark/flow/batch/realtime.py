@@ -1,7 +1,7 @@
 """The real-time lane of a flow: Spark's executors write records as they come, and the driver records what they report.
 
 ```
-read      topics of the flow    → records as they come, on executors       kafka.fetch
+read      topics of the flow    → records as they come, on executors       kafka.ranges
 write     records               → target records                           kafka.lane_task
 report    acknowledgements      → reports topic, ten times a second        kafka.lane_reports
 check     topics of the source  → the same, under the same leaders         flow.guard
@@ -48,7 +48,7 @@ _BEGIN_SECONDS = 120.0
 """How long tasks may take to begin, with a Python process of each."""
 _KEPT_MS = 3_600_000
 _LIVE = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 65_536}
-"""A fetch waits for the next record, and nobody else waits behind it."""
+"""Where librdkafka reads: a fetch waits for the next record, and nobody else waits behind it."""
 _NO_SLOTS = (
     "flow {flow}: not every task has begun in {seconds:g} s: something else in this Spark application takes "
     "the task slots; give it more cores, or set {flow}.mode=micro-batch"
@@ -95,7 +95,8 @@ class RealtimeLane:
         write = replication.write_task({p: OffsetRange(at, at) for p, at in positions.items()})
         write = replace(write, options={**write.options, "linger.ms": 1})
         permit = replication.assignment.permit
-        task = LaneTask(fetch_of(settings, _LIVE), write, shares, settings.target, self._place, permit)
+        fetch = replace(fetch_of(settings, _LIVE), topic_ids=replication.topic_ids)
+        task = LaneTask(fetch, write, shares, settings.target, self._place, permit)
         self._job = LastingJob(session, f"srm {settings.flow} realtime", task, len(shares), settings.flow.source)
         self._role = f"{settings.flow}|reports"
         self._reports = ReportReader(settings.target, self._place, self._place.generation, self._role)

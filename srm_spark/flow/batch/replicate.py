@@ -53,8 +53,8 @@ from srm_spark.flow.topics.committer import Committer
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.flow.topics.progress import Position, state_writer_of
 from srm_spark.flow.topics.syncs import sync_writer_of
+from srm_spark.kafka.batches.ways import is_used
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.compiled import is_used
 from srm_spark.kafka.fencing import FencingToken
 from srm_spark.kafka.lease import Permit
 from srm_spark.kafka.producers import delivery_timeout, record_options
@@ -235,6 +235,11 @@ class Replication:
         return self._holds
 
     @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """Ids of the source topics whose records are meant, as far as they are known."""
+        return self._guard.topic_ids
+
+    @property
     def positions(self) -> Mapping[TopicPartition, int]:
         """First source offset that is not replicated, of each partition."""
         return self._positions
@@ -374,7 +379,8 @@ class Replication:
         self._sequences.update((r.partition, r.next_sequence) for r in reports if r.next_sequence is not None)
         self._writers.update((r.slot, r.writer) for r in reports if r.slot is not None and r.writer is not None)
         if any(report.failure is not None for report in reports):
-            self._writers.clear()  # whoever was rolled back has begun under newer epochs, and does not say where
+            # Whoever was rolled back has begun under newer epochs, and does not say in which slot.
+            self._writers.clear()
         return reports
 
     def _recording(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Recording | None:

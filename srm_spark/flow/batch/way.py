@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.kafka.compiled import is_used
+from srm_spark.kafka.batches.ways import is_used
 
 
 def why_not_whole(settings: FlowSettings) -> str | None:
@@ -11,7 +11,7 @@ def why_not_whole(settings: FlowSettings) -> str | None:
     if settings.stamp is not None:
         return "provenance.header.enabled adds a header to each record"
     if settings.is_realtime:
-        return "what flows in real time comes by librdkafka's consumer"
+        return "what comes in real time is packed anew at once"
     if not settings.batch.in_loop:
         return "compiled.loop.enabled = false: Spark's own source reads the records"
     return None if is_used(True) else "without the compiled loops Spark's own source reads the records"

@@ -23,7 +23,7 @@ from srm_spark.errors import SourceUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.refused.quarantine import QuarantineWriter
 from srm_spark.flow.refused.unreadable import is_unreadable
-from srm_spark.kafka.compiled import is_used
+from srm_spark.kafka.batches.ways import is_used
 from srm_spark.kafka.producers import codec_of
 from srm_spark.kafka.records import read_range
 

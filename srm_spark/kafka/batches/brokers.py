@@ -20,6 +20,7 @@ from uuid import UUID
 from kafka.errors import KafkaError
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
@@ -41,6 +42,8 @@ from srm_spark.kafka.tries import pauses
 _LARGEST = 200_000_000
 _NOT_YET = frozenset({14, 15, 16})
 """A broker that has just started has no block of producer ids yet."""
+_NO_LEADER = 5
+_LIST_OFFSETS, _EARLIEST, _LATEST = 7, -2, -1
 _TRIES = 3
 """At least: which broker is asked is chance, and one of them may hang."""
 _SOCKET_SECONDS = 30.0
@@ -164,17 +167,46 @@ class Brokers:
 
     def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
         """Who leads these partitions; those without a leader are left out."""
+        return self.look(partitions)[0]
+
+    def look(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, int]]:
+        """Who leads these partitions, and the broker's error for those without a leader."""
         wanted = set(partitions)
         topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted({p.topic for p in wanted})]
         answer = self.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
-        leaders = {}
+        leaders: dict[TopicPartition, Leader] = {}
+        errors = dict[TopicPartition, int]()
         for topic in answer.topics:
-            topic_id = getattr(topic, "topic_id", UUID(int=0)).bytes
+            errors.update((p, topic.error_code) for p in wanted if p.topic == topic.name and topic.error_code)
+            topic_id = (getattr(topic, "topic_id", None) or UUID(int=0)).bytes
             for one in topic.partitions:
                 partition = TopicPartition(topic.name, one.partition_index)
                 if partition in wanted and one.leader_id >= 0 and not topic.error_code:
                     leaders[partition] = Leader(one.leader_id, getattr(one, "leader_epoch", -1), topic_id)
-        return leaders
+        return leaders, {p: errors.get(p, _NO_LEADER) for p in wanted if p not in leaders}
+
+    def log_range(self, partition: TopicPartition, node: int) -> tuple[int, int] | None:
+        """The first offset that there is, and the high watermark; None where the broker does not say."""
+        topic, place = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+        found = []
+        for timestamp in (_EARLIEST, _LATEST):
+            asked = place(partition_index=partition.partition, current_leader_epoch=-1, timestamp=timestamp)
+            answer = self.ask(
+                ListOffsetsRequest(
+                    replica_id=-1,
+                    isolation_level=0,
+                    topics=[topic(name=partition.topic, partitions=[asked])],
+                    max_version=_LIST_OFFSETS,
+                ),
+                node,
+            )
+            one = answer.topics[0].partitions[0]
+            if one.error_code:
+                return None
+            found.append(int(one.offset))
+        return found[0], found[1]
 
     def partition_count(self, topic: str) -> int:
         """Of a topic; 0 where it is not there, or not for us."""

@@ -7,8 +7,6 @@ finished.
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,11 +26,13 @@ from srm_spark.kafka.batches.hand import Hand
 from srm_spark.kafka.batches.packer import TARGET_BYTES
 from srm_spark.kafka.batches.reader import BatchReader, Form, PartitionReading, damage
 from srm_spark.kafka.batches.sink import BatchSink
+from srm_spark.kafka.batches.source_pool import keep_source, take_source
 from srm_spark.kafka.batches.ways import best
 from srm_spark.kafka.batches.writer import Acknowledged, Lane
-from srm_spark.kafka.fetch import Fetch, RangeReader
+from srm_spark.kafka.fetch import Fetch
 from srm_spark.kafka.loop_cache import is_filled
-from srm_spark.kafka.producers import level_of, options_key
+from srm_spark.kafka.producers import level_of
+from srm_spark.kafka.ranges import RangeReader
 from srm_spark.kafka.writer import WriteTask, freeze_garbage
 
 log = logging.getLogger(__name__)
@@ -40,8 +40,6 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.05
 _TARGET_AHEAD = 64
 """Batches of a partition that wait for their turn at most; what is behind them stays with the reader."""
-_UNREACHABLE_SECONDS = 60.0
-"""So long a process does without this way where a broker or a login turned out not to carry it."""
 Records = Callable[[Ranges, Mapping[TopicPartition, PartitionReport], int], list[PartitionReport]]
 """Copies ranges record by record, behind what the reports say of the same partitions, up to so many bytes."""
 
@@ -218,7 +216,7 @@ def _whole(
     max_bytes: int,
 ) -> dict[TopicPartition, OffsetRange]:
     """Copy what goes whole: the offsets of each partition that do not, and come next."""
-    source = _take_source(whole)
+    source = take_source(whole.source_options, whole.source)
     if source is None:
         return dict(ranges)
     copying = _Copying(whole, source, hand, ranges=ranges, routes=routes, reports=reports, max_bytes=max_bytes)
@@ -227,7 +225,10 @@ def _whole(
     except BaseException:
         source.close()
         raise
-    _keep_source(whole, source, is_clean=copying.is_clean)
+    if copying.is_clean:
+        keep_source(whole.source_options, source)
+    else:
+        source.close()
     return stops
 
 
@@ -382,34 +383,3 @@ def form_of(route: Route, options: Mapping[str, Any]) -> Form:
     codec = str(options.get("compression.type") or route.limits.codec or "")
     size = int(options.get("batch.size", TARGET_BYTES))
     return Form(Fit(route.limits.max_bytes, codec), route.limits, codec, level_of(options), size)
-
-
-_lock = threading.Lock()
-_idle: dict[object, list[Brokers]] = {}
-_barred: dict[object, float] = {}
-"""Until when this way is not tried, by clusters and logins."""
-
-
-def _take_source(whole: Whole) -> Brokers | None:
-    """Connections to the source that nobody uses now; None where they cannot be made."""
-    key = options_key(whole.source_options)
-    with _lock:
-        if _barred.get(key, 0.0) > time.monotonic():
-            return None
-        if idle := _idle.get(key):
-            return idle.pop()
-    try:
-        return Brokers(whole.source_options, whole.source)
-    except ProtocolUnavailable as error:
-        log.info("%s: for %g s records are read one by one: %s", whole.source, _UNREACHABLE_SECONDS, error)
-        with _lock:
-            _barred[key] = time.monotonic() + _UNREACHABLE_SECONDS
-        return None
-
-
-def _keep_source(whole: Whole, source: Brokers, *, is_clean: bool) -> None:
-    if not is_clean:
-        source.close()
-        return
-    with _lock:
-        _idle.setdefault(options_key(whole.source_options), []).append(source)

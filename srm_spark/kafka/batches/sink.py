@@ -39,7 +39,8 @@ class BatchSink:
     def takes(self, route: Route, run: Run) -> bool:
         """Whether a record that is too large as it is fits once it is compressed; it is written then.
 
-        A broker that compresses anew may find it too large after all, so it goes in the topic's codec, if any.
+        A broker that compresses anew may find it too large after all, so it goes in the topic's codec where that has
+        one.
         """
         codec, limits = codec_of(self._options, route.limits), route.limits
         if codec is None or not (limits.keeps_batches or limits.codec):

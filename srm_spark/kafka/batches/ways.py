@@ -50,9 +50,21 @@ def interpreted() -> Way:
 
 
 @lru_cache(maxsize=1)
+def why_interpreted() -> str | None:
+    """Why the loops are not compiled here; None where they are."""
+    missing: str | None = import_module(_JIT).missing
+    return missing and f"{missing}; pip install '.[compiled]' in the checkout"
+
+
+def is_used(wanted: bool) -> bool:
+    """Whether batches go past the JVM: where that is `wanted` (`compiled.loop.enabled`) and loops are compiled."""
+    return wanted and why_interpreted() is None
+
+
+@lru_cache(maxsize=1)
 def best() -> Way:
     """The loops as machine code, if there is numba."""
-    if import_module(_JIT).types is None:
+    if why_interpreted() is not None:
         return interpreted()
     pack_loop, unpack_loop = import_module(_PACK), import_module(_UNPACK)
     return Way(

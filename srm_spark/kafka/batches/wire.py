@@ -44,13 +44,18 @@ class FetchedPartition:
     topic: TopicKey
     partition: int
     error: int
-    readable_end: int
+    high_watermark: int
+    stable: int
     """The last stable offset: everything before it is decided, and below the high watermark."""
     aborted: Sequence[tuple[int, int]]
     """Producer id and first offset of aborted transactions, under read_committed."""
     preferred_replica: int
     """The broker to ask instead (KIP-392); -1 where there is none."""
     records: memoryview
+
+    def readable_end(self, committed: bool) -> int:
+        """Before which everything can be read, with or without transactions that are open."""
+        return self.stable if committed else self.high_watermark
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ def fetch_answer(data: memoryview, *, is_by_id: bool) -> tuple[int, int, list[Fe
     for _ in range(read.length()):
         topic = bytes(read.take(16)) if is_by_id else bytes(read.take(read.length())).decode("utf-8", "replace")
         for _ in range(read.length()):
-            partition, code, _, stable, _ = read.unpack(_FETCHED)
+            partition, code, high_watermark, stable, _ = read.unpack(_FETCHED)
             aborted = []
             for _ in range(read.length()):
                 producer, first = read.unpack(struct.Struct(">qq"))
@@ -103,7 +108,9 @@ def fetch_answer(data: memoryview, *, is_by_id: bool) -> tuple[int, int, list[Fe
             (preferred,) = read.unpack(struct.Struct(">i"))
             records = read.take(read.length())
             read.tags()
-            answers.append(FetchedPartition(topic, partition, code, stable, aborted, preferred, records))
+            answers.append(
+                FetchedPartition(topic, partition, code, high_watermark, stable, aborted, preferred, records)
+            )
         read.tags()
     return throttled, error, answers
 

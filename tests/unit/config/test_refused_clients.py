@@ -167,9 +167,8 @@ def test_what_counts_up_to_a_limit_in_batches_is_told_beyond_it(loaded: Loader, 
 
 
 @pytest.mark.parametrize("line", [line for line, _ in _CONSUMER_LINES])
-@pytest.mark.parametrize("how", ["A->B.provenance.header.enabled = true", "A->B.compiled.loop.enabled = false"])
-def test_where_single_records_are_read_the_consumer_counts(loaded: Loader, line: str, how: str) -> None:
-    found = loaded(f"{line}\n{how}\nB.producer.linger.ms = 99\n")
+def test_where_single_records_are_read_the_consumer_counts(loaded: Loader, line: str) -> None:
+    found = loaded(f"{line}\nA->B.compiled.loop.enabled = false\nB.producer.linger.ms = 99\n")
     assert problems(found) == []
     (told,) = [text for text in found.settings.warnings if "only where librdkafka" in text]
     assert "B.producer.linger.ms" in told

@@ -1,0 +1,284 @@
+"""Asks the leaders of some partitions for what is next in their logs, one request per broker at a time.
+
+What becomes of it is told by who is made of this: `BatchReader` for batches as they lie there, `RunReader` for records.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from base64 import urlsafe_b64decode
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import crc32c
+
+from srm_spark.core.model import PausedPartition, TopicPartition
+from srm_spark.core.record_batch import CHECKED_FROM, MAGIC, Batch, Odd, OddTimes, batches_in
+from srm_spark.errors import CodecError, ProtocolUnavailable
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.bounds import FetchBounds
+from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
+from srm_spark.kafka.batches.wire import FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
+
+MOVED = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100, 103})
+"""Errors of a broker that does not lead the partition, or does not know yet that it does."""
+_MOVED_SECONDS = 0.1
+_AS_MANY = 2**31 - 1
+_REMEDY = "delete it on the source (kafka-delete-records) or let retention pass it"
+
+
+@dataclass
+class Place:
+    """How far one partition is fetched."""
+
+    partition: TopicPartition
+    end: int
+    next: int
+    """The next offset to ask for."""
+    is_asked: bool = False
+    bytes: int = 0
+    """That were fetched of it; who got least is asked for first."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is more to fetch."""
+        return self.next < self.end
+
+
+P = TypeVar("P", bound=Place)
+
+
+class Fetching(ABC, Generic[P]):
+    """The fetch requests of one reader."""
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        places: Mapping[TopicPartition, P],
+        topic_ids: Mapping[str, str],
+        *,
+        committed: bool,
+        rack: str,
+        wait_ms: int,
+        bounds: FetchBounds,
+    ) -> None:
+        """A broker that has nothing lets the answer wait for `wait_ms` at most.
+
+        `topic_ids` are those of the topics that are meant, as far as that is known.
+        """
+        self._brokers, self._places = brokers, places
+        self._topic_ids = {topic: urlsafe_b64decode(topic_id + "==") for topic, topic_id in topic_ids.items()}
+        self._committed, self._rack, self._wait_ms, self._bounds = committed, rack, wait_ms, bounds
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._nodes: dict[TopicPartition, int] = {}
+        """Whom to ask: the leader, or the replica in our rack that it named (KIP-392)."""
+        self._asked: dict[Connection, dict[tuple[TopicKey, int], P]] = {}
+        self._look_at = 0.0
+        self._moved_at = time.monotonic()
+        """When something came."""
+
+    @property
+    def waiting(self) -> Iterable[Connection]:
+        """Connections that will answer."""
+        return self._asked
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes."""
+        return not self._asked and not any(place.is_open for place in self._places.values())
+
+    def ask(self, most_bytes: int = _AS_MANY) -> None:
+        """Ask every leader for what is next, about so many bytes, unless one is still answering.
+
+        Raises ProtocolUnavailable where the cluster is not there.
+        """
+        due = defaultdict[int, list[P]](list)
+        for place in self._places.values():
+            if place.is_open and not place.is_asked and (node := self._node(place)) is not None:
+                due[node].append(place)
+        for node, places in due.items():
+            try:
+                connection = self._brokers.connection(node)
+            except ProtocolUnavailable as error:  # it may be dead, and its partitions another broker's soon
+                for place in places:
+                    self._leaders.pop(place.partition, None)
+                self._away(error)
+                continue
+            if not connection.can_fetch:
+                for place in places:
+                    self._cannot(place)
+            elif connection not in self._asked and connection.quiet_until <= time.monotonic():
+                self._send(connection, places, min(self._bounds.answer_bytes, most_bytes))
+
+    def take(self, connection: Connection) -> None:
+        """Take in an answer that has begun to come. Raises OSError and CodecError; `lost` is to be called then."""
+        throttled, error, answers = fetch_answer(connection.receive(), is_by_id=connection.fetches_by_id)
+        if error:
+            raise OSError(f"the fetch was refused: error {error}")
+        connection.quiet_until = time.monotonic() + throttled / 1000
+        others = self._of_others(connection, answers)
+        asked = self._asked.pop(connection)
+        for place in asked.values():
+            place.is_asked = False
+        # A broker fills its answer from the front, with at least one batch: where nothing came, nothing is there.
+        is_dry = not any(answer.records for answer in answers)
+        for answer in answers:
+            asking = asked.get((answer.topic, answer.partition))
+            if asking is None or not asking.is_open:
+                continue
+            if asking.partition.topic in others and asking.partition.topic in self._topic_ids:
+                self._is_another(asking)
+            elif asking.partition.topic in others or answer.error in MOVED:
+                self._leaders.pop(asking.partition, None)
+            elif answer.error:
+                self._refused(asking, answer.error)
+            else:
+                self._take_in(asking, answer)
+                if is_dry and answer.preferred_replica < 0 and answer.readable_end(self._committed) >= asking.end:
+                    asking.next = asking.end
+
+    def finish(self) -> None:
+        """Take what was asked for and is not wanted any more, so that the connections can be used again."""
+        for place in self._places.values():
+            place.end = min(place.end, place.next)
+        for connection in list(self._asked):
+            try:
+                self.take(connection)
+            except (OSError, CodecError):
+                self.lost(connection)
+
+    def lost(self, connection: Connection) -> None:
+        """Forget what was asked of a connection, and close it."""
+        connection.close()
+        for place in self._asked.pop(connection, {}).values():
+            place.is_asked = False
+            self._leaders.pop(place.partition, None)
+
+    @abstractmethod
+    def _take_in(self, place: P, answer: FetchedPartition) -> None:
+        """What has come of a partition, or that nothing has."""
+
+    @abstractmethod
+    def _refused(self, place: P, error: int) -> None:
+        """A broker that leads the partition does not give it."""
+
+    @abstractmethod
+    def _away(self, error: ProtocolUnavailable) -> None:
+        """A broker that leads partitions cannot be reached; others are asked."""
+
+    @abstractmethod
+    def _cannot(self, place: P) -> None:
+        """Its broker knows none of the requests that are used here."""
+
+    @abstractmethod
+    def _is_another(self, place: P) -> None:
+        """The topic of that name is not the one that is meant."""
+
+    def _leaderless(self, errors: Mapping[TopicPartition, int]) -> None:
+        """A look found these without a leader."""
+
+    def _node(self, place: P) -> int | None:
+        partition = place.partition
+        if partition not in self._leaders:
+            if time.monotonic() < self._look_at:
+                return None
+            self._look_at = time.monotonic() + _MOVED_SECONDS
+            missing = [p for p, one in self._places.items() if one.is_open and p not in self._leaders]
+            found, errors = self._brokers.look(missing)
+            self._leaders |= found
+            self._nodes |= {p: leader.node for p, leader in found.items()}
+            self._leaderless(errors)
+        leader = self._leaders.get(partition)
+        if leader is None:
+            return None
+        if self._topic_ids.get(partition.topic, leader.topic_id) != leader.topic_id:
+            self._is_another(place)
+            return None
+        return self._nodes[partition]
+
+    def _send(self, connection: Connection, places: list[P], most_bytes: int) -> None:
+        wanted = defaultdict[TopicKey, list[Wanted]](list)
+        asked: dict[tuple[TopicKey, int], P] = {}
+        for place in sorted(places, key=lambda one: one.bytes):
+            leader = self._leaders[place.partition]
+            name, number = place.partition
+            topic = leader.topic_id if connection.fetches_by_id else name
+            wanted[topic].append(Wanted(number, leader.epoch, place.next, self._bounds.partition_bytes))
+            asked[topic, number] = place
+            place.is_asked = True
+        self._asked[connection] = asked
+        body = fetch_body(wanted, self._wait_ms, most_bytes, self._rack, committed=self._committed)
+        try:
+            connection.fetch(body)
+        except OSError:
+            self.lost(connection)
+
+    def _of_others(self, connection: Connection, answers: Iterable[FetchedPartition]) -> frozenset[str]:
+        """Topics that are others by now: asked by name, a broker gives the records of whichever there is."""
+        asked = self._asked[connection]
+        came = [asked[key] for one in answers if one.records and (key := (one.topic, one.partition)) in asked]
+        if connection.fetches_by_id or not came:
+            return frozenset()
+        try:
+            found, _ = self._brokers.look([place.partition for place in came])
+        except ProtocolUnavailable as error:
+            raise OSError(str(error)) from error
+        return frozenset(
+            place.partition.topic
+            for place in came
+            if (now := found.get(place.partition)) is None
+            or now.topic_id != self._leaders.get(place.partition, now).topic_id
+        )
+
+    def _come(self, place: P, answer: FetchedPartition) -> bool:
+        """Note that something has come; whether there are records."""
+        if answer.preferred_replica >= 0:
+            self._nodes[place.partition] = answer.preferred_replica
+        if not answer.records:
+            return False
+        self._moved_at = time.monotonic()
+        place.bytes += len(answer.records)
+        return True
+
+    def _present(self, batches: Iterable[Batch], answer: FetchedPartition) -> Iterator[Batch]:
+        """The batches, those of aborted transactions as if they held nothing (KIP-98)."""
+        if not self._committed:
+            yield from batches
+            return
+        starting = sorted(answer.aborted, key=lambda one: one[1])
+        aborting: set[int] = set()
+        for batch in batches:
+            while starting and starting[0][1] < batch.end:
+                aborting.add(starting.pop(0)[0])
+            if batch.is_control:
+                aborting.discard(batch.producer_id)
+            elif batch.is_transactional and batch.producer_id in aborting:
+                yield batch._replace(records=0)
+                continue
+            yield batch
+
+
+def sound(partition: TopicPartition, records: memoryview, end: int, found: list[Batch]) -> CodecError | None:
+    """Find the batches that begin before `end`, up to one that is damaged: what is wrong with that one.
+
+    Nothing that a header says is to be believed before its checksum is right.
+    """
+    try:
+        for batch in batches_in(records):
+            if batch.base_offset < end and batch.magic == MAGIC:
+                if crc32c.crc32c(records[batch.at + CHECKED_FROM : batch.at + batch.size]) != batch.checksum:
+                    raise CodecError(f"the batch at offset {batch.base_offset} is damaged: {Odd.CHECKSUM.value}")
+                if not batch.codec:
+                    raise CodecError(f"the batch at offset {batch.base_offset} is compressed in an unknown codec")
+            found.append(batch)
+    except CodecError as error:
+        return error if isinstance(error, OddTimes) else CodecError(f"{partition}: {error}")
+    return None
+
+
+def broken_hold(offset: int, sentence: str) -> PausedPartition:
+    """A partition that waits in front of a batch that is damaged."""
+    return PausedPartition(offset, Failure(FailureKind.BROKEN_BATCH, f"{sentence}; {_REMEDY}"))

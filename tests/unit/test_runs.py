@@ -1,0 +1,265 @@
+"""What a reader of records does with what brokers answer. No socket: the cluster is in memory."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.errors import SourceChanged, SourceDenied, SourceUnavailable
+from srm_spark.failure import FailureKind
+from srm_spark.kafka.batches.runs import RunReader
+from srm_spark.kafka.fetch import Fetch, fetch_options
+from tests.batch_bytes import NOW, Raw, batch, raws_of, sealed, varint
+from tests.broker.planted import old_message
+from tests.unit.memory_source import NOT_LEADER, UNKNOWN_TOPIC, MemoryLog, MemorySource
+
+P, Q = TopicPartition("t", 0), TopicPartition("u", 1)
+OTHER_ID = uuid.UUID(int=9).bytes
+DENIED = 29
+VERSIONS = pytest.mark.parametrize("version", [13, 12])
+
+
+def raws(start: int, count: int) -> list[Raw]:
+    return [Raw(b"k%d" % at, b"v%d" % at, NOW + at) for at in range(start, start + count)]
+
+
+def good(start: int, count: int, codec: str = "none", **more: Any) -> bytearray:
+    return sealed(batch(raws(start, count), start, codec, **more))
+
+
+def log_of(*batches: bytearray | bytes, end: int = 30, **more: Any) -> MemoryLog:
+    return MemoryLog(list(batches), end=end, **more)
+
+
+def three(**more: Any) -> MemoryLog:
+    return log_of(good(0, 10), good(10, 10, "zstd"), good(20, 10), **more)
+
+
+def reader_of(
+    source: MemorySource, ranges: Mapping[TopicPartition, tuple[int, int]], isolation: str = "", *, ahead: bool = True
+) -> RunReader:
+    options: dict[str, Any] = {"isolation.level": isolation} if isolation else {}
+    fetch = Fetch(fetch_options(options), "a", 0.0)
+    brokers: Any = source
+    return RunReader(brokers, fetch, {p: OffsetRange(*one) for p, one in ranges.items()}, wait_ms=10, ahead=ahead)
+
+
+def taken(reader: RunReader, looks: int = 20) -> dict[TopicPartition, list[int]]:
+    """Offsets, once everything is read that is read here."""
+    found: dict[TopicPartition, list[int]] = {}
+    for _ in range(looks):
+        for run in reader.runs(0.01):
+            found.setdefault(run.partition, []).extend(run.offsets.tolist())
+            for offset, raw in raws_of(run):
+                assert raw == raws(offset, 1)[0]
+        if not reader.is_busy:
+            break
+    return found
+
+
+@VERSIONS
+def test_the_records_of_ranges_are_read(version: int) -> None:
+    source = MemorySource({P: three(), Q: three(topic_id=OTHER_ID)}, version)
+    reader = reader_of(source, {P: (3, 27), Q: (12, 13)})
+    assert taken(reader) == {P: list(range(3, 27)), Q: [12]}
+    assert not reader.unread
+    assert reader.is_over, "nothing is under way"
+    assert source.looks <= 2 + (version < 13) * 3
+
+
+def test_small_batches_come_as_one_run() -> None:
+    """A run costs the same, however few records it has."""
+    source = MemorySource({P: log_of(*(good(at, 1) for at in range(500)), end=500)})
+    (run,) = list(reader_of(source, {P: (0, 500)}).runs(0.0))
+    assert run.offsets.tolist() == list(range(500))
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_the_next_answer_is_asked_for_before_what_came_is_taken_apart_or_behind_it(*, ahead: bool) -> None:
+    source = MemorySource({P: three()})
+    reader = reader_of(source, {P: (0, 40)}, ahead=ahead)
+    next(reader.runs(0.0))
+    assert bool(list(reader.waiting)) is ahead
+
+
+def test_what_holds_no_record_is_passed_and_a_range_ends_there() -> None:
+    """A compacted tail, and a marker."""
+    marker = sealed(batch([Raw(b"\0\0\0\0", b"\0" * 6)], 10))
+    marker[22] |= 0x30
+    source = MemorySource({P: log_of(good(0, 10), sealed(marker), end=30)})
+    reader = reader_of(source, {P: (0, 30)})
+    assert taken(reader) == {P: list(range(10))}
+    assert not reader.unread
+
+
+def test_an_end_in_front_of_the_ranges_end_is_none() -> None:
+    """A new leader may know of fewer records for a moment; to take that for the end would lose the others."""
+    log = log_of(good(0, 10), end=10)
+    reader = reader_of(MemorySource({P: log}), {P: (0, 30)})
+    assert taken(reader) == {P: list(range(10))}
+    assert reader.unread == {P}
+    assert "t-0 gave nothing for 7 s at offset 10 of 30; " in reader.silence(7)
+    assert "holds offsets 0 to 10" in reader.silence(7)
+    log.batches.append(good(10, 20))
+    log.end = 30
+    assert taken(reader) == {P: list(range(10, 30))}
+    assert not reader.unread
+
+
+@pytest.mark.parametrize(("isolation", "end"), [("read_committed", 10), ("read_uncommitted", 20)])
+def test_open_and_aborted_transactions_are_left_out_of_what_is_committed(isolation: str, end: int) -> None:
+    aborted = batch(raws(5, 5), 5)
+    aborted[22] |= 0x10
+    aborted[43:51] = (77).to_bytes(8, "big")
+    log = log_of(good(0, 5), sealed(aborted), good(10, 10), end=20, stable=10, aborted=[(77, 5)])
+    log.batches = log.batches[: 2 if isolation == "read_committed" else 3]
+    reader = reader_of(MemorySource({P: log}), {P: (0, end)}, isolation)
+    assert taken(reader) == {P: list(range(5 if isolation == "read_committed" else 20))}
+    assert not reader.unread
+
+
+def test_a_replica_in_our_rack_is_asked_and_the_leaders_empty_answer_is_no_end() -> None:
+    """The leader names it (KIP-392) in an answer without records, which says where the log ends, too."""
+    source = MemorySource({P: three(preferred=2)})
+    reader = reader_of(source, {P: (0, 30)})
+    assert taken(reader) == {P: list(range(30))}
+    assert set(source.connections) == {1, 2}
+
+
+@VERSIONS
+def test_a_connection_that_breaks_off_is_made_anew(version: int) -> None:
+    source = MemorySource({P: three()}, version)
+    source.losses = 1
+    reader = reader_of(source, {P: (0, 30)})
+    assert taken(reader, 100) == {P: list(range(30))}
+    assert "closed" in reader.last_error
+
+
+def test_a_broker_that_does_not_lead_any_more_is_not_asked_again() -> None:
+    log = three(error=NOT_LEADER)
+    source = MemorySource({P: log})
+    reader = reader_of(source, {P: (0, 30)})
+    assert taken(reader, 2) == {}
+    log.error = 0
+    assert taken(reader, 100) == {P: list(range(30))}
+    assert source.looks == 2
+
+
+def test_what_the_source_has_deleted_is_a_gap() -> None:
+    reader = reader_of(MemorySource({P: log_of(good(20, 10), first=20)}), {P: (0, 30)})
+    assert taken(reader) == {P: list(range(20, 30))}
+    reader = reader_of(MemorySource({P: log_of(good(20, 10), first=20)}), {P: (0, 15)})
+    assert taken(reader) == {}
+    assert not reader.unread
+
+
+def test_a_log_that_went_back_is_not_read() -> None:
+    reader = reader_of(MemorySource({P: log_of(good(0, 5), end=5)}), {P: (7, 9)})
+    with pytest.raises(SourceChanged, match="a: t-0 ends at offset 5 where 7 was next: its log went back"):
+        taken(reader)
+
+
+@VERSIONS
+def test_a_topic_that_was_created_anew_gives_nothing(version: int) -> None:
+    source = MemorySource({P: three()}, version)
+    reader = reader_of(source, {P: (0, 40)})
+    assert taken(reader, 1) == {P: list(range(30))}
+    source.logs[P] = log_of(good(30, 10), end=40, topic_id=OTHER_ID)
+    expected: Any = {"t": "AAAAAAAAAAAAAAAAAAAABw"}
+    brokers: Any = source
+    known = RunReader(
+        brokers, Fetch(fetch_options({}), "a", 0.0, topic_ids=expected), {P: OffsetRange(30, 40)}, wait_ms=10
+    )
+    with pytest.raises(SourceChanged, match="topic t was created anew"):
+        taken(known)
+
+
+def test_topics_that_may_not_be_read_are_named_together() -> None:
+    """Those that may not be seen, and those that may be seen and not read."""
+    source = MemorySource({P: three(error=DENIED), Q: three(missing=DENIED, topic_id=OTHER_ID)})
+    reader = reader_of(source, {P: (0, 30), Q: (0, 30)})
+    with pytest.raises(SourceDenied, match=r"Not authorized to access topics: \[t, u\]; allow READ on topic t, u") as e:
+        taken(reader)
+    assert list(e.value.topics) == ["t", "u"]
+
+
+def test_a_topic_that_is_not_there_is_told() -> None:
+    reader = reader_of(MemorySource({P: three(missing=UNKNOWN_TOPIC)}), {P: (0, 30)})
+    assert taken(reader, 1) == {}
+    assert reader.last_error == "t-0: the topic does not exist"
+    assert not reader.is_gone, "a broker may not know a new one yet"
+
+
+def test_another_refusal_is_told() -> None:
+    reader = reader_of(MemorySource({P: three(error=42)}), {P: (0, 30)})  # INVALID_REQUEST
+    with pytest.raises(SourceUnavailable, match=r"a: cannot read t-0: INVALID_REQUEST"):
+        taken(reader)
+
+
+def damaged(how: str) -> bytearray:
+    """The second batch."""
+    if how == "its checksum is wrong":
+        found = good(10, 10)
+        found[-5] ^= 1
+        return found
+    if how == "or are damaged":
+        return sealed(batch(raws(10, 10), 10, "zstd", records=b"junk" * 9))
+    good_records = bytes(batch(raws(10, 10))[61:])
+    return sealed(batch(raws(10, 10), 10, records=varint(100) + good_records[1:]))
+
+
+@pytest.mark.parametrize("how", ["its checksum is wrong", "or are damaged", "does not fit"])
+def test_a_partition_waits_in_front_of_a_damaged_batch(how: str) -> None:
+    source = MemorySource({P: log_of(good(0, 10), damaged(how), good(20, 10)), Q: three(topic_id=OTHER_ID)})
+    for start in (0, 10, 12):
+        reader = reader_of(source, {P: (start, 30), Q: (0, 30)})
+        assert taken(reader) == {Q: list(range(30)), **({P: list(range(10))} if not start else {})}
+        assert reader.holds[P].offset == max(start, 10)
+        assert reader.holds[P].why.kind is FailureKind.BROKEN_BATCH
+        assert reader.holds[P].why.sentence.startswith("t-0: the batch at offset 10")
+        assert how in reader.holds[P].why.sentence
+        assert not reader.unread
+
+
+OLD = [old_message(10 + at, NOW + at, b"k", b"v") for at in range(10)]
+FAR = sealed(batch([Raw(b"k", b"v", NOW), Raw(b"k", b"v", NOW + 2**61)], 10))
+FARTHER = sealed(batch([Raw(b"k", b"v", 2**62)], 10))
+
+
+@pytest.mark.parametrize("odd", [OLD, [FAR], [FARTHER]], ids=["an old format", "a far time", "a farther time"])
+def test_what_cannot_be_read_here_is_handed_over_with_everything_behind_it(odd: Sequence[bytes]) -> None:
+    source = MemorySource({P: log_of(good(0, 10), *odd, good(20, 10)), Q: three(topic_id=OTHER_ID)})
+    reader = reader_of(source, {P: (0, 30), Q: (0, 30)})
+    assert taken(reader) == {P: list(range(10)), Q: list(range(30))}
+    assert reader.unread == {P}
+    assert reader.hand_over() == {P: OffsetRange(10, 30)}
+    assert not reader.unread
+
+
+def test_a_broker_that_is_too_old_is_left_to_others() -> None:
+    reader = reader_of(MemorySource({P: three()}, 0), {P: (3, 30)})
+    assert taken(reader) == {}
+    assert reader.hand_over() == {P: OffsetRange(3, 30)}
+
+
+def test_a_cluster_that_was_never_reached_is_left_to_others_and_one_that_goes_away_is_waited_for() -> None:
+    source = MemorySource({P: three()})
+    source.is_away = True
+    reader = reader_of(source, {P: (3, 30)})
+    assert taken(reader) == {}
+    assert not reader.is_busy
+    assert reader.hand_over() == {P: OffsetRange(3, 30)}
+    source.is_away = False
+    reader = reader_of(source, {P: (3, 40)})
+    assert taken(reader) == {P: list(range(3, 30))}
+    source.is_away, source.losses = True, 1
+    assert taken(reader, 3) == {}
+    assert reader.is_busy
+    source.is_away = False
+    source.logs[P].batches.append(good(30, 10))
+    source.logs[P].end = 40
+    assert taken(reader, 100) == {P: list(range(30, 40))}
