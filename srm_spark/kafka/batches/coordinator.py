@@ -195,7 +195,7 @@ class Coordinator:
             return ProtocolUnavailable(f"{where}: {_HIDDEN} after {self._patience:g} s")
         what = _REFUSALS.get(error, f"its transaction coordinator answers with error {error}")
         if error == _DENIED:
-            what = "allow WRITE on it to the principal of these credentials"
+            what = f"allow WRITE on transactional id {self.name} to the principal of these credentials"
         return FenceUnavailable(f"{where}: {what}")
 
 
