@@ -113,7 +113,7 @@ def test_what_a_driver_tells_of_a_flow_until_its_source_is_gone(
     assert shown[f'srm_flow_state{{flow="{flow}",state="running"}}'] == 1
     count = "kafka_connect_mirror_mirrorsourceconnector_record_count"
     labels = f'source="{flow.source}",target="{flow.target}",topic="{flow.source}.{kept}"'
-    assert sum(shown[f'{count}{{{labels},partition="{number}"}}'] for number in (0, 1)) == 80
+    assert sum(shown[f'{count}{{partition="{number}",{labels}}}'] for number in (0, 1)) == 80
 
     path = write_config(tmp_path / "control.properties", clusters, [str(flow)], keys)
     line = ["topics", "--config", str(path), "--source", flow.source, "--target", flow.target, "--add-denylist", denied]
