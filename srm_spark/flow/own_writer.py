@@ -24,12 +24,14 @@ class CurrentAuthor:
         self._lock = threading.RLock()
         self._fence: Fence | None = None
         self._author: Author | None = None
+        self.generation: Author | None = None
+        """Whom the newest `become` named: under a renewed epoch it is the same generation still."""
         self._is_over = False
 
     def become(self, fence: Fence, ask: Callable[[], Author]) -> Author:
         """Go on as whom `ask` names; nothing is written meanwhile."""
         with self._lock:
-            self._author = ask()
+            self.generation = self._author = ask()
             self._fence, self._is_over = fence, False
             return self._author
 
@@ -53,7 +55,7 @@ class CurrentAuthor:
     def writer(
         self, plain: Writer, role: str, error: type[FlowError], seconds: float, *, only: Author | None = None
     ) -> AuthorWriter:
-        """Writes as the author, who has to be `only` where that is said; by `plain` where there is none."""
+        """Writes as the author, in the generation of `only` where that is said; by `plain` where there is none."""
         return AuthorWriter(self, plain, _Terms(role, error, seconds, only))
 
     @contextmanager
@@ -79,6 +81,7 @@ class _Terms(NamedTuple):
     error: type[FlowError]
     seconds: float
     only: Author | None
+    """What `become` gave the only generation that may write."""
 
 
 class AuthorWriter:
@@ -106,7 +109,7 @@ class AuthorWriter:
         return _itself, (self._plain,)
 
     def _write(self, fence: Fence, author: Author, rows: list[ControlRecord]) -> None:
-        if self._terms.only is not None and self._terms.only != author:
+        if self._terms.only is not None and self._terms.only != self._current.generation:
             raise LeaseLost(f"{self._terms.role}: a newer generation of the flow has begun; this one writes no more")
         try:
             fence.write(author, rows, self._terms.seconds)

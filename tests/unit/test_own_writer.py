@@ -260,3 +260,16 @@ def test_what_is_written_behind_a_transaction_of_the_same_id_is_so_under_a_newer
     (answered,) = taking_over.places
     state_writer_of(clusters, None).write([ControlRecord(answered.topic, b"k", b"v", partition=answered.partition)])
     assert scene.id.heard[answered] == scene.id.epoch
+
+
+def test_an_author_that_is_replaced_amid_a_generation_is_of_the_same_one() -> None:
+    scene = Scene(is_fenced=True)
+    current, fence = CurrentAuthor(), MemoryIdFence(Id(scene.flow.target))
+    state = current.writer(
+        Noted(), "A->B|progress", ProgressFailed, 5.0, only=current.become(fence, lambda: fence.begin(lambda _: None))
+    )
+    current.renew()
+    state.write([ControlRecord(scene.flow.clusters.settings.progress_topic, b"k", b"v", partition=0)])
+    current.become(fence, lambda: fence.begin(lambda _: None))
+    with pytest.raises(LeaseLost, match="newer generation"):
+        state.write([ControlRecord(scene.flow.clusters.settings.progress_topic, b"k", b"v", partition=0)])
