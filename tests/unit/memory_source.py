@@ -33,9 +33,16 @@ class MemoryLog:
     """Of every look for its leader."""
     preferred: int = -1
     """A replica to ask instead; the leader itself gives nothing then."""
+    local: int | None = 0
+    """What is before lies in remote storage; None where the broker does not say."""
+    late: int = 0
+    """So many reads from there take too long: the answer has no records, and no error."""
 
     def read(self, offset: int, most: int) -> bytes:
         """The batches from the one on that holds an offset, one at least."""
+        if self.late and (self.local is None or offset < self.local):
+            self.late -= 1
+            return b""
         found = bytearray()
         for data in self.batches:
             if _end(data) > offset and (not found or len(found) + len(data) <= most):
@@ -51,7 +58,8 @@ class MemorySource:
     def __init__(self, logs: Mapping[TopicPartition, MemoryLog], fetch_version: int = 13) -> None:
         self.logs, self.fetch_version = dict(logs), fetch_version
         self.is_away = False
-        self.looks = self.losses = 0
+        self.looks = self.losses = self.local_looks = 0
+        self.knows_tiers = True
         self.connections: dict[int, MemoryConnection] = {}
 
     def look(
@@ -69,6 +77,12 @@ class MemorySource:
         """As `Brokers.log_range`."""
         assert node == 1, "a replica may lag behind"
         return self.logs[partition].first, self.logs[partition].end
+
+    def local_start(self, partition: TopicPartition, node: int, *, is_leader: bool) -> int | None:
+        """As `Brokers.local_start`."""
+        assert is_leader is (node == 1)
+        self.local_looks += 1
+        return self.logs[partition].local
 
     def connection(self, node: int) -> MemoryConnection:
         """One for each broker, until it is closed."""
@@ -95,6 +109,11 @@ class MemoryConnection:
         """Take a request; one at a time."""
         assert not self._body, "one is under way"
         self._body = body
+
+    @property
+    def knows_tiers(self) -> bool:
+        """As `Connection.knows_tiers`."""
+        return self._source.knows_tiers
 
     def close(self) -> None:
         """It is gone."""

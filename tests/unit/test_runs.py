@@ -110,6 +110,37 @@ def test_an_end_in_front_of_the_ranges_end_is_none() -> None:
     assert not reader.unread
 
 
+@pytest.mark.parametrize("preferred", [-1, 2])
+@pytest.mark.parametrize("late", [1, 3])
+def test_an_answer_without_records_is_no_end_of_what_lies_in_remote_storage(late: int, preferred: int) -> None:
+    """A broker that reads too slowly there says where the log ends, and that nothing is wrong (KIP-405)."""
+    log = three(local=25, late=late, preferred=preferred)
+    source = MemorySource({P: log})
+    reader = reader_of(source, {P: (0, 30)})
+    assert taken(reader) == {P: list(range(30))}
+    assert not log.late
+    assert source.local_looks == 1, "what lies there once does not come back"
+
+
+def test_where_nobody_says_what_lies_in_remote_storage_a_range_stays_open() -> None:
+    source = MemorySource({P: log_of(good(0, 10), local=None, late=0)})
+    reader = reader_of(source, {P: (0, 30)})
+    assert taken(reader) == {P: list(range(10))}
+    assert reader.unread == {P}
+    source.logs[P].local = 5
+    assert taken(reader) == {}
+    assert not reader.unread, "a compacted tail on the broker's own disks"
+
+
+def test_a_broker_without_remote_storage_is_not_asked_what_lies_there() -> None:
+    source = MemorySource({P: log_of(good(0, 10))})
+    source.knows_tiers = False
+    reader = reader_of(source, {P: (0, 30)})
+    assert taken(reader) == {P: list(range(10))}
+    assert not reader.unread
+    assert not source.local_looks
+
+
 @pytest.mark.parametrize(("isolation", "end"), [("read_committed", 10), ("read_uncommitted", 20)])
 def test_open_and_aborted_transactions_are_left_out_of_what_is_committed(isolation: str, end: int) -> None:
     aborted = batch(raws(5, 5), 5)

@@ -43,7 +43,12 @@ _LARGEST = 200_000_000
 _NOT_YET = frozenset({14, 15, 16})
 """A broker that has just started has no block of producer ids yet."""
 _NO_LEADER = 5
-_LIST_OFFSETS, _EARLIEST, _LATEST = 7, -2, -1
+_EARLIEST, _LATEST, _EARLIEST_LOCAL = -2, -1, -4
+_LIST_OFFSETS, _BEFORE_TIERS, _WITH_TIERS = 2, 7, 8
+"""The request, and its versions without and with the first offset on a broker's own disks (KIP-405)."""
+_ANYBODY, _OF_A_REPLICA = -1, -2
+"""Who asks for offsets: a consumer, whom only a leader answers, or somebody who looks at a replica."""
+_UNSUPPORTED_VERSION = 35
 _TRIES = 3
 """At least: which broker is asked is chance, and one of them may hang."""
 _SOCKET_SECONDS = 30.0
@@ -93,6 +98,11 @@ class Connection:
     def fetches_by_id(self) -> bool:
         """Whether topics are fetched by their ids, and not by their names, as from brokers before Kafka 3.1."""
         return _knows(self._versions, FETCH, FETCH_BY_ID)
+
+    @property
+    def knows_tiers(self) -> bool:
+        """Whether the broker may have records in remote storage, as from Kafka 3.6 on."""
+        return self._versions.get(_LIST_OFFSETS, (0, -1))[1] >= _WITH_TIERS
 
     @property
     def can_produce(self) -> bool:
@@ -189,24 +199,37 @@ class Brokers:
 
     def log_range(self, partition: TopicPartition, node: int) -> tuple[int, int] | None:
         """The first offset that there is, and the high watermark; None where the broker does not say."""
+        found = [self._listed(partition, node, timestamp) for timestamp in (_EARLIEST, _LATEST)]
+        return None if any(one.error_code for one in found) else (int(found[0].offset), int(found[1].offset))
+
+    def local_start(self, partition: TopicPartition, node: int, *, is_leader: bool) -> int | None:
+        """The first offset on the disks of a broker that `knows_tiers`: what is before it lies in remote storage.
+
+        None where the broker does not say.
+        """
+        one = self._listed(partition, node, _EARLIEST_LOCAL, _WITH_TIERS, _ANYBODY if is_leader else _OF_A_REPLICA)
+        if one.error_code == _UNSUPPORTED_VERSION:
+            return 0
+        return None if one.error_code else int(one.offset)
+
+    def _listed(
+        self,
+        partition: TopicPartition,
+        node: int,
+        timestamp: int,
+        version: int = _BEFORE_TIERS,
+        replica: int = _ANYBODY,
+    ) -> Any:
+        """What ListOffsets says of one partition."""
         topic, place = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
-        found = []
-        for timestamp in (_EARLIEST, _LATEST):
-            asked = place(partition_index=partition.partition, current_leader_epoch=-1, timestamp=timestamp)
-            answer = self.ask(
-                ListOffsetsRequest(
-                    replica_id=-1,
-                    isolation_level=0,
-                    topics=[topic(name=partition.topic, partitions=[asked])],
-                    max_version=_LIST_OFFSETS,
-                ),
-                node,
-            )
-            one = answer.topics[0].partitions[0]
-            if one.error_code:
-                return None
-            found.append(int(one.offset))
-        return found[0], found[1]
+        asked = place(partition_index=partition.partition, current_leader_epoch=-1, timestamp=timestamp)
+        request = ListOffsetsRequest(
+            replica_id=replica,
+            isolation_level=0,
+            topics=[topic(name=partition.topic, partitions=[asked])],
+            max_version=version,
+        )
+        return self.ask(request, node).topics[0].partitions[0]
 
     def partition_count(self, topic: str) -> int:
         """Of a topic; 0 where it is not there, or not for us."""

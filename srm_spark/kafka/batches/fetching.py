@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -27,6 +28,8 @@ MOVED = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100, 103})
 """Errors of a broker that does not lead the partition, or does not know yet that it does."""
 _MOVED_SECONDS = 0.1
 _AS_MANY = 2**31 - 1
+_REMOTE_WAIT_MS = 1000
+"""Kafka 3.6 reads from remote storage as long as it may wait for records, and gives that up then."""
 _REMEDY = "delete it on the source (kafka-delete-records) or let retention pass it"
 
 
@@ -41,6 +44,8 @@ class Place:
     is_asked: bool = False
     bytes: int = 0
     """That were fetched of it; who got least is asked for first."""
+    local_start: int = 0
+    """Records before this offset lie in remote storage, as far as somebody has looked."""
 
     @property
     def is_open(self) -> bool:
@@ -123,7 +128,7 @@ class Fetching(ABC, Generic[P]):
         asked = self._asked.pop(connection)
         for place in asked.values():
             place.is_asked = False
-        # A broker fills its answer from the front, with at least one batch: where nothing came, nothing is there.
+        # A broker fills its answer from the front, with at least one batch: if nothing came, nothing is on its disks.
         is_dry = not any(answer.records for answer in answers)
         for answer in answers:
             asking = asked.get((answer.topic, answer.partition))
@@ -138,7 +143,7 @@ class Fetching(ABC, Generic[P]):
             else:
                 self._take_in(asking, answer)
                 if is_dry and answer.preferred_replica < 0 and answer.readable_end(self._committed) >= asking.end:
-                    asking.next = asking.end
+                    self._end(asking, connection)
 
     def finish(self) -> None:
         """Take what was asked for and is not wanted any more, so that the connections can be used again."""
@@ -177,6 +182,24 @@ class Fetching(ABC, Generic[P]):
     def _is_another(self, place: P) -> None:
         """The topic of that name is not the one that is meant."""
 
+    def _end(self, place: P, connection: Connection) -> None:
+        """End a range, unless what is next of it lies in remote storage.
+
+        From there a broker that is late, or has used up its quota, gives an answer without records, and no error.
+        """
+        if place.is_open and place.next >= place.local_start and connection.knows_tiers:
+            found, node = None, self._nodes[place.partition]
+            leader = self._leaders.get(place.partition)
+            with suppress(ProtocolUnavailable):
+                found = self._brokers.local_start(
+                    place.partition, node, is_leader=leader is None or leader.node == node
+                )
+            if found is None:
+                return
+            place.local_start = found
+        if place.next >= place.local_start:
+            place.next = place.end
+
     def _leaderless(self, errors: Mapping[TopicPartition, int]) -> None:
         """A look found these without a leader."""
 
@@ -210,7 +233,9 @@ class Fetching(ABC, Generic[P]):
             asked[topic, number] = place
             place.is_asked = True
         self._asked[connection] = asked
-        body = fetch_body(wanted, self._wait_ms, most_bytes, self._rack, committed=self._committed)
+        is_remote = any(place.next < place.local_start for place in places)
+        wait_ms = max(self._wait_ms, _REMOTE_WAIT_MS) if is_remote else self._wait_ms
+        body = fetch_body(wanted, wait_ms, most_bytes, self._rack, committed=self._committed)
         try:
             connection.fetch(body)
         except OSError:
