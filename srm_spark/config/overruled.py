@@ -95,7 +95,7 @@ def _up_to(name: str, why: str, least: int = 0) -> Overruled:
     return Overruled(why, most=most, least=least, extent=f"counts as {most} {_TRAVEL}")
 
 
-_WAITS = _else("a connection has 5 s, and a fetch as long as `admin.timeout.ms`")
+_WAITS = _else("a connection has 5 s, and a fetch 30 s before it is asked for anew")
 _AGAIN = _else("what fails in passing is tried again at once, and then ten times a second")
 _LEADERS = _else("who leads a partition is asked for when a broker says that it does not")
 _CONNECTIONS: Mapping[str, Overruled] = {

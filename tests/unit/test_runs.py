@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +17,7 @@ from srm_spark.kafka.batches.runs import RunReader
 from srm_spark.kafka.fetch import Fetch, fetch_options
 from tests.batch_bytes import NOW, Raw, batch, raws_of, sealed, varint
 from tests.broker.planted import old_message
-from tests.unit.memory_source import NOT_LEADER, UNKNOWN_TOPIC, MemoryLog, MemorySource
+from tests.unit.memory_source import NOT_LEADER, UNKNOWN_TOPIC, MemoryConnection, MemoryLog, MemorySource
 
 P, Q = TopicPartition("t", 0), TopicPartition("u", 1)
 OTHER_ID = uuid.UUID(int=9).bytes
@@ -168,6 +170,64 @@ def test_a_connection_that_breaks_off_is_made_anew(version: int) -> None:
     reader = reader_of(source, {P: (0, 30)})
     assert taken(reader, 100) == {P: list(range(30))}
     assert "closed" in reader.last_error
+
+
+class Hung(MemoryConnection):
+    """A broker that takes requests and does not answer, until `wake`."""
+
+    has_more = False
+
+    def __init__(self, source: MemorySource, node: int) -> None:
+        super().__init__(source, node)
+        self._ours, self._theirs = socket.socketpair()
+
+    def fileno(self) -> int:
+        """For `multiprocessing.connection.wait`."""
+        return self._ours.fileno()
+
+    def wake(self) -> None:
+        """Its answer is here."""
+        self._theirs.send(b"!")
+
+    def close(self) -> None:
+        super().close()
+        self._ours.close()
+        self._theirs.close()
+
+
+def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """As if so much time had gone by."""
+    now = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + seconds)
+
+
+def test_a_broker_that_hangs_is_left_after_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its partitions would stand still for ever, whoever leads them by now."""
+    source = MemorySource({P: three()})
+    source.connections[1] = hung = Hung(source, 1)
+    reader = reader_of(source, {P: (0, 2**62)}, ahead=False)
+    assert taken(reader, 1) == {}
+    pass_time(monkeypatch, 29)
+    assert taken(reader, 1) == {}
+    assert hung.is_open
+    pass_time(monkeypatch, 2)
+    assert taken(reader, 3) == {P: list(range(30))}
+    assert not hung.is_open
+    assert source.looks == 2
+    assert reader.last_error == "broker 1 has not answered a fetch for 30.01 s"
+
+
+def test_an_answer_that_waited_for_us_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came before it may have taken minutes to be written."""
+    source = MemorySource({P: three()})
+    source.connections[1] = hung = Hung(source, 1)
+    reader = reader_of(source, {P: (0, 2**62)}, ahead=False)
+    assert taken(reader, 1) == {}
+    hung.wake()
+    pass_time(monkeypatch, 600)
+    assert taken(reader, 1) == {P: list(range(30))}
+    assert hung.is_open
+    hung.close()
 
 
 def test_a_broker_that_does_not_lead_any_more_is_not_asked_again() -> None:

@@ -5,6 +5,7 @@ What becomes of it is told by who is made of this: `BatchReader` for batches as 
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode
@@ -12,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from multiprocessing.connection import wait
+from typing import Any, Generic, TypeVar
 
 import crc32c
 
@@ -24,12 +26,16 @@ from srm_spark.kafka.batches.bounds import FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.wire import FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
 
+log = logging.getLogger(__name__)
+
 MOVED = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100, 103})
 """Errors of a broker that does not lead the partition, or does not know yet that it does."""
 _MOVED_SECONDS = 0.1
 _AS_MANY = 2**31 - 1
 _REMOTE_WAIT_MS = 1000
 """Kafka 3.6 reads from remote storage as long as it may wait for records, and gives that up then."""
+_ANSWER_SECONDS = 30.0
+"""Behind its wait a broker that has not answered for so long hangs."""
 _REMEDY = "delete it on the source (kafka-delete-records) or let retention pass it"
 
 
@@ -56,6 +62,18 @@ class Place:
 P = TypeVar("P", bound=Place)
 
 
+@dataclass(frozen=True)
+class Request(Generic[P]):
+    """What was asked of a broker."""
+
+    node: int
+    places: Mapping[tuple[TopicKey, int], P]
+    seconds: float
+    """How long its answer may take."""
+    due: float
+    """When that is over, in monotonic seconds."""
+
+
 class Fetching(ABC, Generic[P]):
     """The fetch requests of one reader."""
 
@@ -80,10 +98,12 @@ class Fetching(ABC, Generic[P]):
         self._leaders: dict[TopicPartition, Leader] = {}
         self._nodes: dict[TopicPartition, int] = {}
         """Whom to ask: the leader, or the replica in our rack that it named (KIP-392)."""
-        self._asked: dict[Connection, dict[tuple[TopicKey, int], P]] = {}
+        self._asked: dict[Connection, Request[P]] = {}
         self._look_at = 0.0
         self._moved_at = time.monotonic()
         """When something came."""
+        self.last_error = "no error"
+        """What was in the way last."""
 
     @property
     def waiting(self) -> Iterable[Connection]:
@@ -100,6 +120,7 @@ class Fetching(ABC, Generic[P]):
 
         Raises ProtocolUnavailable where the cluster is not there.
         """
+        self._lose_late()
         due = defaultdict[int, list[P]](list)
         for place in self._places.values():
             if place.is_open and not place.is_asked and (node := self._node(place)) is not None:
@@ -116,7 +137,7 @@ class Fetching(ABC, Generic[P]):
                 for place in places:
                     self._cannot(place)
             elif connection not in self._asked and connection.quiet_until <= time.monotonic():
-                self._send(connection, places, min(self._bounds.answer_bytes, most_bytes))
+                self._send(node, connection, places, min(self._bounds.answer_bytes, most_bytes))
 
     def take(self, connection: Connection) -> None:
         """Take in an answer that has begun to come. Raises OSError and CodecError; `lost` is to be called then."""
@@ -125,7 +146,7 @@ class Fetching(ABC, Generic[P]):
             raise OSError(f"the fetch was refused: error {error}")
         connection.quiet_until = time.monotonic() + throttled / 1000
         others = self._of_others(connection, answers)
-        asked = self._asked.pop(connection)
+        asked = self._asked.pop(connection).places
         for place in asked.values():
             place.is_asked = False
         # A broker fills its answer from the front, with at least one batch: if nothing came, nothing is on its disks.
@@ -158,7 +179,8 @@ class Fetching(ABC, Generic[P]):
     def lost(self, connection: Connection) -> None:
         """Forget what was asked of a connection, and close it."""
         connection.close()
-        for place in self._asked.pop(connection, {}).values():
+        request = self._asked.pop(connection, None)
+        for place in () if request is None else request.places.values():
             place.is_asked = False
             self._leaders.pop(place.partition, None)
 
@@ -203,6 +225,14 @@ class Fetching(ABC, Generic[P]):
     def _leaderless(self, errors: Mapping[TopicPartition, int]) -> None:
         """A look found these without a leader."""
 
+    def _lose_late(self) -> None:
+        """Ask others instead of a broker that hangs; an answer that waits for us is not late."""
+        for connection, request in list(self._asked.items()):
+            if time.monotonic() > request.due and not _is_readable(connection):
+                self.last_error = f"broker {request.node} has not answered a fetch for {request.seconds:g} s"
+                log.info("%s: %s: the leaders are looked up anew", self._brokers.where, self.last_error)
+                self.lost(connection)
+
     def _node(self, place: P) -> int | None:
         partition = place.partition
         if partition not in self._leaders:
@@ -222,7 +252,7 @@ class Fetching(ABC, Generic[P]):
             return None
         return self._nodes[partition]
 
-    def _send(self, connection: Connection, places: list[P], most_bytes: int) -> None:
+    def _send(self, node: int, connection: Connection, places: list[P], most_bytes: int) -> None:
         wanted = defaultdict[TopicKey, list[Wanted]](list)
         asked: dict[tuple[TopicKey, int], P] = {}
         for place in sorted(places, key=lambda one: one.bytes):
@@ -232,9 +262,10 @@ class Fetching(ABC, Generic[P]):
             wanted[topic].append(Wanted(number, leader.epoch, place.next, self._bounds.partition_bytes))
             asked[topic, number] = place
             place.is_asked = True
-        self._asked[connection] = asked
         is_remote = any(place.next < place.local_start for place in places)
         wait_ms = max(self._wait_ms, _REMOTE_WAIT_MS) if is_remote else self._wait_ms
+        seconds = wait_ms / 1000 + _ANSWER_SECONDS
+        self._asked[connection] = Request(node, asked, seconds, time.monotonic() + seconds)
         body = fetch_body(wanted, wait_ms, most_bytes, self._rack, committed=self._committed)
         try:
             connection.fetch(body)
@@ -243,7 +274,7 @@ class Fetching(ABC, Generic[P]):
 
     def _of_others(self, connection: Connection, answers: Iterable[FetchedPartition]) -> frozenset[str]:
         """Topics that are others by now: asked by name, a broker gives the records of whichever there is."""
-        asked = self._asked[connection]
+        asked = self._asked[connection].places
         came = [asked[key] for one in answers if one.records and (key := (one.topic, one.partition)) in asked]
         if connection.fetches_by_id or not came:
             return frozenset()
@@ -284,6 +315,11 @@ class Fetching(ABC, Generic[P]):
                 yield batch._replace(records=0)
                 continue
             yield batch
+
+
+def _is_readable(connection: Connection) -> bool:
+    several: list[Any] = [connection]
+    return connection.has_more or bool(wait(several, 0))
 
 
 def sound(partition: TopicPartition, records: memoryview, end: int, found: list[Batch]) -> CodecError | None:

@@ -114,7 +114,8 @@ class BatchReader(Fetching[PartitionReading]):
             self._moved_at = now
         elif now - self._moved_at > self._seconds:
             if any(reading.is_open for reading in self.readings.values()):
-                log.info("%s: nothing came for %g s: it is read record by record", self._brokers.where, self._seconds)
+                what = "%s: nothing came for %g s (last seen: %s): it is read record by record"
+                log.info(what, self._brokers.where, self._seconds, self.last_error)
             self.give_up()
 
     def _give_up(self, place: PartitionReading) -> None:

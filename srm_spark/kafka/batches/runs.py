@@ -89,7 +89,6 @@ class RunReader(Fetching[RunPlace]):
         """Batches that are damaged, with everything in front of them given."""
         self._left: dict[TopicPartition, OffsetRange] = {}
         """What a client library has to read, with everything in front of it given."""
-        self.last_error = "no error"
         self.is_reached = False
         """Whether the cluster has answered at all."""
         self._is_away = False
