@@ -12,6 +12,8 @@ from srm_spark.core.record_batch import MAGIC
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.batches.brokers import Leader
 
+NO_ID = bytes(16)
+"""Of topics of a cluster that gives them none: nothing can be asked for by it."""
 UNKNOWN_TOPIC, NOT_LEADER, OUT_OF_RANGE, UNKNOWN_ID = 3, 6, 1, 100
 
 
@@ -101,14 +103,15 @@ class MemoryConnection:
 
     def __init__(self, source: MemorySource, node: int) -> None:
         self._source, self._node = source, node
-        self._body = b""
+        self._body, self._is_by_id = b"", True
         self.is_open = True
         self.can_fetch, self.fetches_by_id = source.fetch_version > 0, source.fetch_version >= 13
 
-    def fetch(self, body: bytes) -> None:
+    def fetch(self, body: bytes, *, is_by_id: bool) -> None:
         """Take a request; one at a time."""
         assert not self._body, "one is under way"
-        self._body = body
+        assert self.fetches_by_id or not is_by_id
+        self._body, self._is_by_id = body, is_by_id
 
     @property
     def knows_tiers(self) -> bool:
@@ -125,10 +128,10 @@ class MemoryConnection:
             self._source.losses -= 1
             raise OSError("the broker closed the connection")
         body, self._body = self._body, b""
-        committed, wanted = _wanted(body, by_id=self.fetches_by_id)
+        committed, wanted = _wanted(body, by_id=self._is_by_id)
         parts = [b"\0" + struct.pack(">ihi", 0, 0, 0) + _varint(len(wanted) + 1)]
         for topic, partitions in wanted.items():
-            parts += (topic if self.fetches_by_id else _varint(len(topic) + 1) + topic, _varint(len(partitions) + 1))
+            parts += (topic if self._is_by_id else _varint(len(topic) + 1) + topic, _varint(len(partitions) + 1))
             parts += (self._partition(topic, *one, committed=committed) for one in partitions)
             parts.append(b"\0")
         return memoryview(b"".join(parts) + b"\0")
@@ -136,7 +139,7 @@ class MemoryConnection:
     def _partition(self, topic: bytes, number: int, offset: int, most: int, *, committed: bool) -> bytes:
         log = next((log for p, log in self._source.logs.items() if self._is(p, log, topic, number)), None)
         if log is None:
-            return _answer(number, UNKNOWN_ID if self.fetches_by_id else UNKNOWN_TOPIC)
+            return _answer(number, UNKNOWN_ID if self._is_by_id else UNKNOWN_TOPIC)
         if log.error:
             return _answer(number, log.error)
         if not log.first <= offset <= log.end:
@@ -147,8 +150,8 @@ class MemoryConnection:
         return _answer(number, 0, log.end, stable, log.aborted if committed else (), log.read(offset, most))
 
     def _is(self, partition: TopicPartition, log: MemoryLog, topic: bytes, number: int) -> bool:
-        name = log.topic_id if self.fetches_by_id else partition.topic.encode()
-        return (name, partition.partition) == (topic, number)
+        name = log.topic_id if self._is_by_id else partition.topic.encode()
+        return name != NO_ID and (name, partition.partition) == (topic, number)
 
 
 def _end(data: bytes | bytearray) -> int:

@@ -34,7 +34,8 @@ class BrokenOff:
     def __init__(self) -> None:
         self.asked = 0
 
-    def fetch(self, _: bytes) -> None:
+    def fetch(self, _: bytes, *, is_by_id: bool) -> None:
+        assert is_by_id is self.fetches_by_id
         self.asked += 1
 
     def receive(self) -> memoryview:
@@ -93,8 +94,8 @@ class ByName:
     can_fetch, fetches_by_id = True, False
     quiet_until = 0.0
 
-    def fetch(self, _: bytes) -> None:
-        """Taken."""
+    def fetch(self, _: bytes, *, is_by_id: bool) -> None:
+        assert not is_by_id
 
     def receive(self) -> memoryview:
         records = bytes(sealed(batch([Raw(None, b"v") for _ in range(3)])))

@@ -20,6 +20,7 @@ from tests.unit.memory_brokers import MemoryBrokers, MemoryConnection, piece
 
 HERE = TopicPartition("t", 0)
 SIZE = piece(0).batch.size
+TOPIC_ID = bytes(range(16))
 
 
 class Asked:
@@ -32,12 +33,13 @@ class Asked:
         self.bodies: list[bytes] = []
 
     def look(self, partitions: list[TopicPartition]) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, int]]:
-        return dict.fromkeys(partitions, Leader(1, 3, bytes(16))), {}
+        return dict.fromkeys(partitions, Leader(1, 3, TOPIC_ID)), {}
 
     def connection(self, _: int) -> Any:
         return self
 
-    def fetch(self, body: bytes) -> None:
+    def fetch(self, body: bytes, *, is_by_id: bool) -> None:
+        assert is_by_id
         self.bodies.append(body)
 
 
@@ -57,7 +59,7 @@ def test_a_fetch_asks_for_as_much_as_the_consumer_may_and_the_task_has_left(most
         bounds=bounds,
     )
     reader.ask(most)
-    wanted: dict[TopicKey, list[Wanted]] = {bytes(16): [Wanted(0, 3, 2, 700)]}
+    wanted: dict[TopicKey, list[Wanted]] = {TOPIC_ID: [Wanted(0, 3, 2, 700)]}
     assert broker.bodies == [fetch_body(wanted, 50, asked, "r", committed=False)]
 
 

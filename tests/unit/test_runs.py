@@ -17,7 +17,7 @@ from srm_spark.kafka.batches.runs import RunReader
 from srm_spark.kafka.fetch import Fetch, fetch_options
 from tests.batch_bytes import NOW, Raw, batch, raws_of, sealed, varint
 from tests.broker.planted import old_message
-from tests.unit.memory_source import NOT_LEADER, UNKNOWN_TOPIC, MemoryConnection, MemoryLog, MemorySource
+from tests.unit.memory_source import NO_ID, NOT_LEADER, UNKNOWN_TOPIC, MemoryConnection, MemoryLog, MemorySource
 
 P, Q = TopicPartition("t", 0), TopicPartition("u", 1)
 OTHER_ID = uuid.UUID(int=9).bytes
@@ -71,6 +71,14 @@ def test_the_records_of_ranges_are_read(version: int) -> None:
     assert not reader.unread
     assert reader.is_over, "nothing is under way"
     assert source.looks <= 2 + (version < 13) * 3
+
+
+def test_topics_without_ids_are_fetched_by_their_names_from_brokers_that_know_ids() -> None:
+    """As in a cluster whose inter.broker.protocol.version is before 2.8; one of another kind stands beside it here."""
+    source = MemorySource({P: three(topic_id=NO_ID), Q: three(topic_id=OTHER_ID)})
+    reader = reader_of(source, {P: (3, 30), Q: (12, 13)})
+    assert taken(reader) == {P: list(range(3, 30)), Q: [12]}
+    assert not reader.unread
 
 
 def test_small_batches_come_as_one_run() -> None:
@@ -235,6 +243,7 @@ def test_a_broker_that_does_not_lead_any_more_is_not_asked_again() -> None:
     source = MemorySource({P: log})
     reader = reader_of(source, {P: (0, 30)})
     assert taken(reader, 2) == {}
+    assert reader.last_error == "t-0: NOT_LEADER_FOR_PARTITION: Broker: Not leader for partition"
     log.error = 0
     assert taken(reader, 100) == {P: list(range(30))}
     assert source.looks == 2

@@ -96,7 +96,7 @@ class Connection:
 
     @property
     def fetches_by_id(self) -> bool:
-        """Whether topics are fetched by their ids, and not by their names, as from brokers before Kafka 3.1."""
+        """Whether topics can be fetched by their ids, and not only by their names, as from brokers before Kafka 3.1."""
         return _knows(self._versions, FETCH, FETCH_BY_ID)
 
     @property
@@ -109,9 +109,9 @@ class Connection:
         """The same for produce requests."""
         return _knows(self._versions, PRODUCE, PRODUCE_VERSION)
 
-    def fetch(self, body: bytes) -> None:
-        """Send a fetch request that names topics as `fetches_by_id` says. Raises OSError."""
-        version = FETCH_BY_ID if self.fetches_by_id else FETCH_BY_NAME
+    def fetch(self, body: bytes, *, is_by_id: bool) -> None:
+        """Send a fetch request that names topics by their ids, where it `fetches_by_id`, or by name. Raises OSError."""
+        version = FETCH_BY_ID if is_by_id else FETCH_BY_NAME
         self._send(FETCH, version, [body], is_flexible=True)
 
     def produce(self, parts: Sequence[Bytes]) -> None:

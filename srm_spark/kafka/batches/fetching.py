@@ -17,6 +17,7 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 import crc32c
+from confluent_kafka import KafkaError
 
 from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.record_batch import CHECKED_FROM, MAGIC, Batch, Odd, OddTimes, batches_in
@@ -25,11 +26,13 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.bounds import FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.wire import FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
+from srm_spark.kafka.failures import named
 
 log = logging.getLogger(__name__)
 
 MOVED = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100, 103})
 """Errors of a broker that does not lead the partition, or does not know yet that it does."""
+_NO_ID = bytes(16)
 _MOVED_SECONDS = 0.1
 _AS_MANY = 2**31 - 1
 _REMOTE_WAIT_MS = 1000
@@ -67,6 +70,8 @@ class Request(Generic[P]):
     """What was asked of a broker."""
 
     node: int
+    is_by_id: bool
+    """Whether it names topics by their ids."""
     places: Mapping[tuple[TopicKey, int], P]
     seconds: float
     """How long its answer may take."""
@@ -141,7 +146,7 @@ class Fetching(ABC, Generic[P]):
 
     def take(self, connection: Connection) -> None:
         """Take in an answer that has begun to come. Raises OSError and CodecError; `lost` is to be called then."""
-        throttled, error, answers = fetch_answer(connection.receive(), is_by_id=connection.fetches_by_id)
+        throttled, error, answers = fetch_answer(connection.receive(), is_by_id=self._asked[connection].is_by_id)
         if error:
             raise OSError(f"the fetch was refused: error {error}")
         connection.quiet_until = time.monotonic() + throttled / 1000
@@ -158,6 +163,8 @@ class Fetching(ABC, Generic[P]):
             if asking.partition.topic in others and asking.partition.topic in self._topic_ids:
                 self._is_another(asking)
             elif asking.partition.topic in others or answer.error in MOVED:
+                if answer.error:
+                    self.last_error = f"{asking.partition}: {named(KafkaError(answer.error))}"
                 self._leaders.pop(asking.partition, None)
             elif answer.error:
                 self._refused(asking, answer.error)
@@ -255,28 +262,32 @@ class Fetching(ABC, Generic[P]):
     def _send(self, node: int, connection: Connection, places: list[P], most_bytes: int) -> None:
         wanted = defaultdict[TopicKey, list[Wanted]](list)
         asked: dict[tuple[TopicKey, int], P] = {}
+        # A cluster whose inter.broker.protocol.version is before 2.8 has brokers that know ids, and topics without any.
+        has_ids = all(self._leaders[place.partition].topic_id != _NO_ID for place in places)
+        is_by_id = connection.fetches_by_id and has_ids
         for place in sorted(places, key=lambda one: one.bytes):
             leader = self._leaders[place.partition]
             name, number = place.partition
-            topic = leader.topic_id if connection.fetches_by_id else name
+            topic = leader.topic_id if is_by_id else name
             wanted[topic].append(Wanted(number, leader.epoch, place.next, self._bounds.partition_bytes))
             asked[topic, number] = place
             place.is_asked = True
         is_remote = any(place.next < place.local_start for place in places)
         wait_ms = max(self._wait_ms, _REMOTE_WAIT_MS) if is_remote else self._wait_ms
         seconds = wait_ms / 1000 + _ANSWER_SECONDS
-        self._asked[connection] = Request(node, asked, seconds, time.monotonic() + seconds)
+        self._asked[connection] = Request(node, is_by_id, asked, seconds, time.monotonic() + seconds)
         body = fetch_body(wanted, wait_ms, most_bytes, self._rack, committed=self._committed)
         try:
-            connection.fetch(body)
+            connection.fetch(body, is_by_id=is_by_id)
         except OSError:
             self.lost(connection)
 
     def _of_others(self, connection: Connection, answers: Iterable[FetchedPartition]) -> frozenset[str]:
         """Topics that are others by now: asked by name, a broker gives the records of whichever there is."""
-        asked = self._asked[connection].places
+        request = self._asked[connection]
+        asked = request.places
         came = [asked[key] for one in answers if one.records and (key := (one.topic, one.partition)) in asked]
-        if connection.fetches_by_id or not came:
+        if request.is_by_id or not came:
             return frozenset()
         try:
             found, _ = self._brokers.look([place.partition for place in came])
