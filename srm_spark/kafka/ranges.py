@@ -5,8 +5,9 @@ What they cannot read, librdkafka's consumer reads: old message formats, and log
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 
 from srm_spark.core.model import OffsetRange, PausedPartition, Ranges, TopicPartition
 from srm_spark.core.rows import Run
@@ -56,7 +57,7 @@ class RangeReader:
         self.holds = reader.holds
         is_clean = False
         try:
-            yield from self._runs(reader)
+            yield from self._runs(reader, lambda: reader.moved_at)
             self._left = reader.hand_over()
             is_clean = reader.is_reached
         except GeneratorExit:  # enough was read
@@ -69,7 +70,10 @@ class RangeReader:
             else:
                 reader.close()
 
-    def _runs(self, reader: RunReader | ConsumedReader) -> Generator[Run]:
+    def _runs(
+        self, reader: RunReader | ConsumedReader, moved_at: Callable[[], float] = lambda: -math.inf
+    ) -> Generator[Run]:
+        """`moved_at` says when something came: a long stretch of aborted transactions has no run, and is no silence."""
         silent_since = time.monotonic()
         while reader.is_busy:
             before = len(self.open)
@@ -81,7 +85,9 @@ class RangeReader:
             self.open = reader.unread
             if is_moving or len(self.open) < before or not reader.is_busy:
                 silent_since = time.monotonic()
-            elif reader.is_gone or time.monotonic() - silent_since > self._fetch.timeout:
+                continue
+            silent_since = max(silent_since, moved_at())
+            if reader.is_gone or time.monotonic() - silent_since > self._fetch.timeout:
                 raise SourceUnavailable(reader.silence(time.monotonic() - silent_since))
 
 

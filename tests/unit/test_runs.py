@@ -14,7 +14,9 @@ from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.errors import SourceChanged, SourceDenied, SourceUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.kafka.batches.runs import RunReader
+from srm_spark.kafka.batches.source_pool import keep_source
 from srm_spark.kafka.fetch import Fetch, fetch_options
+from srm_spark.kafka.ranges import RangeReader
 from tests.batch_bytes import NOW, Raw, batch, raws_of, sealed, varint
 from tests.broker.planted import old_message
 from tests.unit.memory_source import NO_ID, NOT_LEADER, UNKNOWN_TOPIC, MemoryConnection, MemoryLog, MemorySource
@@ -161,6 +163,34 @@ def test_open_and_aborted_transactions_are_left_out_of_what_is_committed(isolati
     reader = reader_of(MemorySource({P: log}), {P: (0, end)}, isolation)
     assert taken(reader) == {P: list(range(5 if isolation == "read_committed" else 20))}
     assert not reader.unread
+
+
+def test_a_long_stretch_of_aborted_transactions_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that may be read comes of it, for longer than a source may be silent."""
+    aborted = batch(raws(0, 1))
+    aborted[22] |= 0x10
+    aborted[43:51] = (77).to_bytes(8, "big")
+    several = [bytearray(aborted) for _ in range(10)]
+    for offset, one in enumerate(several):
+        one[:8] = offset.to_bytes(8, "big")
+
+    class Slow(MemoryConnection):
+        """Each answer takes 4 s."""
+
+        def receive(self) -> memoryview:
+            pass_time(monkeypatch, 4)
+            return super().receive()
+
+    source = MemorySource({P: log_of(*map(sealed, several), good(10, 5), end=15, aborted=[(77, 0)])})
+    source.connections[1] = Slow(source, 1)
+    options = fetch_options(
+        {"isolation.level": "read_committed", "max.partition.fetch.bytes": 1, "bootstrap.servers": "aborted"}
+    )
+    brokers: Any = source
+    keep_source(options, brokers)
+    reader = RangeReader(Fetch(options, "a", 10.0), {P: OffsetRange(0, 15)})
+    assert [offset for run in reader for offset in run.offsets.tolist()] == list(range(10, 15))
+    assert not reader.open
 
 
 def test_a_replica_in_our_rack_is_asked_and_the_leaders_empty_answer_is_no_end() -> None:

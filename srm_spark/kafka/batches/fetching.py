@@ -105,8 +105,8 @@ class Fetching(ABC, Generic[P]):
         """Whom to ask: the leader, or the replica in our rack that it named (KIP-392)."""
         self._asked: dict[Connection, Request[P]] = {}
         self._look_at = 0.0
-        self._moved_at = time.monotonic()
-        """When something came."""
+        self.moved_at = time.monotonic()
+        """When something came, if only of aborted transactions, in monotonic seconds."""
         self.last_error = "no error"
         """What was in the way last."""
 
@@ -306,7 +306,7 @@ class Fetching(ABC, Generic[P]):
             self._nodes[place.partition] = answer.preferred_replica
         if not answer.records:
             return False
-        self._moved_at = time.monotonic()
+        self.moved_at = time.monotonic()
         place.bytes += len(answer.records)
         return True
 

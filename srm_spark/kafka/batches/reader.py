@@ -111,8 +111,8 @@ class BatchReader(Fetching[PartitionReading]):
         """Give up where nothing has come for too long; who waits for the target is not kept waiting by the source."""
         now = time.monotonic()
         if self.ahead:
-            self._moved_at = now
-        elif now - self._moved_at > self._seconds:
+            self.moved_at = now
+        elif now - self.moved_at > self._seconds:
             if any(reading.is_open for reading in self.readings.values()):
                 what = "%s: nothing came for %g s (last seen: %s): it is read record by record"
                 log.info(what, self._brokers.where, self._seconds, self.last_error)
