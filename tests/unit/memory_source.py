@@ -60,6 +60,10 @@ class MemorySource:
     def __init__(self, logs: Mapping[TopicPartition, MemoryLog], fetch_version: int = 13) -> None:
         self.logs, self.fetch_version = dict(logs), fetch_version
         self.is_away = False
+        self.leads: dict[TopicPartition, int] = {}
+        """Where another broker than 1 leads."""
+        self.dead: dict[int, int] = {}
+        """How often each broker that cannot be reached was tried."""
         self.looks = self.losses = self.local_looks = 0
         self.knows_tiers = True
         self.connections: dict[int, MemoryConnection] = {}
@@ -72,7 +76,7 @@ class MemorySource:
         if self.is_away:
             raise ProtocolUnavailable("cluster a: cannot ask the cluster")
         wanted = list(partitions)
-        led = {p: Leader(1, 0, log.topic_id) for p in wanted if not (log := self.logs[p]).missing}
+        led = {p: Leader(self.leads.get(p, 1), 0, log.topic_id) for p in wanted if not (log := self.logs[p]).missing}
         return led, {p: self.logs[p].missing for p in wanted if p not in led}
 
     def log_range(self, partition: TopicPartition, node: int) -> tuple[int, int] | None:
@@ -88,6 +92,9 @@ class MemorySource:
 
     def connection(self, node: int) -> MemoryConnection:
         """One for each broker, until it is closed."""
+        if node in self.dead:
+            self.dead[node] += 1
+            raise ProtocolUnavailable(f"cluster a: cannot connect to broker {node}")
         if node not in self.connections or not self.connections[node].is_open:
             self.connections[node] = MemoryConnection(self, node)
         return self.connections[node]

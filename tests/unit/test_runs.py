@@ -210,6 +210,26 @@ def test_a_connection_that_breaks_off_is_made_anew(version: int) -> None:
     assert "closed" in reader.last_error
 
 
+def test_a_broker_that_cannot_be_reached_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To try takes seconds, in which nothing else is read."""
+    source = MemorySource({P: three(), Q: three(topic_id=OTHER_ID)})
+    source.leads[Q], source.dead[9] = 9, 0
+    reader = reader_of(source, {P: (0, 2**62), Q: (0, 30)}, ahead=False)
+    assert taken(reader, 1) == {P: list(range(30))}
+    for seconds in (0.2, 0.4, 0.6):
+        pass_time(monkeypatch, seconds)
+        assert taken(reader, 1) == {}
+    assert source.looks == 4, "another one may lead by now"
+    assert source.dead == {9: 1}
+    assert "broker 9" in reader.last_error
+    pass_time(monkeypatch, 2)
+    assert taken(reader, 1) == {}
+    assert source.dead == {9: 2}
+    source.leads.clear()
+    pass_time(monkeypatch, 0.2)
+    assert taken(reader, 3) == {Q: list(range(30))}
+
+
 class Hung(MemoryConnection):
     """A broker that takes requests and does not answer, until `wake`."""
 

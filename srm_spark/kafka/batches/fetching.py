@@ -34,6 +34,8 @@ MOVED = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100, 103})
 """Errors of a broker that does not lead the partition, or does not know yet that it does."""
 _NO_ID = bytes(16)
 _MOVED_SECONDS = 0.1
+_AWAY_SECONDS = 2.0
+"""So long at least a broker that could not be reached is left alone."""
 _AS_MANY = 2**31 - 1
 _REMOTE_WAIT_MS = 1000
 """Kafka 3.6 reads from remote storage as long as it may wait for records, and gives that up then."""
@@ -104,6 +106,8 @@ class Fetching(ABC, Generic[P]):
         self._nodes: dict[TopicPartition, int] = {}
         """Whom to ask: the leader, or the replica in our rack that it named (KIP-392)."""
         self._asked: dict[Connection, Request[P]] = {}
+        self._not_before: dict[int, float] = {}
+        """When a broker that could not be reached is tried again, in monotonic seconds."""
         self._look_at = 0.0
         self.moved_at = time.monotonic()
         """When something came, if only of aborted transactions, in monotonic seconds."""
@@ -131,12 +135,10 @@ class Fetching(ABC, Generic[P]):
             if place.is_open and not place.is_asked and (node := self._node(place)) is not None:
                 due[node].append(place)
         for node, places in due.items():
-            try:
-                connection = self._brokers.connection(node)
-            except ProtocolUnavailable as error:  # it may be dead, and its partitions another broker's soon
+            connection = self._connection(node)
+            if connection is None:  # it may be dead, and its partitions another broker's soon
                 for place in places:
                     self._leaders.pop(place.partition, None)
-                self._away(error)
                 continue
             if not connection.can_fetch:
                 for place in places:
@@ -231,6 +233,19 @@ class Fetching(ABC, Generic[P]):
 
     def _leaderless(self, errors: Mapping[TopicPartition, int]) -> None:
         """A look found these without a leader."""
+
+    def _connection(self, node: int) -> Connection | None:
+        """None where it cannot be made: then others go on before it is tried again, for a try takes seconds."""
+        begun = time.monotonic()
+        if begun < self._not_before.get(node, begun):
+            return None
+        try:
+            return self._brokers.connection(node)
+        except ProtocolUnavailable as error:
+            now = time.monotonic()
+            self._not_before[node] = now + max(_AWAY_SECONDS, now - begun)
+            self._away(error)
+            return None
 
     def _lose_late(self) -> None:
         """Ask others instead of a broker that hangs; an answer that waits for us is not late."""
