@@ -79,6 +79,7 @@ class Told:
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
+@pytest.mark.slow
 def test_what_a_driver_tells_of_a_flow_until_its_source_is_gone(
     local_kafka: Callable[..., LocalKafka], secondary: KafkaCluster, unique: str, tmp_path: Path, start: Start
 ) -> None:

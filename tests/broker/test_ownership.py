@@ -49,6 +49,7 @@ def test_a_second_driver_waits_says_for_whom_and_takes_over(pair: Pair) -> None:
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
 
 
+@pytest.mark.slow
 def test_what_a_frozen_owner_records_when_it_goes_on_is_not_taken(pair: Pair, tmp_path: Path) -> None:
     """It was stopped right behind asking for its lease, so only the target can refuse it: the topics stay true."""
     pair.source.create(pair.topic(), 1)

@@ -14,6 +14,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from srm_spark.api.users import line_of
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import (
@@ -79,6 +81,7 @@ def _sum(series: Any) -> float:
     return float(sum(part["sum"] for part in series["metrics"]))
 
 
+@pytest.mark.slow
 def test_what_drivers_wrote_is_served_until_sigterm(secondary: KafkaCluster, unique: str, tmp_path: Path) -> None:
     flow, target, topic = Flow(f"a{unique}", f"b{unique}"), Kafka(secondary), f"t-{unique}"
     target.create(metrics_topic(flow))

@@ -75,6 +75,7 @@ def assert_fits(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+@pytest.mark.slow
 def test_the_pages(browser: Browser) -> None:
     filled = three_flows()
     with served(filled) as base:
