@@ -37,6 +37,8 @@ class MemoryLog:
     """A replica to ask instead; the leader itself gives nothing then."""
     local: int | None = 0
     """What is before lies in remote storage; None where the broker does not say."""
+    stuck: int | None = None
+    """Where the replica's log ends, where it has fallen behind."""
     late: int = 0
     """So many reads from there take too long: the answer has no records, and no error."""
 
@@ -154,6 +156,8 @@ class MemoryConnection:
         stable = log.end if log.stable is None else log.stable
         if self._node == 1 and log.preferred >= 0:
             return _answer(number, 0, log.end, stable, preferred=log.preferred)
+        if self._node != 1 and log.stuck is not None:
+            return _answer(number, 0, log.stuck, log.stuck, (), log.read(offset, 1) if offset < log.stuck else b"")
         return _answer(number, 0, log.end, stable, log.aborted if committed else (), log.read(offset, most))
 
     def _is(self, partition: TopicPartition, log: MemoryLog, topic: bytes, number: int) -> bool:

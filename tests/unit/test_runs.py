@@ -6,7 +6,7 @@ import socket
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -96,6 +96,23 @@ def test_the_next_answer_is_asked_for_before_what_came_is_taken_apart_or_behind_
     reader = reader_of(source, {P: (0, 40)}, ahead=ahead)
     next(reader.runs(0.0))
     assert bool(list(reader.waiting)) is ahead
+
+
+def test_answers_of_many_brokers_are_not_all_held_at_once() -> None:
+    """Each may be of 16 MiB, in each task of an executor."""
+    big = bytes(sealed(batch([Raw(b"k", bytes(10_000_000), NOW)])))
+    several = [TopicPartition("t", number) for number in range(8)]
+    source = MemorySource({p: log_of(big, end=1) for p in several})
+    source.leads = {p: 11 + p.partition for p in several}
+    fetch, brokers = Fetch(fetch_options({}), "a", 0.0), cast("Any", source)
+    reader = RunReader(brokers, fetch, dict.fromkeys(several, OffsetRange(0, 2**62)), wait_ms=10)
+    found, waiting = [], []
+    for run in reader.runs(0.0):
+        found.append(run.partition)
+        waiting.append(len(list(reader.waiting)))
+    assert waiting == [4, 8, 8, 8], "the others wait, and who gave something is asked for more once there is room"
+    found += [run.partition for run in reader.runs(0.0)]
+    assert sorted(found) == several
 
 
 def test_what_holds_no_record_is_passed_and_a_range_ends_there() -> None:
@@ -199,6 +216,17 @@ def test_a_replica_in_our_rack_is_asked_and_the_leaders_empty_answer_is_no_end()
     reader = reader_of(source, {P: (0, 30)})
     assert taken(reader) == {P: list(range(30))}
     assert set(source.connections) == {1, 2}
+
+
+def test_a_replica_that_has_fallen_behind_is_left_after_five_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing of it; who leads names another one by then, or none."""
+    log = three(preferred=2, stuck=10)
+    reader = reader_of(MemorySource({P: log}), {P: (0, 2**62)}, ahead=False)
+    assert taken(reader, 5) == {P: list(range(10))}
+    log.preferred = -1
+    assert taken(reader, 5) == {}
+    pass_time(monkeypatch, 301)
+    assert taken(reader, 5) == {P: list(range(10, 30))}
 
 
 @VERSIONS

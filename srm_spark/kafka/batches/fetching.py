@@ -32,8 +32,12 @@ log = logging.getLogger(__name__)
 
 MOVED = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100, 103})
 """Errors of a broker that does not lead the partition, or does not know yet that it does."""
+AHEAD_BYTES = 33_554_432
+"""So much is fetched before it is written."""
 _NO_ID = bytes(16)
 _MOVED_SECONDS = 0.1
+_NAMED_SECONDS = 300.0
+"""As consumers do: only the leader knows whether a replica that it named has fallen behind."""
 _AWAY_SECONDS = 2.0
 """So long at least a broker that could not be reached is left alone."""
 _AS_MANY = 2**31 - 1
@@ -105,6 +109,8 @@ class Fetching(ABC, Generic[P]):
         self._leaders: dict[TopicPartition, Leader] = {}
         self._nodes: dict[TopicPartition, int] = {}
         """Whom to ask: the leader, or the replica in our rack that it named (KIP-392)."""
+        self._named_until: dict[TopicPartition, float] = {}
+        """How long that one is asked, in monotonic seconds."""
         self._asked: dict[Connection, Request[P]] = {}
         self._not_before: dict[int, float] = {}
         """When a broker that could not be reached is tried again, in monotonic seconds."""
@@ -272,6 +278,8 @@ class Fetching(ABC, Generic[P]):
         if self._topic_ids.get(partition.topic, leader.topic_id) != leader.topic_id:
             self._is_another(place)
             return None
+        if time.monotonic() > self._named_until.get(partition, 0.0):
+            self._nodes[partition] = leader.node
         return self._nodes[partition]
 
     def _send(self, node: int, connection: Connection, places: list[P], most_bytes: int) -> None:
@@ -319,6 +327,7 @@ class Fetching(ABC, Generic[P]):
         """Note that something has come; whether there are records."""
         if answer.preferred_replica >= 0:
             self._nodes[place.partition] = answer.preferred_replica
+            self._named_until[place.partition] = time.monotonic() + _NAMED_SECONDS
         if not answer.records:
             return False
         self.moved_at = time.monotonic()

@@ -20,7 +20,7 @@ from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.batches.bounds import USUAL_FETCH, FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.codecs import NONE
-from srm_spark.kafka.batches.fetching import Fetching, Place, broken_hold, sound
+from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place, broken_hold, sound
 from srm_spark.kafka.batches.packer import TARGET_BYTES, Packed, Why, whole
 from srm_spark.kafka.batches.packing import merge
 from srm_spark.kafka.batches.sources import Part
@@ -29,8 +29,6 @@ from srm_spark.kafka.batches.wire import FetchedPartition
 log = logging.getLogger(__name__)
 
 _WAIT_MS = 50
-_AHEAD_BYTES = 33_554_432
-"""So much is fetched before it is written."""
 _SMALL_PLAIN, _SMALL_COMPRESSED = 131_072, 8_192
 """A batch of fewer bytes costs more as it is than packed anew with its neighbours: a request of its own."""
 _PACKED_ANEW = frozenset({Odd.GAPS, Odd.LOG_APPEND_TIME, Odd.EDGE, Odd.SIZE, Odd.CODEC, Odd.HORIZON})
@@ -96,9 +94,9 @@ class BatchReader(Fetching[PartitionReading]):
         """Bytes that were fetched and not taken yet; who takes a piece subtracts them."""
         self._seconds = seconds
 
-    def ask(self, most_bytes: int = _AHEAD_BYTES) -> None:
+    def ask(self, most_bytes: int = AHEAD_BYTES) -> None:
         """The same, unless enough has come."""
-        if self.ahead <= _AHEAD_BYTES:
+        if self.ahead <= AHEAD_BYTES:
             super().ask(most_bytes)
 
     def give_up(self) -> None:

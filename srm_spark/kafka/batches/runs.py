@@ -23,7 +23,7 @@ from srm_spark.core.rows import Run
 from srm_spark.errors import CodecError, ProtocolUnavailable, SourceChanged, SourceUnavailable
 from srm_spark.kafka.batches.bounds import fetch_bounds
 from srm_spark.kafka.batches.brokers import Brokers
-from srm_spark.kafka.batches.fetching import Fetching, Place, broken_hold, sound
+from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place, broken_hold, sound
 from srm_spark.kafka.batches.sources import Part
 from srm_spark.kafka.batches.unpacking import Broken, unpack
 from srm_spark.kafka.batches.wire import FetchedPartition
@@ -61,6 +61,11 @@ class _Piece:
     parts: list[Part] = field(default_factory=list)
     hold: PausedPartition | None = None
     left: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Held of an answer."""
+        return sum(len(data) for _, data in self.parts)
 
 
 class RunReader(Fetching[RunPlace]):
@@ -131,10 +136,14 @@ class RunReader(Fetching[RunPlace]):
             self._ask()
             self._receive(seconds)
         self._require_allowed()
-        if self._is_ahead:
-            self._ask()
+        held, is_due = self._held, self._is_ahead
         while self._pieces:
-            yield from self._given(self._pieces.popleft())
+            if is_due and held <= AHEAD_BYTES:
+                is_due = False
+                self._ask()
+            piece = self._pieces.popleft()
+            held -= piece.bytes
+            yield from self._given(piece)
         self.open -= {p for p in self.open if not self._each[p].is_open}
 
     def silence(self, seconds: float) -> str:
@@ -158,6 +167,11 @@ class RunReader(Fetching[RunPlace]):
             return None if leader is None else self._brokers.log_range(partition, leader.node)
         return None
 
+    @property
+    def _held(self) -> int:
+        """Bytes that came and were not taken apart yet."""
+        return sum(piece.bytes for piece in self._pieces)
+
     def _ask(self) -> None:
         try:
             self.ask()
@@ -172,6 +186,8 @@ class RunReader(Fetching[RunPlace]):
             return
         ready: list[Any] = [one for one in waiting if one.has_more] or wait(waiting, seconds)
         for connection in ready:
+            if self._held > AHEAD_BYTES:
+                return  # the other answers wait where they are
             try:
                 self.take(connection)
             except (OSError, CodecError) as error:
