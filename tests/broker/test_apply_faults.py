@@ -283,6 +283,7 @@ def test_what_an_authorizer_refuses_is_named_with_the_missing_right_and_done_onc
     rights = [Right(one, "TOPIC", name) for name, operations in granted.items() for one in operations]
     rights += [Right(one, "TOPIC", "t*") for one in ("READ", "DESCRIBE_CONFIGS")]
     rights += [Right(one, "TOPIC", "mm2-*") for one in ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS")]
+    rights += [Right(one, "TOPIC", "srm-*") for one in ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS")]
     rights += [Right(one, "TOPIC", "A.checkpoints.internal") for one in ("CREATE", "WRITE")]
     rights += [Right("DESCRIBE", "CLUSTER", "kafka-cluster")]
     rights += [Right("ALTER", "TOPIC", "A.t2"), Right("ALTER_CONFIGS", "TOPIC", "A.t4")]
