@@ -128,7 +128,7 @@ def test_without_a_right_the_flow_names_it(
             broker.allow("ann", [Acl("READ", "TOPIC", f"{user}-t")])
         _prepare(kafka, user, lacking.get(user))
     driver = start(clusters, list(flows.values()), keys)
-    await_count(kafka, f"{ALL}a.{ALL}-t", 10, 2 * SOON)
+    await_count(kafka, f"{ALL}a.{ALL}-t", 10, 4 * SOON)
     assert status_of(driver, flows[ALL]).state is FlowState.RUNNING
     silent = dict(lacking)
 
@@ -141,7 +141,7 @@ def test_without_a_right_the_flow_names_it(
 
     await_until(
         all_said,
-        2 * SOON,
+        4 * SOON,  # 35 flows begin at once
         lambda: "\n\n".join(f"{right}: {status_of(driver, flows[u])}" for u, right in silent.items()),
     )
 
