@@ -50,6 +50,20 @@ class FlowState(Enum):
     STOPPED = "stopped"
 
 
+HEALTH_CODES: Mapping[FlowState, int] = {
+    FlowState.RUNNING: 0,
+    FlowState.WAITING: 1,
+    FlowState.STOPPED: 1,
+    FlowState.STARTING: 2,
+    FlowState.STALLED: 3,
+    FlowState.RETRYING: 3,
+    FlowState.FAILED: 4,
+}
+"""As Cloudera Manager counts the herder of a flow: 0 healthy, 1 unknown, 2 starting, 3 interrupted, 4 failed. Of a flow
+that another driver has, one that waits knows nothing.
+"""
+
+
 @dataclass(frozen=True)
 class DriverId:
     """One run of one driver process."""

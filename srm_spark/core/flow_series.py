@@ -13,11 +13,11 @@ moment since when. Which status follows from what:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from srm_spark.core.driver_status import DriverId, DriverStatus, FlowDrivers, FlowState, Heard, drivers_of
+from srm_spark.core.driver_status import HEALTH_CODES, DriverId, DriverStatus, FlowDrivers, FlowState, Heard, drivers_of
 from srm_spark.core.metrics import PAUSED, FlowSample, GroupSample, PartitionSample, Sample, TopicMeta
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.series import WINDOW_MS, Latencies, Line, Metric, Seen, Span, Stats, Traffic
@@ -379,18 +379,7 @@ def moment_of(at: int, heard: Hearing) -> int:
 
 def health_code(now: FlowNow) -> int:
     """As Cloudera Manager counts the herder of a flow: 0 healthy, 1 unknown, 2 starting, 3 interrupted, 4 failed."""
-    if now.state is None:
-        return 1
-    return _CODES.get(now.state, 3)
-
-
-_CODES: Mapping[FlowState, int] = {
-    FlowState.RUNNING: 0,
-    FlowState.WAITING: 1,
-    FlowState.STOPPED: 1,
-    FlowState.STARTING: 2,
-    FlowState.FAILED: 4,
-}
+    return 1 if now.state is None else HEALTH_CODES[now.state]
 
 
 def _said(sample: FlowSample) -> str:

@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from srm_spark.config.settings import MetricNames
-from srm_spark.core.driver_status import FlowState
+from srm_spark.core.driver_status import HEALTH_CODES, FlowState
 from srm_spark.core.metrics import BOUNDS_MS, UNKNOWN
 from srm_spark.core.tallies import Tally
 from srm_spark.export import names
@@ -18,16 +18,6 @@ from srm_spark.export.figures import ALL, FlowFigures
 from srm_spark.export.names import Metric
 from srm_spark.flow.sampling import worst_states
 
-HEALTH = {
-    FlowState.RUNNING: 0,
-    FlowState.WAITING: 1,
-    FlowState.STOPPED: 1,
-    FlowState.STARTING: 2,
-    FlowState.STALLED: 3,
-    FlowState.RETRYING: 3,
-    FlowState.FAILED: 4,
-}
-"""Cloudera Manager's code of each state; of a flow that another driver has, this one knows nothing."""
 _CONNECTOR, _TASK = "MirrorSourceConnector", "0"
 _CHECKPOINT_CONNECTOR = "MirrorCheckpointConnector"
 _LE = tuple(f"{bound / 1000:g}" for bound in BOUNDS_MS)
@@ -78,7 +68,7 @@ def _of_flow(figures: FlowFigures) -> Iterator[Row]:
     flow, status = (str(figures.flow),), figures.status
     for state in FlowState:
         yield names.STATE, (*flow, state.value), float(state is status.state)
-    yield names.HEALTH, flow, HEALTH[status.state]
+    yield names.HEALTH, flow, HEALTH_CODES[status.state]
     yield names.LOST, flow, status.lost_records
     if figures.checked_ago is not None:
         yield names.AGE, flow, figures.checked_ago

@@ -15,12 +15,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from srm_spark.config.settings import MetricNames
 from srm_spark.core.checkpoints import Translation, TranslationStatus
 from srm_spark.core.cluster import Committed
-from srm_spark.core.driver_status import FlowState
+from srm_spark.core.driver_status import HEALTH_CODES, FlowState
 from srm_spark.core.metrics import BOUNDS_MS
 from srm_spark.core.model import Checkpoint, Flow, TopicPartition
 from srm_spark.core.tallies import Tally
 from srm_spark.export import names
-from srm_spark.export.collecting import HEALTH, FlowCollector
+from srm_spark.export.collecting import FlowCollector
 from srm_spark.export.figures import FlowFigures
 from srm_spark.failure import FailureKind
 from srm_spark.flow.groups.consumer_groups import ConsumersReport
@@ -137,7 +137,7 @@ def test_the_buckets_are_those_of_samples() -> None:
 @pytest.mark.parametrize("state", [state for state in FlowState if state is not FlowState.RUNNING])
 def test_of_a_flow_that_does_not_run_nothing_is_shown_that_was_true_before(state: FlowState) -> None:
     found = shown(figures(state, partitions=True))
-    assert values(found, "srm_flow_health") == [HEALTH[state]]
+    assert values(found, "srm_flow_health") == [HEALTH_CODES[state]]
     assert values(found, "srm_sample_age_seconds") == [7], "how long ago the source answered is known"
     gone = ("lag", "latency_ms", "age_ms", "rate", "group", "paused", "quarantined", "srm_topics")
     assert not [one.name for one in found if any(part in one.name for part in gone)]

@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Sequence
 
 from confluent_kafka import KafkaError
-from kafka.partitioner.default import murmur2
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from srm_spark.core.cluster import ControlRecord
+from srm_spark.core.codec import partition_for_key
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import MAGIC, Author, Authorship, batches_in
 from srm_spark.core.wording import some
@@ -126,7 +126,7 @@ def partition_of(record: ControlRecord, count: int) -> int:
     """Where a record lies among so many partitions: Kafka's own choice by its key, where nothing else is said."""
     if record.partition is not None:
         return record.partition
-    return int(murmur2(record.key) & 0x7FFFFFFF) % count
+    return partition_for_key(record.key, count)
 
 
 def pieces(records: Sequence[ControlRecord]) -> Iterator[Packed]:
