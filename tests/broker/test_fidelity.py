@@ -12,7 +12,7 @@ import pytest
 
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import assert_copied, await_count
+from tests.broker.mirror import assert_copied
 from tests.kafka_io import HeaderPairs, Record, numbered, records
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
@@ -49,7 +49,11 @@ def test_keys_values_headers_timestamps_and_order_are_kept(pair: Pair) -> None:
     assert {stored.timestamp_type for stored in pair.target.read(pair.remote("times"))[0]} == {1}
 
 
-@pytest.mark.parametrize("keys", [{}, {"compiled.loop.enabled": "false"}], ids=["batches", "rows of Spark"])
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"exactly.once.support": "required"}, {"compiled.loop.enabled": "false"}],
+    ids=["batches", "transactions", "rows of Spark"],
+)
 def test_create_time_zero_is_kept(
     pair: Pair, java_judge: Callable[..., subprocess.CompletedProcess[str]], keys: Mapping[str, str]
 ) -> None:
@@ -58,22 +62,7 @@ def test_create_time_zero_is_kept(
     java_judge(JAVA / "WriteAtZero.java", pair.source.bootstrap_servers, pair.topic(), "3")
     pair.source.write(pair.topic(), [Record(b"k", b"v", timestamp=1)])
     pair.replicate(keys)
-    await_count(pair.target, pair.remote(), 4)
-    assert [s.record.timestamp for s in pair.target.read(pair.remote())[0]] == [0, 0, 0, 1]
-
-
-def test_create_time_zero_becomes_the_time_of_the_copy_where_librdkafka_writes(
-    pair: Pair, java_judge: Callable[..., subprocess.CompletedProcess[str]], caplog: pytest.LogCaptureFixture
-) -> None:
-    """The count of such records is logged."""
-    pair.source.create(pair.topic())
-    java_judge(JAVA / "WriteAtZero.java", pair.source.bootstrap_servers, pair.topic(), "3")
-    pair.source.write(pair.topic(), [Record(b"k", b"v", timestamp=1)])
-    pair.replicate({"exactly.once.support": "required"})
     await_until(lambda: pair.remote() in pair.target.topics(), 60, "the remote topic")
     await_until(lambda: len(pair.target.read(pair.remote(), committed=True)[0]) == 4, 60, "four records")
     found = records(pair.target.read(pair.remote(), committed=True))[0]
-    assert [record.value for record in found] == [b"0", b"1", b"2", b"v"]
-    assert all(abs(time.time() * 1000 - (record.timestamp or 0)) < 120_000 for record in found[:3])
-    assert found[3].timestamp == 1
-    await_until(lambda: "3 records with CreateTime 0" in caplog.text, 10, lambda: caplog.text)
+    assert [record.timestamp for record in found] == [0, 0, 0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 
 import pytest
@@ -129,6 +130,22 @@ def test_what_the_target_would_refuse_is_held_with_everything_behind_it(
     assert report.hold == PausedPartition(67, NO_KEY)
     assert report.intervals == [Interval(7, 0, 60)]
     assert kafka.count(topic) == 60
+
+
+@WAYS
+def test_create_time_zero_is_kept_in_batches_and_the_time_of_the_copy_where_librdkafka_writes(
+    secondary: KafkaCluster, unique: str, in_loop: bool | None
+) -> None:
+    kafka, topic = Kafka(secondary), f"zero-{unique}"
+    kafka.create(topic)
+    rows: list[ArrowRow] = [("t", 0, at, 0 if at < 3 else 1, b"k", b"v", None) for at in range(4)]
+    report = write(task_of(secondary, topic, in_loop=in_loop), rows, piece=4)[0]
+    times = [record.timestamp or 0 for record in records(kafka.read(topic))[0]]
+    assert (times[3], report.zero_timestamps) == (1, 0 if in_loop is None else 3)
+    if in_loop is None:
+        assert times[:3] == [0, 0, 0]
+    else:
+        assert all(abs(time.time() * 1000 - found) < 120_000 for found in times[:3])
 
 
 LARGE, RANDOM = b"z" * 50_000, random.Random(1).randbytes(50_000)

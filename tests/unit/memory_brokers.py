@@ -102,6 +102,8 @@ class MemoryBrokers:
         self.logs: dict[TopicPartition, Log] = {}
         self.refused: set[int] = set()
         """Marks of batches that are too large."""
+        self.deleted: set[TopicPartition] = set()
+        """Partitions that nobody knows."""
         self._fates = deque(fates)
         self._connections: dict[int, MemoryConnection] = {}
 
@@ -114,9 +116,14 @@ class MemoryBrokers:
         for log in self.logs.values():
             log.leader = 1 - log.leader
 
-    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
+    def look(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, int]]:
         """As the metadata say."""
-        return {p: Leader(self.logs.setdefault(p, Log()).leader, 0, bytes(16)) for p in partitions}
+        wanted = list(partitions)
+        there = [p for p in wanted if p not in self.deleted]
+        leaders = {p: Leader(self.logs.setdefault(p, Log()).leader, 0, bytes(16)) for p in there}
+        return leaders, {p: 3 for p in wanted if p in self.deleted}
 
     def connection(self, node: int) -> MemoryConnection:
         """The one to this broker."""

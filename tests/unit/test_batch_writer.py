@@ -104,6 +104,34 @@ def test_a_leader_that_is_dead_is_asked_for_anew_until_another_one_leads() -> No
     assert looks == [0, 0, 0, 1]
 
 
+def test_a_remote_topic_that_was_deleted_is_not_waited_for_like_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "GONE_SECONDS", 0.0)
+    brokers, gone, other = MemoryBrokers(), TopicPartition("t", 0), TopicPartition("u", 0)
+    brokers.deleted = {gone}
+    writer = written(brokers)
+    lane = writer.open(gone, gone)
+    writer.add(gone, piece(1))
+    writer.open(other, other)
+    writer.add(other, piece(2))
+    assert run(writer) == {other: [(2, 0)]}
+    assert lane.failure is not None
+    assert lane.failure.kind is FailureKind.TARGET_CHANGED
+    assert (writer.bytes, writer.is_broken) == (0, True)
+
+
+def test_a_remote_topic_that_a_broker_hears_of_late_is_waited_for() -> None:
+    brokers, partition = MemoryBrokers(), TopicPartition("t", 0)
+    brokers.deleted = {partition}
+    writer = written(brokers)
+    writer.open(partition, partition)
+    writer.add(partition, piece(1))
+    for _ in range(3):
+        writer.send()
+    brokers.deleted = set()
+    assert run(writer) == {partition: [(1, 0)]}
+    assert not writer.is_broken
+
+
 def test_a_writer_that_was_overtaken_gives_up() -> None:
     brokers, partition = MemoryBrokers(), TopicPartition("t", 0)
     brokers.logs[partition] = Log(epoch=1)

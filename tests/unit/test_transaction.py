@@ -347,6 +347,19 @@ def test_a_topic_that_is_new_to_the_coordinator_is_waited_for() -> None:
     assert "batch A.t-0" in brokers.requests
 
 
+def test_a_deleted_topic_is_not_waited_for_as_long_as_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "GONE_SECONDS", 0.0)
+    brokers, recording = TransactionBrokers(), recording_of()
+    brokers.codes, brokers.deleted = {R0: UNKNOWN_TOPIC}, {R0}
+    task = Task(brokers, recording)
+    lane = task.hand.open(T0, R0)
+    task.hand.writer.add(R0, piece(1))
+    for _ in range(3):
+        task.hand.writer.step(0)
+    assert lane.failure is not None
+    assert lane.failure.kind is FailureKind.TARGET_CHANGED
+
+
 def test_an_id_of_this_process_is_used_on_with_the_numbers_behind_the_last() -> None:
     brokers, recording = TransactionBrokers(), recording_of()
     for mark in (1, 2, 3):

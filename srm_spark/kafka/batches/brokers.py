@@ -175,10 +175,6 @@ class Brokers:
         self._manager: Any = None
         self._connections: dict[int, Connection] = {}
 
-    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
-        """Who leads these partitions; those without a leader are left out."""
-        return self.look(partitions)[0]
-
     def look(
         self, partitions: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, int]]:

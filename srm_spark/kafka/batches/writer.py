@@ -32,6 +32,9 @@ _IN_FLIGHT = 5
 """More, and a broker may not know a batch again that comes twice."""
 _TIMEOUT_MS = 15_000
 RETRY_SECONDS = 0.1
+GONE_SECONDS = 10.0
+"""So long no broker may know a remote topic before it counts as deleted: a new leader may hear of it late."""
+_UNKNOWN_TOPIC = 3
 _PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 56, 89, 97})
 """Errors after which the same batch is sent again."""
 _REFUSED = frozenset({2, 10, 17, 18, 29, 31, 32, 43, 44, 76, 87})
@@ -137,6 +140,8 @@ class BatchWriter:
         self._leaders: dict[TopicPartition, Leader] = {}
         self._flights: dict[Connection, deque[tuple[float, list[TopicPartition]]]] = {}
         """Requests on their way: since when, and the partitions that they are about."""
+        self._gone_since: dict[TopicPartition, float] = {}
+        """Remote partitions that the cluster does not know, and since when it says so."""
         self._look_at = self._add_at = self._moved_at = 0.0
         self._seconds = 0.0
         self._away = ""
@@ -163,7 +168,7 @@ class BatchWriter:
         """Go on with the same task along other lanes, under the same numbers."""
         for connection in list(self._flights):
             self.lost(connection)
-        self._lanes, self._bytes = {}, 0
+        self._lanes, self._gone_since, self._bytes = {}, {}, 0
 
     def open(self, source: TopicPartition, remote: TopicPartition) -> Lane:
         """The lane of a partition, which begins here where there is none."""
@@ -283,8 +288,14 @@ class BatchWriter:
         if new and monotonic() >= self._add_at:
             for remote, failure in transaction.add(lane.remote for lane in new).items():
                 self.end_lane(self._lanes[remote], failure)
-            if any(lane.failure is None and lane.remote not in transaction.partitions for lane in new):
+            unknown = [
+                lane.remote for lane in new if lane.failure is None and lane.remote not in transaction.partitions
+            ]
+            if unknown:
                 self._add_at = monotonic() + RETRY_SECONDS
+            for remote in unknown:  # new, or deleted
+                self._leaders.pop(remote, None)
+                self._node(remote)
         return [lane for lane in lanes if lane.remote in transaction.partitions]
 
     def _take(self, connection: Connection) -> list[Acknowledged]:
@@ -346,9 +357,23 @@ class BatchWriter:
             if monotonic() < self._look_at:
                 return None
             self._look_at = monotonic() + RETRY_SECONDS
-            self._leaders |= self.brokers.leaders(p for p in self._lanes if p not in self._leaders)
+            found, errors = self.brokers.look(p for p in self._lanes if p not in self._leaders)
+            self._leaders |= found
+            self._end_gone(errors)
         leader = self._leaders.get(remote)
         return None if leader is None else leader.node
+
+    def _end_gone(self, errors: Mapping[TopicPartition, int]) -> None:
+        """Give up what cannot come back by waiting: the topic was deleted, and who starts anew makes it again."""
+        now = monotonic()
+        absent = [p for p, error in errors.items() if error == _UNKNOWN_TOPIC]
+        self._gone_since = {p: self._gone_since.get(p, now) for p in absent}
+        for remote, since in self._gone_since.items():
+            lane = self._lanes[remote]
+            if now - since > GONE_SECONDS and lane.waiting and lane.failure is None and lane.refused is None:
+                text = f"no broker of the target has known {remote} for {GONE_SECONDS:g} s: it was deleted"
+                self.end_lane(lane, Failure(FailureKind.TARGET_CHANGED, text))
+                self.is_broken = True
 
     def _may_send(self, connection: Connection) -> bool:
         in_flight = len(self._flights.get(connection, ()))
