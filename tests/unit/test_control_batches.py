@@ -14,7 +14,7 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import Author
 from srm_spark.errors import NotWritten
 from srm_spark.kafka.batches import writer as writing
-from srm_spark.kafka.batches.control import ControlBatches, Overtaken, partition_of, pieces
+from srm_spark.kafka.batches.control import ControlBatches, Overtaken, partition_of
 from tests import batch_bytes
 from tests.unit.memory_brokers import TOO_LARGE, MemoryBrokers
 
@@ -61,22 +61,6 @@ def batches(target: Target) -> ControlBatches:
 
 def records(*values: bytes) -> list[ControlRecord]:
     return [ControlRecord("offsets", b"k", value, partition=1) for value in values]
-
-
-def test_what_lies_there_is_what_any_producer_writes() -> None:
-    whole = ControlRecord("offsets", b"k", None, {"h": b"1", "g": b""}, timestamp=1_700_000_000_000)
-    (piece,) = pieces([whole, ControlRecord("offsets", b"", b"v", timestamp=1_700_000_000_005)])
-    assert [raw for _, raw in batch_bytes.read(piece.data)] == [
-        batch_bytes.Raw(b"k", None, 1_700_000_000_000, ((b"h", b"1"), (b"g", b""))),
-        batch_bytes.Raw(b"", b"v", 1_700_000_000_005),
-    ]
-    assert not piece.batch.is_transactional
-
-
-def test_many_records_are_several_batches_and_a_large_one_is_alone() -> None:
-    found = list(pieces(records(b"a" * 40_000, b"b" * 40_000, b"c" * 500_000, b"d")))
-    assert [piece.batch.records for piece in found] == [1, 1, 1, 1]
-    assert [piece.batch.records for piece in pieces(records(*[b"x" * 100] * 1000))] == [590, 410]
 
 
 @pytest.mark.parametrize(

@@ -11,25 +11,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from confluent_kafka import KafkaError
-from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.codec import partition_for_key
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.record_batch import MAGIC, Author, Authorship, batches_in
+from srm_spark.core.record_batch import Author, Authorship
 from srm_spark.core.wording import some
 from srm_spark.errors import NotWritten, ProtocolUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.kafka.batches.brokers import Brokers
-from srm_spark.kafka.batches.packer import Packed
+from srm_spark.kafka.batches.small import small_batches
 from srm_spark.kafka.batches.writer import BatchWriter, Lane
 from srm_spark.kafka.failures import named, remedy
 
-_BATCH_BYTES = 65_536
-"""Any topic takes that; a record that is larger is a batch of its own."""
 _STEP_SECONDS = 0.1
 _OTHERWISE = "check that the topic exists and that WRITE is allowed"
 
@@ -62,7 +59,7 @@ class ControlBatches:
         self._drain(placed, deadline)  # what was not acknowledged before
         for partition, group in placed.items():
             self._writer.open(partition, partition)
-            for piece in pieces(group):
+            for piece in small_batches(group):
                 self._writer.add(partition, piece)
         self._drain(placed, deadline)
 
@@ -127,29 +124,3 @@ def partition_of(record: ControlRecord, count: int) -> int:
     if record.partition is not None:
         return record.partition
     return partition_for_key(record.key, count)
-
-
-def pieces(records: Sequence[ControlRecord]) -> Iterator[Packed]:
-    """Records of one partition in batches, in order."""
-    now = int(time.time() * 1000)
-    builder, number = _builder(), 0
-    for record in records:
-        timestamp = now if record.timestamp is None else record.timestamp
-        row = (timestamp, record.key, record.value, list(record.headers.items()))
-        if builder.append(number, *row) is None:
-            yield _packed(builder)
-            builder, number = _builder(), 0
-            builder.append(number, *row)
-        number += 1
-    if number:
-        yield _packed(builder)
-
-
-def _builder() -> DefaultRecordBatchBuilder:
-    return DefaultRecordBatchBuilder(MAGIC, 0, 0, -1, -1, -1, _BATCH_BYTES)
-
-
-def _packed(builder: DefaultRecordBatchBuilder) -> Packed:
-    data = memoryview(bytearray(builder.build()))
-    (batch,) = batches_in(data)
-    return Packed(batch, data, (), batch.size, batch.max_timestamp)

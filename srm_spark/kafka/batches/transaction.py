@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,16 +25,17 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.codec import partition_for_key
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import Author, Authorship
 from srm_spark.core.reports import PartitionReport
-from srm_spark.core.small_batch import Entry, small_batches
 from srm_spark.errors import FenceUnavailable, LeaseLost, ProtocolUnavailable, QueryFailed, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.coordinator import NOT_TRIED, Coordinator
-from srm_spark.kafka.batches.packer import Packed, whole
+from srm_spark.kafka.batches.packer import Packed
+from srm_spark.kafka.batches.small import small_batches
 from srm_spark.kafka.failures import kind_of, named, remedy
 from srm_spark.kafka.fencing import FencingToken, require_newest, transaction_ms
 from srm_spark.kafka.producers import options_key
@@ -121,18 +121,19 @@ class Transaction:
 
         Raises ProtocolUnavailable.
         """
-        topic, now_ms = self.recording.progress_topic, int(time.time() * 1000)
+        topic = self.recording.progress_topic
         if not self._progress_partitions:
             self._progress_partitions = self._brokers.partition_count(topic)
         if not self._progress_partitions:
             raise ProtocolUnavailable(f"{self._brokers.where}: topic {topic} is not there, or we may not see it")
-        entries = defaultdict[TopicPartition, list[Entry]](list)
+        records = defaultdict[TopicPartition, list[ControlRecord]](list)
         for report in reports:
-            for entry in self.recording.progress(report):
-                entries[TopicPartition(topic, partition_for_key(entry[0], self._progress_partitions))].append(entry)
-        for to, of_partition in entries.items():
-            for batch, data in small_batches(of_partition, now_ms, _PROGRESS_BYTES):
-                yield to, whole(batch, memoryview(data))
+            for key, value, headers in self.recording.progress(report):
+                to = TopicPartition(topic, partition_for_key(key, self._progress_partitions))
+                records[to].append(ControlRecord(topic, key, value, headers))
+        for to, of_partition in records.items():
+            for piece in small_batches(of_partition, _PROGRESS_BYTES):
+                yield to, piece
 
     def commit(self, sequences: Mapping[TopicPartition, int], reports: Sequence[PartitionReport]) -> None:
         """Commit; `sequences` are the numbers that come next.
