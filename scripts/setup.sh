@@ -69,10 +69,16 @@ elif [ -n "$ASKED" ]; then
     echo "setup: .venv is there already and stays; \`make clean\` makes way for another Python"
 fi
 requirements | cmp -s - "$INSTALLED" || install_packages
-# For tests/browser, which are skipped without. On a machine of somebody's own nothing is installed outside of this folder.
-if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v chromium >/dev/null; then
-    echo "setup: installing chromium for tests/browser"
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 ||
-        echo "setup: chromium cannot be installed; tests/browser will be skipped" >&2
+# What some tests need, and are skipped without. On a machine of somebody's own nothing is installed outside of this folder.
+install_for_tests() {
+    local command=$1 package=$2 tests=$3
+    command -v "$command" >/dev/null && return
+    echo "setup: installing $package for $tests"
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$package"; } >/dev/null 2>&1 ||
+        echo "setup: $package cannot be installed; $tests will be skipped" >&2
+}
+if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    install_for_tests chromium chromium tests/browser
+    install_for_tests promtool prometheus "tests of alert rules"
 fi
 .venv/bin/python -m srm_spark.jars all --ensure-java --quiet

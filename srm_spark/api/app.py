@@ -23,10 +23,15 @@ _DOCS_POLICY = (
 """Swagger UI sets styles of elements by itself."""
 
 
-def make_app(board: Board, users: Users | None = None, *, only_local: bool = False) -> FastAPI:
-    """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`."""
+def make_app(
+    board: Board, users: Users | None = None, *, only_local: bool = False, certificate: Path | None = None
+) -> FastAPI:
+    """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`.
+
+    `certificate` is the file of its own, of which it says when it ends.
+    """
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
-    app.state.board = board
+    app.state.board, app.state.certificate = board, certificate
     problems.install(app)
     for router in (health.router, v3.router, v1.v2, v1.router, smm.router, pages.router):
         app.include_router(router)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from srm_spark.api.asked import TheBoard
+from srm_spark.config.stores import StoreError, end_of_certificate
 from srm_spark.core.flow_series import FlowNow, Health, health_code
 from srm_spark.look.board import Board
 
@@ -43,9 +46,10 @@ def readyz(board: TheBoard) -> Response:
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(board: TheBoard) -> PlainTextResponse:
+def metrics(board: TheBoard, request: Request) -> PlainTextResponse:
     """In the text format of Prometheus."""
-    return PlainTextResponse("".join(f"{line}\n" for line in _lines(board)), media_type="text/plain; version=0.0.4")
+    lines = [*_lines(board), *_of_the_certificate(request.app.state.certificate)]
+    return PlainTextResponse("".join(f"{line}\n" for line in lines), media_type="text/plain; version=0.0.4")
 
 
 def _lines(board: Board) -> Iterator[str]:
@@ -85,6 +89,16 @@ def _of_the_service(board: Board) -> Iterator[str]:
         yield _sample(name, {}, value)
     yield from _family("srm_service_series_bytes", "Memory that the figures take.")
     yield _sample("srm_service_series_bytes", {}, size)
+
+
+def _of_the_certificate(path: Path | None) -> Iterator[str]:
+    """Nothing where the service has none, or it cannot be read just now."""
+    if path is None:
+        return
+    with suppress(OSError, StoreError):
+        end = end_of_certificate(path.read_bytes())
+        yield from _family("srm_service_certificate_end_timestamp_seconds", "When its certificate ends.")
+        yield _sample("srm_service_certificate_end_timestamp_seconds", {}, end)
 
 
 def _flow(now: FlowNow) -> dict[str, str]:

@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Sequence
+from pathlib import Path
 
 import uvicorn
 
@@ -43,7 +44,12 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anon
         if users is not None and not is_local and service.certificate is None:
             _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
         board = Board([one.flow for one in flows])
-        app = make_app(board, users, only_local=users is None and not allow_anonymous)
+        app = make_app(
+            board,
+            users,
+            only_local=users is None and not allow_anonymous,
+            certificate=None if service.certificate is None else Path(service.certificate),
+        )
         config = uvicorn.Config(
             app,
             http="h11",

@@ -84,6 +84,14 @@ def open_pem(text: str, key_password: str | None) -> Store:
     return Store(tuple(block for label, block in blocks if label == "CERTIFICATE"), _key_pem(key))
 
 
+def end_of_certificate(pem: bytes) -> float:
+    """When the first certificate of a PEM text ends, in seconds since the epoch. Raises StoreError without one."""
+    try:
+        return x509.load_pem_x509_certificates(pem)[0].not_valid_after_utc.timestamp()
+    except ValueError as error:
+        raise StoreError("no certificate was found") from error
+
+
 def _open_pkcs12(path: str, content: bytes, password: str | None) -> Store:
     try:
         opened = load_pkcs12(content, None if password is None else password.encode())

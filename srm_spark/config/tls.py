@@ -6,7 +6,16 @@ import re
 from collections.abc import Mapping
 
 from srm_spark.config.keys_client import CLIENT_KEYS
-from srm_spark.config.stores import Store, StoreError, is_pem, open_pem, open_store, read_bytes, tidy_pem
+from srm_spark.config.stores import (
+    Store,
+    StoreError,
+    end_of_certificate,
+    is_pem,
+    open_pem,
+    open_store,
+    read_bytes,
+    tidy_pem,
+)
 from srm_spark.errors import SrmError
 
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
@@ -39,6 +48,20 @@ def tls_options(protocol: str, java: Mapping[str, str]) -> tuple[dict[str, str],
         if unknown:
             left["ssl.cipher.suites"] = f"{', '.join(unknown)} cannot be chosen; suites of TLS 1.3 are always on"
     return options, left
+
+
+def login_end(java: Mapping[str, str]) -> float | None:
+    """When the certificate ends by which a client logs in, in seconds since the epoch; None where it logs in by none.
+
+    Raises TlsError and StoreError where it cannot be read any more.
+    """
+    if not java.get("security.protocol", "").strip().upper().endswith("SSL"):
+        return None
+    found = _keystore(java)
+    if text := found.get("ssl.certificate.pem"):
+        return end_of_certificate(text.encode())
+    location = found.get("ssl.certificate.location")
+    return None if location is None else end_of_certificate(read_bytes(location))
 
 
 def truststore(java: Mapping[str, str], prefix: str = "ssl.") -> dict[str, str]:

@@ -70,6 +70,8 @@ def _of_flow(figures: FlowFigures) -> Iterator[Row]:
         yield names.STATE, (*flow, state.value), float(state is status.state)
     yield names.HEALTH, flow, HEALTH_CODES[status.state]
     yield names.LOST, flow, status.lost_records
+    for cluster in (figures.settings.source, figures.settings.target):
+        yield from _known(names.CERTIFICATE_END, (*flow, cluster.alias), figures.certificate_end(cluster))
     if figures.checked_ago is not None:
         yield names.AGE, flow, figures.checked_ago
     if figures.view.checkpoints.buckets:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from srm_spark.config.settings import FlowSettings
+from srm_spark.config.settings import ClusterSettings, FlowSettings
+from srm_spark.config.tls import login_end
 from srm_spark.core.driver_status import MISSED_WORDS, FlowState
 from srm_spark.core.metrics import PAUSED
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.tallies import Tally
+from srm_spark.errors import SrmError
 from srm_spark.flow.meter import GroupPartition, Period, Seen, View
 from srm_spark.flow.status import FlowStatus
 
+log = logging.getLogger(__name__)
+_HOUR_MS = 3_600_000
 ALL = "all"
 """In place of the number of a partition: all of the topic together."""
 
@@ -64,6 +70,11 @@ class FlowFigures:
         checked = [seen.checked_at for seen in self.view.seen.values()]
         known = [at for at in checked if at is not None]
         return max(0.0, (self.now - min(known)) / 1000) if known and len(known) == len(checked) else None
+
+    def certificate_end(self, cluster: ClusterSettings) -> float | None:
+        """When the certificate ends by which the flow logs in to a cluster; None where there is none."""
+        login = {name: value for name, value in cluster.properties.items() if name.startswith(("ssl.", "security."))}
+        return _end_of(frozenset(login.items()), self.now // _HOUR_MS)
 
     @property
     def paused(self) -> int:
@@ -143,3 +154,12 @@ class FlowFigures:
             sum(known_records) if len(known_records) == len(records) else None,
             max(known_seconds) if known_seconds and len(known_seconds) == len(seconds) else None,
         )
+
+
+@lru_cache(maxsize=1000)
+def _end_of(login: frozenset[tuple[str, str]], hour: int) -> float | None:  # noqa: ARG001 - a store is opened once an hour
+    try:
+        return login_end(dict(login))
+    except SrmError as error:
+        log.warning("when a client's certificate ends is not known: %s", error)
+        return None

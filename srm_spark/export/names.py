@@ -66,6 +66,13 @@ GROUP_STATE = Metric(
 LOST = Metric("srm_lost_records_total", "counter", _FLOW, "records", "Source offsets that were found to be lost.")
 QUARANTINED = Metric("srm_quarantined_topics", "gauge", _FLOW, "topics", "Source topics with records in quarantine.")
 PAUSED = Metric("srm_paused_partitions", "gauge", _FLOW, "partitions", "Partitions that stand still.")
+CERTIFICATE_END = Metric(
+    "srm_client_certificate_end_timestamp_seconds",
+    "gauge",
+    ("flow", "cluster"),
+    "seconds since the epoch",
+    "When the certificate ends by which the flow logs in to the cluster.",
+)
 PARTITION_LAG = Metric("srm_partition_lag_records", "gauge", _PARTITION, "records", f"{LAG.means[:-1]}, per partition.")
 PARTITION_LAG_SECONDS = Metric(
     "srm_partition_lag_seconds", "gauge", _PARTITION, "seconds", f"{LAG_SECONDS.means[:-1]}, per partition."
@@ -89,6 +96,7 @@ OURS = (
     LOST,
     QUARANTINED,
     PAUSED,
+    CERTIFICATE_END,
 )
 OF_PARTITIONS = (PARTITION_LAG, PARTITION_LAG_SECONDS, PARTITION_RECORDS, PARTITION_BYTES)
 """Shown where `driver.metrics.partitions` is true."""

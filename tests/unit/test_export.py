@@ -28,6 +28,7 @@ from srm_spark.flow.groups.positions import GroupPosition, Positions
 from srm_spark.flow.groups.sync import Synced, SyncState
 from srm_spark.flow.meter import Look, Meter, Period
 from srm_spark.flow.status import FlowStatus
+from tests.unit.config.identities import CLIENT
 from tests.unit.memory_flow import flow_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -125,6 +126,18 @@ def test_a_flow_that_runs_by_our_names() -> None:
     assert values(found, "srm_paused_partitions") == [1]
     groups = {(one.labels["group"], one.labels["state"]) for one in found if one.name == "srm_group_state"}
     assert groups == {("g", "ahead"), ("refused", "unknown")}
+
+
+def login_by_certificate(folder: Path) -> dict[str, str]:
+    (folder / "me.pem").write_text(CLIENT.key_pem + CLIENT.pem)
+    return {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / "me.pem")}
+
+
+def test_when_certificates_end_is_shown_where_a_flow_logs_in_by_one(tmp_path: Path) -> None:
+    found = shown(figures(keys={f"A.{name}": value for name, value in login_by_certificate(tmp_path).items()}))
+    name, end = "srm_client_certificate_end_timestamp_seconds", CLIENT.certificate.not_valid_after_utc.timestamp()
+    assert values(found, name, flow="A->B", cluster="A") == [end]
+    assert not values(found, name, cluster="B")
 
 
 def test_the_buckets_are_those_of_samples() -> None:
@@ -263,8 +276,9 @@ def test_the_page_has_a_row_of_each_metric_and_no_other() -> None:
     assert [tuple(cell.replace("`", "") for cell in row) for row in rows] == written
 
 
-def test_everything_that_is_shown_has_a_row_and_every_row_is_shown() -> None:
-    found = shown(figures(partitions=True, lag={T0: 0, T1: 0}, formats=tuple(MetricNames)))
+def test_everything_that_is_shown_has_a_row_and_every_row_is_shown(tmp_path: Path) -> None:
+    keys = {f"A.{name}": value for name, value in login_by_certificate(tmp_path).items()}
+    found = shown(figures(partitions=True, lag={T0: 0, T1: 0}, formats=tuple(MetricNames), keys=keys))
     known = {m.name: m for m in (*names.OURS, *names.OF_PARTITIONS, *names.LEGACY, *names.NEW)}
     endings = ("_bucket", "_sum", "_count", "_created")
     bases = {

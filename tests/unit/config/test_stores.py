@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from srm_spark.config import spark_kafka_options
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.config.stores import StoreError, open_store, tidy_pem
-from srm_spark.config.tls import TlsError, openssl_suites, tls_options
+from srm_spark.config.tls import TlsError, login_end, openssl_suites, tls_options
 from tests.unit.config.conftest import Loader, problems
 from tests.unit.config.identities import CA, CLIENT
 
@@ -90,6 +90,18 @@ def test_the_certificates_of_a_jks_file_need_no_password_but_no_wrong_one() -> N
     assert len(found.certificates) == 1
     with pytest.raises(StoreError, match="the password is wrong or the file is damaged"):
         open_store(str(SAMPLES / "trust.jks"), "other")
+
+
+def test_when_the_certificate_ends_by_which_a_client_logs_in(keystore: Path, truststore: Path, tmp_path: Path) -> None:
+    end = CLIENT.certificate.not_valid_after_utc.timestamp()
+    (tmp_path / "me.pem").write_text(CLIENT.key_pem + CLIENT.pem + CA.pem)
+    assert login_end({"security.protocol": "SSL", **_java(truststore, keystore)}) == end
+    pem = {"ssl.keystore.location": str(tmp_path / "me.pem"), "ssl.keystore.type": "PEM"}
+    assert login_end({"security.protocol": "SASL_SSL", **pem}) == end
+    assert login_end({"security.protocol": "SASL_PLAINTEXT", **pem}) is None
+    assert login_end({"security.protocol": "SSL"}) is None
+    with pytest.raises(TlsError, match="there is no file"):
+        login_end({"security.protocol": "SSL", **pem, "ssl.keystore.location": str(tmp_path / "gone.pem")})
 
 
 def test_pem_files_are_handed_over_by_name(tmp_path: Path) -> None:
