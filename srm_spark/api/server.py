@@ -14,6 +14,7 @@ import uvicorn
 
 from srm_spark.api.app import make_app
 from srm_spark.api.users import read_users
+from srm_spark.api.webhook import Webhook
 from srm_spark.config.keys_process import (
     SERVICE_CERTIFICATE_KEY,
     SERVICE_LISTEN_KEY,
@@ -68,10 +69,15 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anon
         readers = Readers(board, flows)
         readers.start()
         scheme = "http" if service.certificate is None else "https"
+        webhook = service.alerts and Webhook(board, service.alerts, f"{scheme}://{_written(service)}")
+        if webhook:
+            webhook.start()
         _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
         try:
             _run(uvicorn.Server(config), listening)
         finally:
+            if webhook:
+                webhook.stop()
             readers.stop()
         _log.info("stopped")
 

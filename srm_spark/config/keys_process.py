@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
+from srm_spark.core.alerting import AlertKind
 
 _H, _T, _I = KeyEffect.HONOURED, KeyEffect.TRANSLATED, KeyEffect.IGNORED
 _CONNECT = "srm-spark runs no Connect workers"
@@ -16,6 +17,12 @@ SERVICE_LISTEN_KEY = "service.listen"
 SERVICE_USERS_KEY = "service.users.file"
 SERVICE_CERTIFICATE_KEY = "service.tls.certificate"
 SERVICE_KEY_KEY = "service.tls.key"
+ALERT_WEBHOOK_KEY = "service.alerts.webhook"
+ALERT_KINDS_KEY = "service.alerts"
+ALERT_RPO_KEY = "service.alerts.rpo.seconds"
+ALERT_AFTER_KEY = "service.alerts.after.seconds"
+ALERT_REPEAT_KEY = "service.alerts.repeat.seconds"
+_DAY_SECONDS = 86_400
 
 
 def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
@@ -145,6 +152,52 @@ OWN_SERVICE = (
         "Certificate chain of `srm-service` in PEM; with it and its key it speaks TLS only.",
     ),
     Key(SERVICE_KEY_KEY, ValueKind.TEXT, None, Scope.TOP, _H, "The private key of that certificate, in PEM."),
+    Key(
+        ALERT_WEBHOOK_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "URL that `srm-service` tells of alerts, in the format of Prometheus' Alertmanager; kept secret.",
+    ),
+    Key(
+        ALERT_KINDS_KEY,
+        ValueKind.LIST,
+        None,
+        Scope.TOP,
+        _H,
+        "What it is told of; by default everything: " + ", ".join(kind.value for kind in AlertKind) + ".",
+    ),
+    Key(
+        ALERT_RPO_KEY,
+        ValueKind.INT,
+        "300",
+        Scope.TOP,
+        _H,
+        "Goal in seconds: more data that a failover would lose is an alert.",
+        low=0,
+        high=30 * _DAY_SECONDS,
+    ),
+    Key(
+        ALERT_AFTER_KEY,
+        ValueKind.INT,
+        "300",
+        Scope.TOP,
+        _H,
+        "How long something has to be wrong, in seconds; losses and records in quarantine are told at once.",
+        low=0,
+        high=_DAY_SECONDS,
+    ),
+    Key(
+        ALERT_REPEAT_KEY,
+        ValueKind.INT,
+        "14400",
+        Scope.TOP,
+        _H,
+        "When it is told again while it lasts, in seconds.",
+        low=60,
+        high=30 * _DAY_SECONDS,
+    ),
 )
 """Keys of `srm-service` that SRM does not know."""
 

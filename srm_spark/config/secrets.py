@@ -10,7 +10,7 @@ MASK = "********"
 _SECRET_KEY = re.compile(
     r"password|passwd|passphrase|secret|credential(?!s\.client\.id$)|jaas\.config|keystore\.key$|certificate\.chain$"
     r"|private[._-]?key(?!\.file$)|access[._-]?key|api[._-]?key|(?<!endpoint\.)token(?!\.endpoint|\.retriever|\.validator)"
-    r"|(^|\.)auth\.user\.?info|basic\.auth|ssl\.key\.pem",
+    r"|(^|\.)auth\.user\.?info|basic\.auth|ssl\.key\.pem|webhook$",
     re.IGNORECASE,
 )
 _SECRET_IN_VALUE = re.compile(r"(?i)((?:password|secret|clientSecret)\s*=\s*)(\"[^\"]*\"|'[^']*'|[^\s;,]+)")

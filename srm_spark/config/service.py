@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from srm_spark.config.alerts import alert_settings
 from srm_spark.config.keys_process import (
     SERVICE_CERTIFICATE_KEY,
     SERVICE_KEY_KEY,
@@ -46,7 +47,8 @@ def service_settings(
         place = sources.entries[SERVICE_LISTEN_KEY].place
         report.problem(place, SERVICE_LISTEN_KEY, message, f"write {SERVICE_LISTEN_KEY} = {_HOST}:{default}")
         found = (_HOST, default)
-    return ServiceSettings(targets, *found, values.get(SERVICE_USERS_KEY), certificate, key)
+    alerts = alert_settings(sources, report, expand)
+    return ServiceSettings(targets, *found, values.get(SERVICE_USERS_KEY), certificate, key, alerts)
 
 
 _FILES = (SERVICE_USERS_KEY, SERVICE_CERTIFICATE_KEY, SERVICE_KEY_KEY)

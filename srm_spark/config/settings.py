@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from srm_spark.core.alerting import AlertSettings
 from srm_spark.core.config_classes import ConfigClass, ConfigClasses
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Flow, RefusedPolicy
@@ -442,6 +443,8 @@ class ServiceSettings:
     certificate: str | None = None
     """PEM file; None: no TLS."""
     key: str | None = None
+    alerts: AlertSettings | None = None
+    """None: nobody is told."""
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,12 @@ class FlowNow:
     groups: int | None = None
     lag_records: int | None = None
     lag_seconds: float | None = None
+    lost: int | None = None
+    """Records that were found to be lost since the driver began."""
+    quarantined: int | None = None
+    """Topics with records in quarantine."""
+    paused: int | None = None
+    """Partitions that stand still."""
     skew_ms: int | None = None
     """How far the driver's clock is ahead of the cluster's, where that is more than `SKEW_MS`."""
 
@@ -250,6 +256,9 @@ class FlowSeries:
             groups=sample.groups,
             lag_records=sample.lag_records,
             lag_seconds=sample.lag_seconds,
+            lost=sample.lost,
+            quarantined=sample.quarantined,
+            paused=len(self._standing_still()),
         )
         why_not = tuple(self._remarks(sample))
         return replace(known, health=Health.WARNING if why_not else Health.ACTIVE, why=why_not)
@@ -257,15 +266,20 @@ class FlowSeries:
     def _remarks(self, sample: FlowSample) -> Iterable[str]:
         if sample.state is not FlowState.RUNNING:
             yield _said(sample)
-        oldest = self._oldest()
-        paused = [str(one) for one in self._paused if self._partitions[one].at >= oldest]
-        if paused:
+        if paused := self._standing_still():
             yield f"{count(len(paused), 'partition')} paused: {some(paused, 3)}"
         if sample.lag_records is None:
             yield "the lag is not known"
-        left = [one.group for one in self.groups() if one.state in self._left_states]
-        if left:
+        if left := [one.group for one in self.left_groups()]:
             yield f"{count(len(left), 'group')} not synced: {some(left, 3)}"
+
+    def _standing_still(self) -> list[str]:
+        oldest = self._oldest()
+        return [str(one) for one in self._paused if self._partitions[one].at >= oldest]
+
+    def left_groups(self) -> list[GroupSample]:
+        """Consumer groups that are not synced, by the newest sample of each."""
+        return [one for one in self.groups() if one.state in self._left_states]
 
     def partitions(self, topic: str | None = None) -> list[PartitionSample]:
         """The newest sample of each partition that is still spoken of, in order; times by the flow's own axis."""

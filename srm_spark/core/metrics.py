@@ -143,6 +143,10 @@ class FlowSample:
     """Since when the lag is not known; None where it is, or never was."""
     source_checked_at: int | None = None
     """When the source said last where its partitions end."""
+    lost: int | None = None
+    """Records that were found to be lost since the driver began."""
+    quarantined: int | None = None
+    """Source topics with records in quarantine."""
     is_last: bool = False
     """There will be no other one of this driver."""
 
@@ -221,7 +225,7 @@ def encode(sample: Sample) -> tuple[bytes, bytes]:
         document |= {"partitions": sample.partitions, "groups": sample.groups}
         document |= {"lag_records": sample.lag_records, "lag_seconds": sample.lag_seconds}
         document |= {"unknown_since": sample.unknown_since, "source_checked_at": sample.source_checked_at}
-        document |= {"is_last": sample.is_last or None}
+        document |= {"lost": sample.lost, "quarantined": sample.quarantined, "is_last": sample.is_last or None}
     elif isinstance(sample, PartitionSample):
         key = [_PARTITION, str(sample.flow), *sample.partition]
         document |= {"remote": sample.remote, "records": sample.records, "bytes": sample.bytes}
@@ -360,6 +364,8 @@ def _flow_sample(flow: Flow, driver: str, at: int, seconds: float, fields: _Fiel
         lag_seconds=fields.maybe_number("lag_seconds"),
         unknown_since=fields.maybe("unknown_since", int),
         source_checked_at=fields.maybe("source_checked_at", int),
+        lost=fields.maybe("lost", int),
+        quarantined=fields.maybe("quarantined", int),
         is_last=fields.maybe("is_last", bool) or False,
     )
 

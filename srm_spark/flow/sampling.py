@@ -83,6 +83,8 @@ class Sampler:
             unknown_since=_milliseconds(status.unknown_since),
             # The oldest answer: of none of them more is known.
             source_checked_at=min(checked) if checked and len(checked) == len(partitions) else None,
+            lost=status.lost_records,
+            quarantined=len(status.parked) if is_running else None,
             is_last=is_last,
         )
         return Samples(flow, period, partitions, groups)

@@ -1,0 +1,55 @@
+"""What is wrong now with the flows and targets of a board: facts for `core/alerting.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from srm_spark.core.alerting import AlertKind, AlertSettings, Fact
+from srm_spark.core.driver_status import FlowState
+from srm_spark.core.flow_series import FlowNow
+from srm_spark.core.wording import count
+from srm_spark.look.board import Board
+
+
+def facts_of(board: Board, settings: AlertSettings) -> tuple[list[Fact], set[str]]:
+    """All that is wrong, and the flows of which nothing is known."""
+    nows = [board.now(flow) for flow in board.flows]
+    facts = [
+        Fact(AlertKind.BLIND, view.alias, f"the metrics of cluster {view.alias} cannot be read: {view.why_not}")
+        for view in board.targets.values()
+        if view.why_not is not None
+    ]
+    for now in nows:
+        facts += _of_flow(now, settings)
+        if now.is_known:
+            with board.series(now.flow) as series:
+                facts += (
+                    Fact(
+                        AlertKind.GROUP_NOT_SYNCED,
+                        str(now.flow),
+                        f"group {one.group} of {now.flow} is not synced: {one.reason or one.state}",
+                        one.group,
+                    )
+                    for one in series.left_groups()
+                )
+    return facts, {str(now.flow) for now in nows if not now.is_known}
+
+
+def _of_flow(now: FlowNow, settings: AlertSettings) -> Iterator[Fact]:
+    flow = str(now.flow)
+    if now.state is not FlowState.RUNNING:
+        yield Fact(AlertKind.NOT_RUNNING, flow, f"{flow} does not run: {'; '.join(now.why)}")
+    elif now.lag_records is None or now.lag_seconds is None:
+        yield Fact(AlertKind.LAG_UNKNOWN, flow, f"how far {flow} is behind is not known")
+    if now.lag_seconds is not None and now.lag_seconds > settings.rpo:
+        text = f"a failover of {flow} would lose {now.lag_seconds:.0f} s of data; the goal is {settings.rpo:g} s"
+        yield Fact(AlertKind.RPO, flow, text, value=now.lag_seconds)
+    if now.lost:
+        text = f"{count(now.lost, 'record')} of {flow} are lost since its driver began: srm-control losses"
+        yield Fact(AlertKind.RECORDS_LOST, flow, text, value=now.lost)
+    if now.quarantined:
+        text = f"{count(now.quarantined, 'topic')} of {flow} with records in quarantine: srm-control quarantine"
+        yield Fact(AlertKind.QUARANTINE, flow, text, value=now.quarantined)
+    if now.paused:
+        text = f"{count(now.paused, 'partition')} of {flow} standing still: srm-control status"
+        yield Fact(AlertKind.STANDING_STILL, flow, text, value=now.paused)
