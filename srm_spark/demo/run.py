@@ -31,6 +31,7 @@ from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 from srm_spark.demo.samples import SAMPLE_TOPICS, Samples
 from srm_spark.demo.view import View
+from srm_spark.demo.web import served
 from srm_spark.driver import Driver
 from srm_spark.errors import ConfigError, FlowError, Problem, SrmError
 from srm_spark.flow.clusters import target_of
@@ -66,6 +67,7 @@ class Demo:
 
     def start(self, config: Path, defines: dict[str, str]) -> None:
         """Start the clusters and Spark at the same time, then write what is there before the flow starts."""
+        self._config, self._defines = config, defines
         self._view.step(f"starting two Kafka clusters, {SOURCE} and {TARGET}, and Spark")
         source, target = LocalKafka(SOURCE, overrides=_PRIMARY), LocalKafka(TARGET)
         self._brokers = source, target
@@ -106,6 +108,9 @@ class Demo:
     def keep(self) -> None:
         """Say what can be tried, and wait for Ctrl-C."""
         source, target = self._brokers
+        defines = {**addresses(self._brokers), **self._defines}
+        page = self._stack.enter_context(served(self._config, defines, self._log))
+        self._view.say(f"The page of the service, and its REST API:  {page}  {page}/docs")
         for text in suggestions(source.bootstrap_servers, target.bootstrap_servers):
             self._view.say(text)
         while not self._driver.wait(3600):

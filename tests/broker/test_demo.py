@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,8 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+
+from tests.awaiting import await_until
 
 pytestmark = pytest.mark.slow
 
@@ -63,11 +67,11 @@ def assert_nothing_left(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def read_until(process: subprocess.Popen[str], text: str) -> None:
+def read_until(process: subprocess.Popen[str], text: str) -> str:
     assert process.stdout is not None
     for line in process.stdout:
         if text in line:
-            return
+            return line
     pytest.fail(f"the demo ended before it said {text!r}")
 
 
@@ -94,6 +98,22 @@ def test_ctrl_c_leaves_nothing_behind(demo: Callable[..., subprocess.Popen[str]]
     process = demo("--seconds", "100")
     read_until(process, said)
     time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=90)
+    assert (process.returncode, errors) == (130, "")
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.timeout(SECONDS)
+def test_what_is_kept_has_a_page_until_ctrl_c(demo: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    process = demo("--seconds", "1", "--keep")
+    address = read_until(process, "The page of the service").split()[-2]
+
+    def statuses() -> set[tuple[str, str]]:
+        with urlopen(f"{address}/v3/flows", timeout=30) as answer:
+            return {(flow["source"], flow["status"]) for flow in json.load(answer)["flows"]}
+
+    await_until(lambda: ("primary", "ACTIVE") in statuses(), 60, lambda: str(statuses()))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=90)
     assert (process.returncode, errors) == (130, "")

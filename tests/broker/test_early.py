@@ -90,7 +90,7 @@ def test_a_driver_that_dies_at_any_moment_of_its_start_leaves_nothing_lost_or_do
             return False
 
     with Load(source, topic, PARTITIONS, per_second=2000, size=500) as load:
-        for moment in (copies, takes_over, takes_over):
+        for moment in (copies, takes_over):
             await_until(is_free, SOON, "the lease")
             with srm_driver(tmp_path, clusters, ["a->b"], {"topics": topic}) as driver:
                 await_until(moment, SOON, "that moment")

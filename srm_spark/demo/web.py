@@ -1,0 +1,54 @@
+"""The service beside the demo: a process of its own, as it runs beside a driver."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import TextIO
+
+from srm_spark.errors import SetupError
+from srm_spark.testing.ports import free_ports
+
+PORT = 6670
+_START_SECONDS = 60.0
+_LOOK_SECONDS = 0.2
+
+
+@contextmanager
+def served(config: Path, defines: Mapping[str, str], log: TextIO) -> Iterator[str]:
+    """The address of a service over the flows of a file, which answers. Raises SetupError where it does not start."""
+    port = PORT if _is_free(PORT) else free_ports(1)[0]
+    address = f"http://127.0.0.1:{port}"
+    command = [str(Path(sys.executable).parent / "srm-service"), "--config", str(config)]
+    for key, value in {**defines, "service.listen": f"127.0.0.1:{port}"}.items():
+        command += ["-D", f"{key}={value}"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    try:
+        _await_answer(process, port)
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _await_answer(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(OSError, HTTPException), closing(HTTPConnection("127.0.0.1", port, timeout=5)) as asked:
+            asked.request("GET", "/healthz")
+            if asked.getresponse().status == HTTPStatus.OK:
+                return
+        time.sleep(_LOOK_SECONDS)
+    raise SetupError(f"srm-service does not answer at 127.0.0.1:{port}", "its reason is in the log")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
