@@ -1,7 +1,7 @@
 """How long a record takes from its source to a consumer of its copy.
 
-A producer writes at an even rate, each value the moment of its writing; a consumer of the copy takes the time. Both are
-compiled loops, since they share the cores with what they measure.
+A producer writes at an even rate, each value the moment of its writing; a consumer of the copy takes the time. That one
+reads by compiled loops, since it shares the cores with what it measures; a record costs librdkafka's producer 2 µs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
@@ -29,7 +28,6 @@ from srm_spark.bench.records import check_copy
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import SrmError
-from srm_spark.kafka.compiled import RowsInLoop
 from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.ranges import Follower
 from srm_spark.testing import LocalKafka
@@ -139,11 +137,13 @@ def write_evenly(servers: str, rate: int, stop: threading.Event, wrote: list[flo
 
 def _write(producer: Producer, partition: int, count: int) -> int:
     """Write so many records of this moment: how many were taken."""
-    value, unset = str(time.time_ns()).encode().ljust(SIZE), np.full(count, -1)
-    nothing = pa.nulls(count, pa.binary())
-    run = Run(TopicPartition(TOPIC, partition), unset, unset, nothing, pa.array([value] * count, pa.binary()), nothing)
-    with RowsInLoop(producer, TOPIC, run) as rows:
-        return rows.produce(0, count)[0]
+    value = str(time.time_ns()).encode().ljust(SIZE)
+    for taken in range(count):
+        try:
+            producer.produce(TOPIC, value, partition=partition)
+        except BufferError:
+            return taken
+    return count
 
 
 def _reader(job: Job) -> Follower:

@@ -22,8 +22,8 @@ from srm_spark.jars.cache import locked
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
 PYTHON_VARIABLE = "SRM_PACK_PYTHON"
-_LOOP = re.compile(r"""; extra == ['"]compiled['"]$""")
-"""How the metadata marks what the compiled loop needs."""
+_LOOPS = re.compile(r"""; extra == ['"]compiled['"]$""")
+"""How the metadata marks what the compiled loops need."""
 
 
 def pack(root: Path) -> Path:
@@ -67,8 +67,8 @@ def _written(path: Path) -> str:
 
 
 def requirements() -> list[str]:
-    """What executors need at run time: neither pyspark, which is there, nor extras but the compiled loop."""
-    needed = [_LOOP.sub("", requirement) for requirement in requires("srm-spark") or []]
+    """What executors need at run time: neither pyspark, which is there, nor extras but that of the compiled loops."""
+    needed = [_LOOPS.sub("", requirement) for requirement in requires("srm-spark") or []]
     return [name for name in needed if "extra ==" not in name and re.match(r"pyspark\b(?!-)", name) is None]
 
 

@@ -138,7 +138,7 @@ class BatchSettings:
     arrow_max_records: int
     arrow_max_bytes: int
     in_loop: bool
-    """Whether compiled loops may fetch and produce the records."""
+    """Whether tasks fetch batches by themselves, where compiled loops can take them apart."""
     driver_max_bytes: int
     """What is so small is copied without a Spark job."""
     trigger_interval_ms: int

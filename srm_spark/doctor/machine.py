@@ -17,6 +17,7 @@ from srm_spark.jars import JAR_SETS, fetch, find_java, unfit_java_home
 from srm_spark.jars.fetch import cached
 from srm_spark.kafka.access import librdkafka_version
 from srm_spark.kafka.batches.ways import why_interpreted
+from srm_spark.kafka.librdkafka import why_unknown
 
 OLDEST_PYTHON = (3, 10)
 SPARK = "4.2"
@@ -96,9 +97,11 @@ def check_client() -> Finding:
     version = package_version("confluent-kafka")
     if version is None:
         return failed("confluent-kafka", "is not installed", "pip install 'confluent-kafka>=2.16.1,<3'")
-    reason = why_interpreted()
-    way = "records in batches, by compiled loops" if reason is None else f"records one by one, by Spark: {reason}"
-    return ok("confluent-kafka", f"{version}, librdkafka {librdkafka_version()}; {way}")
+    reason, unknown_library = why_interpreted(), why_unknown()
+    way = "records in batches, by compiled loops" if reason is None else f"records by Spark's source: {reason}"
+    names = f"; names of headers that are not UTF-8 are not kept where it moves records: {unknown_library}"
+    found = f"{version}, librdkafka {librdkafka_version()}; {way}{names if unknown_library else ''}"
+    return ok("confluent-kafka", found)
 
 
 def package_version(name: str) -> str | None:

@@ -1,15 +1,14 @@
 """Records on their way through librdkafka's producers: those of logins that only librdkafka makes.
 
 No callback per record: the first and the last record of a run are acknowledged with their target offsets, and
-`last - first == count - 1` proves that the run lies there in one piece. What lies between them is produced by a
-compiled loop where there is one (`compiled.py`). Only a flow with provenance headers, whose remote topics others write
-to as well, has every record acknowledged.
+`last - first == count - 1` proves that the run lies there in one piece. Only a flow with provenance headers, whose
+remote topics others write to as well, has every record acknowledged.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -20,9 +19,8 @@ from srm_spark.core.reports import PartitionReport, Sent
 from srm_spark.core.rows import Run
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.failure import Failure
-from srm_spark.kafka.acks import Acks, Callback, EachAck
+from srm_spark.kafka.acks import Acks, EachAck
 from srm_spark.kafka.clients import LastError
-from srm_spark.kafka.compiled import RowsInLoop, is_used
 from srm_spark.kafka.exact import produce_call
 from srm_spark.kafka.failures import kind_of, named, remedy
 from srm_spark.kafka.producer_pool import ProducerPool
@@ -30,25 +28,15 @@ from srm_spark.kafka.producers import codec_of
 from srm_spark.kafka.sinks import Answer
 
 _FULL_QUEUE_SECONDS = 0.05
-_WORTH_A_LOOP = 16
-"""Records of a run from which on the compiled loop is faster than it takes to start it."""
 
 
 class ClientSink:
     """The producers of one task."""
 
-    def __init__(
-        self,
-        options: Mapping[str, str | int | float | bool],
-        timeout: float,
-        *,
-        in_loop: bool,
-        needs_each: bool,
-    ) -> None:
+    def __init__(self, options: Mapping[str, str | int | float | bool], timeout: float, *, needs_each: bool) -> None:
         """`needs_each` is for topics to which others write: copies may not lie in one piece."""
         self._options = dict(options)
         self._needs_each = needs_each
-        self._in_loop = is_used(in_loop)
         self._sent: deque[tuple[TopicPartition, str, Sent, Acks]] = deque()
         self._last_error = LastError()
         self._pool = ProducerPool(self._options, self._last_error, timeout)
@@ -125,38 +113,16 @@ class ClientSink:
         producer = self._pool.of(route.limits, is_trial=is_trial)
         acks = EachAck() if self._needs_each else Acks()
         self._sent.append((run.partition, route.remote_topic, Sent.of(run), acks))
-        if self._in_loop and run.count >= _WORTH_A_LOOP and run.stamped is None:
-            is_produced = self._by_loop(producer, route.remote_topic, run, acks)
-        else:
-            is_produced = self._one_by_one(producer, route.remote_topic, run, acks, acks.callbacks(run.count))
-        if is_produced:
+        if self._one_by_one(producer, route.remote_topic, run, acks):
             self._pool.poll(producer, 0)
         return acks
 
-    def _by_loop(self, producer: Producer, topic: str, run: Run, acks: Acks) -> bool:
-        """All but the two ends, which are acknowledged, by the compiled loop; False when one is refused for good."""
-        last = run.count - 1
-        if not self._one_by_one(producer, topic, run.head(1), acks, (acks.on_first,)):
-            return False
-        at = 1
-        with RowsInLoop(producer, topic, run) as rows:
-            while at < last:
-                at, error = rows.produce(at, last)
-                if error is not None and error.code() == KafkaError._QUEUE_FULL:
-                    self._wait(producer)
-                elif error is not None:
-                    acks.error = error
-                    return False
-        return self._one_by_one(producer, topic, run.slice(last, run.count), acks, (acks.on_last,))
-
-    def _one_by_one(
-        self, producer: Producer, topic: str, run: Run, acks: Acks, callbacks: Iterable[Callback | None]
-    ) -> bool:
+    def _one_by_one(self, producer: Producer, topic: str, run: Run, acks: Acks) -> bool:
         """Each record by a call of its own; False when one is refused for good."""
         number, columns = run.partition.partition, run.columns()
         produce = produce_call(producer, columns[-1] if run.has_headers else ())
         # This loop is what a small record costs; nothing belongs in it that can be done per run.
-        for key, value, timestamp, headers, callback in zip(*columns, callbacks, strict=False):
+        for key, value, timestamp, headers, callback in zip(*columns, acks.callbacks(run.count), strict=False):
             try:
                 produce(topic, value, key, number, callback, None, timestamp, headers)
             except BufferError:

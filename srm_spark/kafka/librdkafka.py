@@ -34,8 +34,6 @@ _NAME_SIZE = 2 * _WORD
 _MESSAGE_HEADERS = object.__basicsize__ + 4 * _WORD
 """Where a `Message` of confluent-kafka has librdkafka's headers: behind topic, value, key and its own headers."""
 _CALLS: Mapping[str, tuple[Any, Sequence[Any]]] = {
-    "rd_kafka_topic_new": (_POINTER, (_POINTER, _TEXT, _POINTER)),
-    "rd_kafka_topic_destroy": (None, (_POINTER,)),
     "rd_kafka_headers_new": (_POINTER, (_SIZE,)),
     "rd_kafka_headers_destroy": (None, (_POINTER,)),
     "rd_kafka_header_cnt": (_SIZE, (_POINTER,)),
@@ -60,7 +58,7 @@ def why_unknown() -> str | None:
     """Why not; None where it may."""
     if is_known():
         return None
-    return f"librdkafka is {_LOADED}, and the loop was tried with {', '.join(sorted(KNOWN_LIBRARIES))} only"
+    return f"librdkafka is {_LOADED}, and srm-spark was tried with {', '.join(sorted(KNOWN_LIBRARIES))} only"
 
 
 @lru_cache(maxsize=1)
@@ -126,5 +124,5 @@ def _headers_by_call(message: Message) -> Headers:
 
 
 def client_of(client: Producer) -> int | None:
-    """Address of librdkafka's client behind one of confluent-kafka, of a version that `compiled.why_not` approves."""
+    """Address of librdkafka's client behind one of confluent-kafka, of a version that `is_known`."""
     return ctypes.c_void_p.from_address(id(client) + object.__basicsize__).value

@@ -13,7 +13,7 @@ def cache_folder(wanted: str = "", here: Path = Path(__file__).parent) -> Path |
     None where the sources cannot be read, as in an archive.
     """
     try:
-        sources = [here / "jit.py", *sorted(here.glob("*_loop.py")), *sorted(here.glob("batches/*loop*.py"))]
+        sources = [here / "jit.py", *sorted(here.glob("batches/*loop*.py"))]
         content = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except (OSError, RuntimeError):  # there is no home

@@ -50,8 +50,6 @@ class WriteTask:
     """See `PartitionReport.slack`."""
     recording: Recording | None = None
     """In the exactly-once mode: how progress is recorded in the records' transaction."""
-    in_loop: bool = True
-    """Whether a compiled loop produces the records, where it can."""
     authorship: Authorship | None = None
     """In the default mode: as whom the task writes batches of its own; None where librdkafka's producers write."""
 
@@ -205,4 +203,4 @@ class Writing:
 def _sink(task: WriteTask, slot: int) -> Sink:
     if task.is_in_batches:
         return BatchSink(task.hand(slot))
-    return ClientSink(task.options, task.timeout, in_loop=task.in_loop, needs_each=task.stamp is not None)
+    return ClientSink(task.options, task.timeout, needs_each=task.stamp is not None)

@@ -41,18 +41,18 @@ ODD = [
 PLAIN = [RawRecord(b"k", b"plain", ())]
 
 
-@pytest.mark.parametrize("in_loop", [True, False, None], ids=["compiled", "one by one", "batches"])
+@pytest.mark.parametrize("in_batches", [True, False], ids=["batches", "one by one"])
 @pytest.mark.parametrize(
     "found", [ODD[:1], ODD, ODD + PLAIN * 20, PLAIN * 20 + ODD[:3]], ids=["one", "odd", "first", "last"]
 )
 def test_every_name_is_written_as_it_was_read(
-    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_loop: bool | None, found: Sequence[RawRecord]
+    primary: KafkaCluster, secondary: KafkaCluster, unique: str, in_batches: bool, found: Sequence[RawRecord]
 ) -> None:
     topic = f"names-{unique}"
     for cluster in (primary, secondary):
         Kafka(cluster).create(topic)
     write_raw(primary, topic, found)
-    report = copy(primary, secondary, topic, len(found), in_loop=in_loop)
+    report = copy(primary, secondary, topic, len(found), in_batches=in_batches)
     assert (report.failure, report.hold, report.records) == (None, None, len(found))
     assert read_raw(secondary, topic) == list(found)
     (row,) = compare_topics(settings(primary), settings(secondary), {topic: topic})
@@ -82,19 +82,17 @@ def test_a_record_with_more_headers_than_librdkafka_reads_is_copied_as_it_is(
         Kafka(cluster).create(topic)
     written = [ODD[0], *PLAIN, RawRecord(b"k", b"v", ((b"h", b""),) * 100_001), *PLAIN]
     write_raw(primary, topic, written)
-    report = copy(primary, secondary, topic, len(written), in_loop=None)
+    report = copy(primary, secondary, topic, len(written), in_batches=True)
     assert (report.hold, report.records) == (None, len(written))
     assert read_raw(secondary, topic) == written
 
 
-def copy(
-    source: KafkaCluster, target: KafkaCluster, topic: str, count: int, *, in_loop: bool | None
-) -> PartitionReport:
-    fetch = Fetch(fetch_options({"bootstrap.servers": source.bootstrap_servers}), "a", 30.0, in_loop is not False)
+def copy(source: KafkaCluster, target: KafkaCluster, topic: str, count: int, *, in_batches: bool) -> PartitionReport:
+    fetch = Fetch(fetch_options({"bootstrap.servers": source.bootstrap_servers}), "a", 30.0, in_batches)
     options = record_options({"bootstrap.servers": target.bootstrap_servers}, timeout=30.0)
     routes = {topic: Route(topic, Limits())}
-    task = WriteTask(options, routes, frozenset(), max_bytes=10**9, timeout=30.0, in_loop=bool(in_loop))
-    if in_loop is None:
+    task = WriteTask(options, routes, frozenset(), max_bytes=10**9, timeout=30.0)
+    if in_batches:
         task = replace(task, authorship=Authorship(author_of(target)))
     (row,) = copy_ranges(fetch, task, {TopicPartition(topic, 0): OffsetRange(0, count)}, 0).to_pylist()
     return read_report(row)

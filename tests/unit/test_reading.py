@@ -73,7 +73,7 @@ def test_records_are_fetched_directly_where_that_is_wanted(flow: FlowSettings) -
 @pytest.mark.usefixtures("without_numba")
 def test_records_are_fetched_directly_only_where_loops_are_compiled() -> None:
     assert not ways.is_used(True)
-    assert "one by one, by Spark: there is no numba; pip install" in machine.check_client().found
+    assert "by Spark's source: there is no numba; pip install" in machine.check_client().found
 
 
 def test_the_driver_copies_what_is_small_and_the_first_records_of_a_topic(flow: FlowSettings) -> None:

@@ -344,7 +344,6 @@ class Replication:
             target_ends={partition: self._target_ends[partition] for partition in ranges},
             slack={partition: self._slack(partition) for partition in ranges},
             recording=self._recording(ranges),
-            in_loop=settings.batch.in_loop,
             authorship=self._authorship(ranges),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -10,9 +9,10 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from srm_spark.core.header_names import name_of
 from srm_spark.core.rows import Headers
+from srm_spark.doctor import machine
 from srm_spark.errors import HeaderNameUnfit
 from srm_spark.failure import FailureKind
-from srm_spark.kafka import compiled, librdkafka
+from srm_spark.kafka import librdkafka
 from srm_spark.kafka.exact import Exact, produce_call
 from srm_spark.kafka.failures import kind_of
 
@@ -20,14 +20,11 @@ ODD: list[Headers] = [[("plain", b"1"), (name_of(name), b"2")] for name in (b"a\
 
 
 @pytest.fixture
-def unknown(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The librdkafka that is loaded is none of those that are known, and reading it ends the test."""
     monkeypatch.setattr(librdkafka, "KNOWN_LIBRARIES", frozenset({"2.99.0"}))
     for name in ("library", "read_headers", "make_headers"):
         monkeypatch.setattr(librdkafka, name, lambda *_: pytest.fail("librdkafka was read past its calls"))
-    compiled.why_not.cache_clear()
-    yield
-    compiled.why_not.cache_clear()
 
 
 class CallsOnly:
@@ -56,16 +53,15 @@ class CallsOnly:
 
 
 def test_the_library_that_is_installed_is_known() -> None:
-    assert compiled.why_not() is None
     assert librdkafka.is_known()
+    assert "names of headers" not in machine.check_client().found
 
 
 @pytest.mark.usefixtures("unknown")
-def test_no_loop_runs_over_an_unknown_library() -> None:
-    reason = compiled.why_not()
-    assert reason is not None
-    assert reason.endswith(", and the loop was tried with 2.99.0 only")
-    assert not compiled.is_used(True)
+def test_the_doctor_says_what_is_missing_with_an_unknown_library() -> None:
+    found = machine.check_client().found
+    assert "names of headers that are not UTF-8 are not kept where it moves records: librdkafka is " in found
+    assert found.endswith(", and srm-spark was tried with 2.99.0 only")
 
 
 @pytest.mark.usefixtures("unknown")
