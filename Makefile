@@ -13,7 +13,7 @@ help: ## this list
 	@echo '  PYTHON=…        the interpreter to make .venv with (3.10 or newer)'
 	@echo '  ARGS=…          more arguments for pytest, the demo or the benchmark'
 
-setup: ## .venv, Java if there is none, the jars; does only what is missing
+setup: ## .venv, Java if there is none, the jars, the compiled loops; does only what is missing
 	@scripts/setup.sh '$(PYTHON)'
 
 demo: setup ## replicate between two real clusters and compare every record; KEEP=1 leaves them running

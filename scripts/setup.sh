@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Brings a checkout to the point where everything runs: .venv with the package and its development tools, Java, jars.
+# Brings a checkout to the point where everything runs: .venv with the package and its development tools, Java, jars,
+# compiled loops.
 # Does only what is missing, so it needs no network the second time. Argument: the Python to use, or nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -82,3 +83,5 @@ if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; 
     install_for_tests promtool prometheus "tests of alert rules"
 fi
 .venv/bin/python -m srm_spark.jars all --ensure-java --quiet
+# The first start would do it, and take ten seconds longer. Flows run without, too.
+.venv/bin/python -m srm_spark.kafka.compile_loops || echo "setup: flows run without them, see docs/running.md" >&2

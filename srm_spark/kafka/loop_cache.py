@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def cache_folder(wanted: str = "", here: Path = Path(__file__).parent) -> Path |
 
 
 def is_filled() -> bool:
-    """Whether the loops were compiled before, so that to load them takes half a second and not ten."""
+    """Whether the loops were compiled before for this Python, so that to load them takes half a second and not ten."""
     folder = cache_folder(os.environ.get("NUMBA_CACHE_DIR", ""))
-    return folder is not None and any(folder.rglob("unpack_loop*"))  # the last ones that are loaded
+    last = "unpack_loop.*.py{}{}*.nbi".format(*sys.version_info)  # of those that are loaded
+    return folder is not None and any(folder.rglob(last))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from srm_spark.kafka import jit
+from srm_spark.kafka import compile_loops, jit
 from srm_spark.kafka.loop_cache import cache_folder, is_filled
 
 HERE = Path(jit.__file__).parent
@@ -50,9 +53,11 @@ def test_whether_they_were_compiled_before_can_be_asked(tmp_path: Path, monkeypa
     folder = cache_folder(str(tmp_path))
     assert folder is not None
     folder.mkdir()
-    (folder / "pack_loop.py311.nbi").touch()
-    assert not is_filled(), "not all of them were"
-    (folder / "unpack_loop.py311.nbi").touch()
+    here = "py{}{}".format(*sys.version_info)
+    for name in (f"pack_loop.pack_rows-7.{here}.nbi", "unpack_loop.fill_rows-7.py27.nbi"):
+        (folder / name).touch()
+        assert not is_filled(), "not all of them were, or for another Python"
+    (folder / f"unpack_loop.fill_rows-7.{here}.nbi").touch()
     assert is_filled()
 
 
@@ -60,3 +65,35 @@ def test_who_moves_whole_batches_does_not_load_numba() -> None:
     code = "import sys, srm_spark.kafka.batches.copy; print('numba' in sys.modules, 'pandas' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_nothing_is_compiled_where_it_is_done_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_loops, "is_filled", lambda: True)
+    monkeypatch.setattr(compile_loops, "best", lambda: pytest.fail("compiled again"))
+    assert CliRunner().invoke(compile_loops.main).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [("there is no numba", "are not compiled: there is no numba"), (None, "cannot be kept: .* NUMBA_CACHE_DIR")],
+)
+def test_loops_that_cannot_be_compiled_or_kept_are_told(
+    missing: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_loops, "is_filled", lambda: False)
+    monkeypatch.setattr(compile_loops, "why_interpreted", lambda: missing)
+    monkeypatch.setattr(compile_loops, "best", lambda: None)
+    done = CliRunner().invoke(compile_loops.main)
+    assert done.exit_code == 1
+    assert re.search(said, done.output)
+
+
+@pytest.mark.slow
+def test_the_next_process_finds_what_was_compiled(tmp_path: Path) -> None:
+    """Half a minute: machine code for all loops."""
+    command = [sys.executable, "-m", "srm_spark.kafka.compile_loops"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr for _ in range(2)
+    ]
+    assert said == ["compiling the loops over records, once\n", ""]
