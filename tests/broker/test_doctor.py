@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.cli.driver import run
@@ -207,6 +214,38 @@ def test_configs_that_may_not_be_changed_are_told(findings: Examine, guarded: Lo
     configs = found["A->B: keep the configs of remote topics on B"]
     assert configs.health is Health.WARNED
     assert configs.remedy.endswith(f"'User:guest' --operation AlterConfigs --topic 'A.t-{unique}'")
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked"),
+    [
+        ({}, ("fence off older writers", "srm-A->B-records", Health.WARNED)),
+        ({"A->B.exactly.once.support": "required"}, ("write in transactions", "srm-A->B-0", Health.FAILED)),
+    ],
+    ids=["default", "exactly once"],
+)
+def test_the_right_to_describe_a_transactional_id_is_not_taken_for_that_to_write(
+    findings: Examine, guarded: LocalKafka, mode: Keys, asked: tuple[str, str, Health]
+) -> None:
+    check, name, lacking = asked
+    logins = login("A", "admin", "secret") | login("B", "guest", "guest")
+    written = {**keys(guarded.bootstrap_servers, guarded.bootstrap_servers), **logins, **mode}
+    for operation, health in ((None, lacking), (AclOperation.DESCRIBE, lacking), (AclOperation.WRITE, Health.OK)):
+        if operation is not None:
+            allow(guarded.bootstrap_servers, name, operation)
+        found = findings(written)[f"A->B: {check} on B"]
+        assert found.health is health, operation
+        assert health is Health.OK or f"allow WRITE on transactional id {name}" in found.found
+
+
+def allow(bootstrap_servers: str, name: str, operation: AclOperation) -> None:
+    """Let `guest` do it to a transactional id."""
+    credentials = {"sasl.username": "admin", "sasl.password": "secret"}
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **credentials}
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, **login})
+    kind, literal, allowed = ResourceType.TRANSACTIONAL_ID, ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    binding = AclBinding(kind, name, literal, "User:guest", "*", operation, allowed)
+    admin.create_acls([binding])[binding].result()
 
 
 def test_the_command_prints_everything_and_exits_1(tmp_path: Path, primary: KafkaCluster) -> None:

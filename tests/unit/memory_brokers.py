@@ -177,7 +177,7 @@ def piece(mark: int, count: int = 3) -> Any:
     return whole(next(iter(batches_in(data))), data)
 
 
-NOT_COORDINATOR, BUSY, UNKNOWN_TOPIC, DENIED, INVALID_STATE, NOT_TRIED = 16, 51, 3, 29, 48, 55
+NOT_COORDINATOR, BUSY, UNKNOWN_TOPIC, DENIED, INVALID_STATE, NOBODYS, NOT_TRIED = 16, 51, 3, 29, 48, 49, 55
 
 
 @dataclass
@@ -304,7 +304,9 @@ class TransactionBrokers(MemoryBrokers):
         return SimpleNamespace(error_code=error)
 
     def _fenced(self, producer_id: int, epoch: int) -> int:
-        return 0 if Author(producer_id, epoch) == self.author else FENCED
+        if producer_id != self.author.producer_id:
+            return NOBODYS
+        return 0 if epoch == self.author.epoch else FENCED
 
     def _end(self, to: list[Transacted]) -> None:
         to += self._pending

@@ -74,6 +74,23 @@ def test_what_is_refused_says_what_to_do(code: int, words: str) -> None:
         coordinator_of(TransactionBrokers(asked=[("InitProducerId", code)])).init()
 
 
+def test_whether_it_may_be_written_is_asked_and_nothing_changes() -> None:
+    brokers = TransactionBrokers()
+    coordinator = coordinator_of(brokers)
+    author = coordinator.init()
+    coordinator.add(author, [GOOD])
+    coordinator_of(brokers).look()
+    assert brokers.requests[-2:] == ["FindCoordinator", "EndTxn"]
+    assert (brokers.author, brokers.is_open, brokers.committed, brokers.aborted) == (author, True, [], [])
+    coordinator.end(author, committed=True)
+
+
+@pytest.mark.parametrize("kind", ["FindCoordinator", "EndTxn"])
+def test_who_may_not_write_is_told_when_he_asks(kind: str) -> None:
+    with pytest.raises(FenceUnavailable, match=r"allow WRITE on transactional id srm-A->B-records"):
+        coordinator_of(TransactionBrokers(asked=[(kind, 53)])).look()
+
+
 def test_who_was_overtaken_abandons_nothing_of_the_newer_one() -> None:
     brokers = TransactionBrokers()
     coordinator = coordinator_of(brokers)

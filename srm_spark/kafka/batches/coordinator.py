@@ -31,6 +31,9 @@ _BUSY = 51
 """The transaction before is not over on all partitions."""
 _OVERTAKEN = frozenset({47, 90})
 _DENIED = 53
+_NOBODYS = 49
+"""The producer id is not the one that this transactional id has."""
+_NOBODY = Author(-1, -1)
 NOT_TRIED = 55
 """Another partition of the same request was refused."""
 _HIDDEN = "not all in-sync replicas have the markers that end the transaction before"
@@ -40,7 +43,7 @@ _REFUSALS = {
     31: "IDEMPOTENT_WRITE is not allowed on the cluster",
     35: "the broker is too old",
     48: "the transaction is over, or was never begun",
-    49: "the producer id is not known any more",
+    _NOBODYS: "the producer id is not known any more",
     50: "its brokers do not allow transactions to take so long: raise transaction.max.timeout.ms there",
 }
 Tell = Callable[[str], None]
@@ -72,12 +75,15 @@ class Coordinator:
         self._patience = seconds if patience is None else patience
 
     def look(self) -> None:
-        """Whether there is one that would talk to us; changes nothing."""
-        self._find(time.monotonic() + self._seconds)
+        """Whether there is one that lets us write under the id; changes nothing.
+
+        It is asked to end a transaction of nobody's: who may not WRITE is refused before it finds that there is none.
+        """
+        self._persist(lambda: self._end_request(_NOBODY, committed=False), _error_unless(_NOBODYS))
 
     def init(self, tell: Tell = _nobody) -> Author:
         """The id's next epoch: whatever is open under an older one is aborted, and no older one may do anything."""
-        answer = self._persist(lambda: self._init_request(Author(-1, -1)), _error_of, tell)
+        answer = self._persist(lambda: self._init_request(_NOBODY), _error_of, tell)
         return Author(answer.producer_id, answer.producer_epoch)
 
     def add(self, author: Author, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -104,16 +110,7 @@ class Coordinator:
 
         Where this raises anything, what became of it is not known.
         """
-        self._persist(
-            lambda: EndTxnRequest(
-                transactional_id=self.name,
-                producer_id=author.producer_id,
-                producer_epoch=author.epoch,
-                committed=committed,
-                max_version=_ENDS,
-            ),
-            _error_of,
-        )
+        self._persist(lambda: self._end_request(author, committed=committed), _error_of)
 
     def abandon(self, author: Author, taken_in: TopicPartition) -> None:
         """Abort what the author has open, and let nothing more of his be taken, however late it comes (KIP-360).
@@ -123,7 +120,7 @@ class Coordinator:
         (TransactionCoordinator.prepareInitProducerIdTransit). Returns before the markers are written.
         """
         if not any(self.add(author, [taken_in]).values()):
-            self._persist(lambda: self._init_request(author), _error_unless_busy)
+            self._persist(lambda: self._init_request(author), _error_unless(_BUSY))
 
     def _init_request(self, author: Author) -> Any:
         return InitProducerIdRequest(
@@ -132,6 +129,15 @@ class Coordinator:
             producer_id=author.producer_id,
             producer_epoch=author.epoch,
             max_version=_INITS,
+        )
+
+    def _end_request(self, author: Author, *, committed: bool) -> Any:
+        return EndTxnRequest(
+            transactional_id=self.name,
+            producer_id=author.producer_id,
+            producer_epoch=author.epoch,
+            committed=committed,
+            max_version=_ENDS,
         )
 
     def _persist(self, request: Callable[[], Any], error_of: Callable[[Any], int], tell: Tell = _nobody) -> Any:
@@ -203,9 +209,8 @@ def _error_of(answer: Any) -> int:
     return int(answer.error_code)
 
 
-def _error_unless_busy(answer: Any) -> int:
-    error = _error_of(answer)
-    return 0 if error == _BUSY else error
+def _error_unless(fine: int) -> Callable[[Any], int]:
+    return lambda answer: 0 if _error_of(answer) == fine else _error_of(answer)
 
 
 def _codes(answer: Any) -> dict[TopicPartition, int]:

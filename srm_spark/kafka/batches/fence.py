@@ -51,7 +51,7 @@ class BrokerFence:
         self._control = ControlBatches(control or brokers)
 
     def look(self) -> None:
-        """Whether there is a coordinator that would talk to us; changes nothing. Raises what `begin` raises."""
+        """Whether there is a coordinator that lets us write; changes nothing. Raises what `begin` raises."""
         self._coordinator.look()
 
     def begin(self, tell: Tell = lambda _: None) -> Author:
