@@ -113,6 +113,8 @@ class PartitionReport:
     """The number of the remote partition's next record under the flow's producer id; None where it has none."""
     rolled_back: int = 0
     """Bytes that were acknowledged in a transaction that came to nothing."""
+    aborted: int = 0
+    """Offsets of the remote partition that went there: records that were acknowledged, and the marker behind them."""
     target_end: int | None = None
     """Where the remote partition ended before, if that is known."""
     slack: int | None = 0
@@ -152,10 +154,13 @@ class PartitionReport:
         """The record behind what was copied that goes into quarantine."""
         return self.hold if self.to_quarantine and self.failure is None else None
 
-    def undo(self, failure: Failure) -> None:
-        """Nothing of this was committed, for its own failure or for another partition's of the same transaction."""
+    def undo(self, failure: Failure, *, gets_marker: bool) -> None:
+        """Nothing of this was committed, for its own failure or for another partition's of the same transaction.
+
+        `gets_marker` says whether the remote partition was taken into that.
+        """
         self.failure = self.failure or Failure(FailureKind.ROLLED_BACK, f"rolled back: {failure}")
-        self.rolled_back = self.bytes
+        self.rolled_back, self.aborted = self.bytes, self.records + gets_marker
         self.intervals.clear()
         self.hold, self.to_quarantine, self.latency_ms = None, False, None
         self.records = self.whole = self.merged = self.bytes = self.zero_timestamps = 0

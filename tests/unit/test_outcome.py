@@ -132,5 +132,5 @@ def test_nothing_goes_into_quarantine_where_what_came_before_failed() -> None:
 
 def test_what_was_rolled_back_has_nothing_for_the_quarantine() -> None:
     report = PartitionReport(T0, [Interval(0, 0, 4)], next_offset=4, hold=PAUSED_AT_4, to_quarantine=True)
-    report.undo(TOO_LARGE)
+    report.undo(TOO_LARGE, gets_marker=True)
     assert (report.hold, report.to_quarantine) == (None, False)

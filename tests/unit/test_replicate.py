@@ -239,6 +239,21 @@ def test_markers_are_expected_where_a_remote_partition_was_in_the_transaction() 
         assert replication.write_task({HERE: OffsetRange(0, 10)}).slack == {HERE: slack}
 
 
+def test_what_a_transaction_left_that_came_to_nothing_is_expected_where_only_another_partition_pauses() -> None:
+    batch = Batch()
+    batch.fill(5, 5)
+    replication = batch.begin()
+    paused = PartitionReport(HERE, failure=Failure(FailureKind.TARGET_DENIED, "no"))
+    drawn_in = PartitionReport(OTHER, failure=Failure(FailureKind.ROLLED_BACK, "rolled back"), aborted=4)
+    replication.take_in([paused, drawn_in])
+    task = replication.write_task({OTHER: OffsetRange(0, 5)})
+    assert (task.slack, task.target_ends) == ({OTHER: 4}, {OTHER: 0}), "three records and the marker behind them"
+    again = PartitionReport(OTHER, slot=0, writer="p", in_transaction=True, intervals=[Interval(0, 4, 5)])
+    replication.take_in([replace(again, next_offset=5)])
+    assert (set(replication.holds), replication.positions) == ({HERE}, {HERE: 0, OTHER: 5})
+    assert replication.write_task({OTHER: OffsetRange(5, 6)}).slack == {OTHER: 1}
+
+
 def test_behind_a_failure_no_author_of_before_is_used_on() -> None:
     """Another process may have written in its slot, whose report does not say so."""
     batch = Batch()

@@ -309,6 +309,7 @@ def test_a_failure_aborts_all_of_it_and_the_id_begins_anew() -> None:
     assert bad.failure is not None
     assert (good.failure.kind, bad.failure.kind) == (FailureKind.ROLLED_BACK, FailureKind.TARGET_DENIED)
     assert (good.intervals, good.rolled_back > 0) == ([], True)
+    assert (good.aborted, bad.aborted) == (4, 0), "records and a marker where the partition was taken in"
     assert (brokers.committed, len(brokers.aborted), brokers.is_open) == ([], 1, False)
     brokers.codes = {}
     after = Task(brokers, replace(recording, writers={1: process_id()}))

@@ -136,8 +136,10 @@ class Replication:
     """Slot → the process that wrote it last."""
     _sequences: dict[TopicPartition, int] = field(default_factory=dict)
     """Source partition → the number of the next record of its remote partition."""
-    _markers: dict[TopicPartition, int] = field(default_factory=dict)
-    """How many markers of transactions of this generation are behind the copies of each partition, or will be."""
+    _uncopied: dict[TopicPartition, int] = field(default_factory=dict)
+    """How many offsets without a copy are behind the copies of each partition, or will be: markers of transactions of
+    this generation, and records of those that came to nothing.
+    """
     _leaders: TargetLeaders = field(init=False)
 
     def __post_init__(self) -> None:
@@ -296,7 +298,9 @@ class Replication:
         outcome = judge(ranges, reports, self._target_ends, self._guard.logs)
         for partition in [report.partition for report in reports if report.in_transaction]:
             spread = outcome.details[partition].spread(self._target_ends[partition])
-            self._markers[partition] = self._markers.get(partition, 0) - spread + 1
+            self._uncopied[partition] = self._uncopied.get(partition, 0) - spread + 1
+        for report in reports:
+            self._uncopied[report.partition] = self._uncopied.get(report.partition, 0) + report.aborted
         self._leaders.require_same(self._among_others(outcome), self._guard.logs)
         gaps = {p: detail.gaps for p, detail in outcome.details.items() if detail.gaps}
         lost = self._guard.after(gaps, self._committer.known)
@@ -355,11 +359,11 @@ class Replication:
         return Authorship(author, numbers)
 
     def _slack(self, partition: TopicPartition) -> int | None:
-        """See `PartitionReport.slack`. Each commit leaves a marker, sooner or later: no more of them than commits."""
+        """See `PartitionReport.slack`. A transaction leaves a marker, sooner or later: no more of them than those."""
         settings = self.settings
         if settings.stamp is not None or not settings.policies.stops("foreign.writer.policy", partition.topic):
             return None
-        return self._markers.get(partition, 0)
+        return self._uncopied.get(partition, 0)
 
     def _write(
         self, session: SparkSession | None, ranges: Mapping[TopicPartition, OffsetRange], rows: DataFrame | None

@@ -91,11 +91,15 @@ class Hand:
         if failed is None:
             transaction.commit(self.writer.sequences, reports)
             for report in reports:
-                report.in_transaction = self._sources.get(report.partition) in transaction.partitions
+                report.in_transaction = self._is_in(transaction, report)
             return
         transaction.abandon()
         for report in reports:
-            report.undo(failed)
+            report.undo(failed, gets_marker=self._is_in(transaction, report))
+
+    def _is_in(self, transaction: Transaction, report: PartitionReport) -> bool:
+        """Whether the remote partition was taken in."""
+        return self._sources.get(report.partition) in transaction.partitions
 
     def _unanswered(self) -> Failure | None:
         """Why the transaction may not be committed although no report says so: not all of it is known to be there."""
