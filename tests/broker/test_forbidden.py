@@ -11,6 +11,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from srm_spark.config.settings import Timings
 from srm_spark.driver import Driver
+from srm_spark.flow import mending
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
@@ -125,6 +126,34 @@ def test_a_topic_that_is_forbidden_holds_itself_and_no_other(
     for cluster_of, topic in ((pair.source, "fine"), (ruled, "fine")):
         cluster_of.write(pair.topic(topic), numbered(2, 2, "later"))
     assert_copied(ruled, pair.topic("fine"), pair.target, f"c{pair.unique}.{pair.topic('fine')}")
+
+
+def test_a_right_that_is_withdrawn_costs_who_shares_the_transaction_no_restart(
+    pair: Pair, local_kafka: Callable[..., LocalKafka], caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = local_kafka("rules", overrides=OPEN)
+    ruled, flow = Kafka(cluster), f"a{pair.unique}->c{pair.unique}"
+    remote = {name: f"a{pair.unique}.{pair.topic(name)}" for name in ("closed", "fine")}
+    for name in remote:
+        pair.source.create(pair.topic(name))
+        pair.source.write(pair.topic(name), numbered(3, 1))
+    topics = f"{pair.topic('closed')}, {pair.topic('fine')}"
+    clusters = {**pair.clusters, f"c{pair.unique}": cluster}
+    driver = pair.start(clusters, [flow], {"topics": topics, f"{flow}.exactly.once.support": "required"})
+    for name, topic in remote.items():
+        assert_copied(pair.source, pair.topic(name), ruled, topic)
+
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    denied, allowed = AclPermissionType.DENY, AclPermissionType.ALLOW
+    rules = [(AclOperation.WRITE, denied), (AclOperation.ALL, allowed)]
+    for future in admin.create_acls([_acl(remote["closed"], *rule) for rule in rules]).values():
+        future.result(30)
+    for name in remote:
+        pair.source.write(pair.topic(name), numbered(3, 1, "later"))
+    _await_forbidden(driver, flow, {f"{pair.topic('closed')}-0"}, f"allow WRITE on topic {remote['closed']}")
+    wanted = records(pair.source.read(pair.topic("fine")))
+    await_until(lambda: records(ruled.read(remote["fine"], committed=True)) == wanted, SOON, "all of the other topic")
+    assert not [one.getMessage() for one in caplog.records if one.name == mending.__name__]
 
 
 def _await_forbidden(driver: Driver, flow: str, held: set[str], words: str) -> None:
