@@ -10,7 +10,9 @@ from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
 from srm_spark.api import health, pages, problems, smm, v1, v3
+from srm_spark.api.audit import Audit
 from srm_spark.api.guard import Guard
+from srm_spark.api.roles import Role
 from srm_spark.api.users import Users
 from srm_spark.look.board import Board
 
@@ -23,8 +25,16 @@ _DOCS_POLICY = (
 """Swagger UI sets styles of elements by itself."""
 
 
-def make_app(board: Board, users: Users | None = None, *, only_local: bool = False) -> FastAPI:
+def make_app(
+    board: Board,
+    users: Users | None = None,
+    *,
+    anonymous: Role = Role.VIEWER,
+    only_local: bool = False,
+    audit: Audit | None = None,
+) -> FastAPI:
     """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`."""
+    audit = audit or Audit()
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
     app.state.board = board
     problems.install(app)
@@ -38,5 +48,5 @@ def make_app(board: Board, users: Users | None = None, *, only_local: bool = Fal
     def _docs() -> HTMLResponse:
         return HTMLResponse(docs, headers={"content-security-policy": _DOCS_POLICY})
 
-    app.add_middleware(Guard, users=users, only_local=only_local)
+    app.add_middleware(Guard, audit=audit, users=users, anonymous=anonymous, only_local=only_local)
     return app

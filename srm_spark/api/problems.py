@@ -21,14 +21,16 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
+    kind: str | None = None
+    """What it is, as a code that does not change; null where the status says all."""
 
 
 class RequestProblem(Exception):
     """Raised by endpoints."""
 
-    def __init__(self, status: int, title: str, detail: str) -> None:
+    def __init__(self, status: int, title: str, detail: str, kind: str | None = None) -> None:
         super().__init__(detail)
-        self.document = ProblemDocument(title=title, status=status, detail=detail)
+        self.document = ProblemDocument(title=title, status=status, detail=detail, kind=kind)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RequestProblem:

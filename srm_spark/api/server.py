@@ -12,13 +12,17 @@ from collections.abc import Sequence
 import uvicorn
 
 from srm_spark.api.app import make_app
+from srm_spark.api.audit import Audit
+from srm_spark.api.roles import Role, role_of
 from srm_spark.api.users import read_users
 from srm_spark.config.keys_process import (
+    SERVICE_ANONYMOUS_KEY,
     SERVICE_CERTIFICATE_KEY,
     SERVICE_LISTEN_KEY,
     SERVICE_USERS_KEY,
 )
 from srm_spark.config.settings import FlowSettings, ServiceSettings
+from srm_spark.core.wording import some
 from srm_spark.errors import ConfigError, Problem, SetupError
 from srm_spark.look.board import Board
 from srm_spark.look.metrics_reader import Readers
@@ -32,6 +36,7 @@ _GRACE_SECONDS = 5
 def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anonymous: bool) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises ConfigError and SetupError before anything is read."""
     users = None if service.users_file is None else read_users(service.users_file)
+    anonymous, audit = role_of(service.anonymous_role), Audit(service.audit_path)
     _check_certificate(service)
     with _listening(service) as listening:
         is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
@@ -40,10 +45,18 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anon
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to other machines, and nobody has to log in: set "
                 f"{SERVICE_USERS_KEY}, or say --allow-anonymous"
             )
+        if users is None and not is_local and anonymous is not Role.VIEWER:
+            raise SetupError(
+                f"{SERVICE_ANONYMOUS_KEY} = {anonymous.word} is for a service that only its own machine reaches, and "
+                f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to others: set {SERVICE_USERS_KEY}"
+            )
+        if users is not None and (unknown := users.flows - {str(one.flow) for one in flows}):
+            _log.warning("%s has roles of flows that are not here: %s", service.users_file, some(unknown))
         if users is not None and not is_local and service.certificate is None:
             _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
         board = Board([one.flow for one in flows])
-        app = make_app(board, users, only_local=users is None and not allow_anonymous)
+        is_closed = users is None and not allow_anonymous
+        app = make_app(board, users, anonymous=anonymous, only_local=is_closed, audit=audit)
         config = uvicorn.Config(
             app,
             http="h11",

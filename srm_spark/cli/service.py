@@ -69,17 +69,33 @@ def run(
         raise SystemExit(ERROR) from None
 
 
-@manual("srm-service user alice > users", reads="the password, twice, from the terminal.", ok="the line is printed")
+@manual(
+    "srm-service user alice >> users",
+    "srm-service user bob --role operator --role 'A->B=admin' >> users",
+    reads="the password, twice, from the terminal.",
+    ok="the line is printed",
+)
 @click.command()
 @click.argument("name", metavar="NAME")
-def user(name: str) -> None:
-    """Print a line for service.users.file: NAME and the argon2 hash of a password, which is asked for."""
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="[A->B=]ROLE",
+    help="viewer (default), operator or admin: everywhere, or of one flow; repeatable.",
+)
+def user(name: str, roles: tuple[str, ...]) -> None:
+    """Print a line for service.users.file: NAME, the argon2 hash of a password, which is asked for, and the roles."""
     if not name or ":" in name or not name.isprintable() or name != name.strip():
         raise click.UsageError(f"{name!r} cannot be a user's name: no colon, and no blanks around it")
     with told():
         users = _api("users")
+        try:
+            _api("roles").roles_of(" ".join(roles))
+        except ValueError as error:
+            raise click.UsageError(f"--role: {error}") from error
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-        click.echo(users.line_of(name, password))
+        click.echo(users.line_of(name, password, " ".join(roles)))
 
 
 def _api(module: str) -> Any:

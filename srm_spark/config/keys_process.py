@@ -16,6 +16,9 @@ SERVICE_LISTEN_KEY = "service.listen"
 SERVICE_USERS_KEY = "service.users.file"
 SERVICE_CERTIFICATE_KEY = "service.tls.certificate"
 SERVICE_KEY_KEY = "service.tls.key"
+SERVICE_ANONYMOUS_KEY = "service.anonymous.role"
+SERVICE_AUDIT_KEY = "service.audit.path"
+SERVICE_MOVES_KEY = "service.moves.path"
 
 
 def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
@@ -134,7 +137,32 @@ OWN_SERVICE = (
         None,
         Scope.TOP,
         _H,
-        "File of those who may ask `srm-service`, a line `name:hash` each, as `srm-service user NAME` prints it.",
+        "File of those who may ask `srm-service`, a line `name:hash:roles` each, as `srm-service user NAME` prints it.",
+    ),
+    Key(
+        SERVICE_ANONYMOUS_KEY,
+        ValueKind.TEXT,
+        "viewer",
+        Scope.TOP,
+        _H,
+        "What everybody may do where `srm-service` has no users and listens on this machine.",
+        allowed=("viewer", "operator", "admin"),
+    ),
+    Key(
+        SERVICE_AUDIT_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "File to which `srm-service` appends who changed what, or was refused; without it that stands in its log.",
+    ),
+    Key(
+        SERVICE_MOVES_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "Directory of the state files and statements of moves by `srm-service`; by default where it was started.",
     ),
     Key(
         SERVICE_CERTIFICATE_KEY,
