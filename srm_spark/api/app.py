@@ -9,9 +9,11 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from srm_spark.api import health, pages, problems, smm, v1, v3
+from srm_spark.api import health, pages, problems, smm, v1, v3, v3_acts, v3_looks, v3_moves
 from srm_spark.api.audit import Audit
+from srm_spark.api.control import Control
 from srm_spark.api.guard import Guard
+from srm_spark.api.moves import Moves
 from srm_spark.api.roles import Role
 from srm_spark.api.users import Users
 from srm_spark.look.board import Board
@@ -31,15 +33,19 @@ def make_app(
     *,
     anonymous: Role = Role.VIEWER,
     only_local: bool = False,
-    audit: Audit | None = None,
+    control: Control | None = None,
 ) -> FastAPI:
-    """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`."""
-    audit = audit or Audit()
+    """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`.
+
+    Without `control` it knows no clusters: what would ask them is refused.
+    """
+    control = control or Control(Audit())
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
-    app.state.board = board
+    app.state.board, app.state.control, app.state.moves = board, control, Moves(control)
     problems.install(app)
-    for router in (health.router, v3.router, v1.v2, v1.router, smm.router, pages.router):
-        app.include_router(router)
+    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages):
+        app.include_router(module.router)
+    app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))
     app.mount("/static", StaticFiles(directory=pages.FOLDER / "static"))
     docs = pages.environment().get_template("docs.html").render()
@@ -48,5 +54,5 @@ def make_app(
     def _docs() -> HTMLResponse:
         return HTMLResponse(docs, headers={"content-security-policy": _DOCS_POLICY})
 
-    app.add_middleware(Guard, audit=audit, users=users, anonymous=anonymous, only_local=only_local)
+    app.add_middleware(Guard, audit=control.audit, users=users, anonymous=anonymous, only_local=only_local)
     return app

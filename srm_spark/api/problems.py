@@ -1,4 +1,4 @@
-"""Errors of requests, as problem documents (RFC 9457)."""
+"""Errors of requests and of the engine, as problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+
+from srm_spark.errors import (
+    ActNotUnderstood,
+    ConfigError,
+    LeaseHeld,
+    LeaseLost,
+    MoveError,
+    PatternError,
+    SourceUnavailable,
+    SrmError,
+    TargetUnavailable,
+)
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -45,15 +57,43 @@ def response(document: ProblemDocument, headers: Mapping[str, str] | None = None
     return JSONResponse(document.model_dump(), document.status, dict(headers or {}), MEDIA_TYPE)
 
 
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {MEDIA_TYPE: {"schema": ProblemDocument.model_json_schema()}}}
-    for status, text in (
-        (400, "Something is wrong with the request"),
-        (404, "There is no such thing"),
-        (409, "Several targets would be mixed"),
-    )
-}
+def _described(*responses: tuple[int, str]) -> dict[int | str, dict[str, Any]]:
+    schema = ProblemDocument.model_json_schema()
+    return {status: {"description": text, "content": {MEDIA_TYPE: {"schema": schema}}} for status, text in responses}
+
+
+RESPONSES = _described(
+    (400, "Something is wrong with the request"),
+    (404, "There is no such thing"),
+    (409, "Several targets would be mixed"),
+)
 """For the OpenAPI document."""
+CONTROL_RESPONSES = _described(
+    (400, "Something is wrong with the request"),
+    (403, "The role does not allow it, or the header X-Requested-With is missing"),
+    (404, "There is no such thing"),
+    (409, "It cannot be done as things are"),
+    (413, "The body is too large"),
+    (502, "A cluster refused it"),
+    (503, "A cluster does not answer, too many ask at once, or it cannot be recorded"),
+)
+"""The same of what asks clusters or changes something."""
+_STATUSES: tuple[tuple[type[SrmError], int], ...] = (
+    (ConfigError, 400),
+    (PatternError, 400),
+    (MoveError, 409),
+    (LeaseHeld, 409),
+    (LeaseLost, 409),
+    (ActNotUnderstood, 409),
+    (SourceUnavailable, 503),
+    (TargetUnavailable, 503),
+)
+
+
+def problem_of(error: SrmError) -> ProblemDocument:
+    """An error of the engine, with its kind."""
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
+    return ProblemDocument(title=type(error).__name__, status=status, detail=str(error), kind=error.kind.value)
 
 
 def install(app: FastAPI) -> None:
@@ -62,6 +102,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestProblem)
     async def _problem(_: Request, error: RequestProblem) -> JSONResponse:
         return response(error.document)
+
+    @app.exception_handler(SrmError)
+    async def _engine(_: Request, error: SrmError) -> JSONResponse:
+        return response(problem_of(error))
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:

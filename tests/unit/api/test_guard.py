@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
+from srm_spark.api.control import Control
 from srm_spark.api.users import Users, line_of, read_users
 from srm_spark.errors import ConfigError
 from tests.unit.api.boards import three_flows
@@ -112,7 +113,7 @@ def test_browsers_are_told_to_be_careful(path: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_what_another_site_may_have_sent_changes_nothing(method: str, tmp_path: Path) -> None:
     audit = tmp_path / "audit.log"
-    asking = TestClient(make_app(BOARD, audit=Audit(str(audit))), base_url="http://localhost")
+    asking = TestClient(make_app(BOARD, control=Control(Audit(str(audit)))), base_url="http://localhost")
     sites: list[dict[str, str]] = [
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
@@ -135,7 +136,7 @@ def test_what_another_site_may_have_sent_changes_nothing(method: str, tmp_path: 
 
 def test_wrong_logins_are_recorded_until_no_more_of_them_are_looked_at(tmp_path: Path) -> None:
     audit = tmp_path / "audit.log"
-    asking = TestClient(make_app(BOARD, users_of(alice=""), audit=Audit(str(audit))))
+    asking = TestClient(make_app(BOARD, users_of(alice=""), control=Control(Audit(str(audit)))))
     for _ in range(5):
         assert asking.get("/v3/flows", headers=login("alice:secret")).status_code == 401
     for password in ("secret", "alice"):
