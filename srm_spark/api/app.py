@@ -9,12 +9,13 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from srm_spark.api import health, pages, problems, smm, v1, v3, v3_acts, v3_looks, v3_moves
+from srm_spark.api import flow_pages, health, pages, problems, smm, v1, v3, v3_acts, v3_looks, v3_moves
 from srm_spark.api.audit import Audit
 from srm_spark.api.control import Control
 from srm_spark.api.guard import Guard
 from srm_spark.api.moves import Moves
 from srm_spark.api.roles import Role
+from srm_spark.api.tokens import Tokens
 from srm_spark.api.users import Users
 from srm_spark.look.board import Board
 
@@ -41,9 +42,10 @@ def make_app(
     """
     control = control or Control(Audit())
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
-    app.state.board, app.state.control, app.state.moves = board, control, Moves(control)
-    problems.install(app)
-    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages):
+    app.state.board, app.state.control = board, control
+    app.state.moves, app.state.tokens = Moves(control), Tokens()
+    problems.install(app, flow_pages.problem_page)
+    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages):
         app.include_router(module.router)
     app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
@@ -96,26 +96,32 @@ def problem_of(error: SrmError) -> ProblemDocument:
     return ProblemDocument(title=type(error).__name__, status=status, detail=str(error), kind=error.kind.value)
 
 
-def install(app: FastAPI) -> None:
-    """Every error of `app` becomes a problem document."""
+def install(app: FastAPI, page: Callable[[ProblemDocument, str], str]) -> None:
+    """Every error of `app` becomes a problem document; for who asks for HTML, what `page` makes of it and its path."""
+
+    def answer(request: Request, document: ProblemDocument, headers: Mapping[str, str] | None = None) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return HTMLResponse(page(document, request.url.path), document.status, headers)
+        return response(document, headers)
 
     @app.exception_handler(RequestProblem)
-    async def _problem(_: Request, error: RequestProblem) -> JSONResponse:
-        return response(error.document)
+    async def _problem(request: Request, error: RequestProblem) -> Response:
+        return answer(request, error.document)
 
     @app.exception_handler(SrmError)
-    async def _engine(_: Request, error: SrmError) -> JSONResponse:
-        return response(problem_of(error))
+    async def _engine(request: Request, error: SrmError) -> Response:
+        return answer(request, problem_of(error))
 
     @app.exception_handler(RequestValidationError)
-    async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return response(ProblemDocument(title="invalid parameters", status=400, detail=_told(error.errors())))
+    async def _invalid(request: Request, error: RequestValidationError) -> Response:
+        return answer(request, ProblemDocument(title="invalid parameters", status=400, detail=told(error.errors())))
 
     @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> JSONResponse:
+    async def _http(request: Request, error: HTTPException) -> Response:
         document = ProblemDocument(title=str(error.detail), status=error.status_code, detail=str(error.detail))
-        return response(document, error.headers)
+        return answer(request, document, error.headers)
 
 
-def _told(errors: Sequence[Any]) -> str:
-    return "; ".join(f"{'.'.join(str(part) for part in one['loc'][1:])}: {one['msg']}" for one in errors)
+def told(errors: Sequence[Any], skip: int = 1) -> str:
+    """What pydantic has found; `skip` parts of a place are not the sender's words."""
+    return "; ".join(f"{'.'.join(str(part) for part in one['loc'][skip:])}: {one['msg']}" for one in errors)

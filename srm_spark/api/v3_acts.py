@@ -29,7 +29,7 @@ from srm_spark.flow.refused.replay import Replayed, replay
 
 router = APIRouter(prefix="/v3/flows/{source}/{target}", tags=["srm-spark V3, changes"], responses=CONTROL_RESPONSES)
 _MOST_ENTRIES = 1000
-_NAMES = ("add", "remove", "add_deny", "remove_deny")
+CHANGES = ("add", "remove", "add_deny", "remove_deny")
 
 
 def _shown(reason: str) -> str:
@@ -156,7 +156,7 @@ class ChangeBody(Body):
     @property
     def change(self) -> Change:
         """As the engine knows it."""
-        return Change(*(tuple(dict.fromkeys(getattr(self, name))) for name in _NAMES))
+        return Change(*(tuple(dict.fromkeys(getattr(self, name))) for name in CHANGES))
 
 
 class SizeDocument(BaseModel):
@@ -339,10 +339,10 @@ def changed(desk: Desk, kind: ListKind, body: ChangeBody) -> ChangedDocument:
     wanted = body.change
     if not wanted:
         raise RequestProblem(400, "no change", "name entries in add, remove, add_deny or remove_deny", "no-change")
-    if problems := problems_of(wanted, _NAMES):
+    if problems := problems_of(wanted, CHANGES):
         raise RequestProblem(400, "no list", "; ".join(problems), "no-pattern")
     does = f"change lists of {kind.value}"
-    about: dict[str, Any] = {name: some(entries) for name in _NAMES if (entries := getattr(wanted, name))}
+    about: dict[str, Any] = {name: some(entries) for name in CHANGES if (entries := getattr(wanted, name))}
     if body.dry_run:
         with desk.asking(does, Role.OPERATOR):
             done = _change(desk, kind, body)

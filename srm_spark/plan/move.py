@@ -68,8 +68,8 @@ class Move:
         """`flow` is written `A->B`, and a failback of it moves groups from B to A.
 
         `fence` is a shell command, `state` where the state file lies (default: in `folder`, which is the working
-        directory, named after the flow), `wait_seconds` how long a planned move waits for the last records; `tell` gets what happens
-        meanwhile. Raises MoveError where the flow is not configured or the state file is another's.
+        directory, named after the flow), `wait_seconds` how long a planned move waits for the last records; `tell` gets
+        what happens meanwhile. Raises MoveError where the flow is not configured or the state file is another's.
         """
         self._settings = _settings_of(settings, flow, kind)
         self.flow = self._settings.flow
