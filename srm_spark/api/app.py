@@ -9,8 +9,13 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from srm_spark.api import health, pages, problems, smm, v1, v3
+from srm_spark.api import flow_pages, health, pages, problems, smm, v1, v3, v3_acts, v3_looks, v3_moves
+from srm_spark.api.audit import Audit
+from srm_spark.api.control import Control
 from srm_spark.api.guard import Guard
+from srm_spark.api.moves import Moves
+from srm_spark.api.roles import Role
+from srm_spark.api.tokens import Tokens
 from srm_spark.api.users import Users
 from srm_spark.look.board import Board
 
@@ -24,17 +29,27 @@ _DOCS_POLICY = (
 
 
 def make_app(
-    board: Board, users: Users | None = None, *, only_local: bool = False, certificate: Path | None = None
+    board: Board,
+    users: Users | None = None,
+    *,
+    anonymous: Role = Role.VIEWER,
+    only_local: bool = False,
+    control: Control | None = None,
+    certificate: Path | None = None,
 ) -> FastAPI:
     """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`.
 
-    `certificate` is the file of its own, of which it says when it ends.
+    Without `control` it knows no clusters: what would ask them is refused. `certificate` is the file of its own, of
+    which it says when it ends.
     """
+    control = control or Control(Audit())
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
-    app.state.board, app.state.certificate = board, certificate
-    problems.install(app)
-    for router in (health.router, v3.router, v1.v2, v1.router, smm.router, pages.router):
-        app.include_router(router)
+    app.state.board, app.state.control, app.state.certificate = board, control, certificate
+    app.state.moves, app.state.tokens = Moves(control), Tokens()
+    problems.install(app, flow_pages.problem_page)
+    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages):
+        app.include_router(module.router)
+    app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))
     app.mount("/static", StaticFiles(directory=pages.FOLDER / "static"))
     docs = pages.environment().get_template("docs.html").render()
@@ -43,5 +58,5 @@ def make_app(
     def _docs() -> HTMLResponse:
         return HTMLResponse(docs, headers={"content-security-policy": _DOCS_POLICY})
 
-    app.add_middleware(Guard, users=users, only_local=only_local)
+    app.add_middleware(Guard, audit=control.audit, users=users, anonymous=anonymous, only_local=only_local)
     return app

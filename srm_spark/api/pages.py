@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from srm_spark.api import wording
 from srm_spark.api.asked import Duration, TheBoard, TheFlow
 from srm_spark.api.charts import HEIGHT, WIDTH, chart
+from srm_spark.api.control import Desk, TheDesk
+from srm_spark.api.roles import Role
+from srm_spark.api.tokens import Tokens
 from srm_spark.api.v3 import TopicOrder, topic_page
 from srm_spark.core.flow_series import Health
 from srm_spark.core.model import Flow
@@ -28,6 +31,10 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _PAGE = 100
 _POINTS = 120
 _DAY_MS = 86_400_000
+_TABS = tuple(
+    (name, name.capitalize())
+    for name in ("overview", "lists", "groups", "losses", "quarantine", "explain", "events", "moves")
+)
 
 
 class Shown(Enum):
@@ -113,11 +120,18 @@ def environment() -> Environment:
         "flow_path": flow_path,
         "rate": wording.rate,
         "latency": wording.latency,
+        "tab_names": _TABS,
     }
     return made
 
 
-_TEMPLATES = environment()
+TEMPLATES = environment()
+
+
+def acting_values(request: Request, desk: Desk) -> dict[str, Any]:
+    """What forms of a page of a flow need."""
+    tokens: Tokens = request.app.state.tokens
+    return {"may_act": desk.role >= Role.OPERATOR, "token": tokens.make(desk.caller)}
 
 
 Show = Annotated[Shown, Query(alias="show")]
@@ -177,7 +191,9 @@ def _sorted(rows: Sequence[FlowFigures], order: FlowOrder, shown: Shown, *, is_a
 @router.get("/flows/{source}/{target}")
 def flow_page(
     *,
+    request: Request,
     board: TheBoard,
+    desk: TheDesk,
     flow: TheFlow,
     show: Show = Shown.AVG,
     duration: Range = Duration.LAST_ONE_HOUR,
@@ -199,6 +215,7 @@ def flow_page(
         total=total,
         next_offset=offset + _PAGE if offset + _PAGE < total else None,
         charts=_charts(board, flow, asked, span),
+        **acting_values(request, desk),
     )
 
 
@@ -215,7 +232,7 @@ def _charts(board: Board, flow: Flow, asked: Asked, span: Span) -> list[Any]:
 
 def _rendered(board: Board, template: str, asked: Asked, **values: Any) -> str:
     is_long = asked.duration.until(0).start < -_DAY_MS
-    return _TEMPLATES.get_template(template).render(
+    return TEMPLATES.get_template(template).render(
         asked=asked,
         at=board.now_ms(),
         why_not=board.why_not_ready(),

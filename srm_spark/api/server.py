@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -13,14 +14,21 @@ from pathlib import Path
 import uvicorn
 
 from srm_spark.api.app import make_app
+from srm_spark.api.audit import Audit
+from srm_spark.api.control import Control
+from srm_spark.api.roles import Role, role_of
 from srm_spark.api.users import read_users
 from srm_spark.api.webhook import Webhook
 from srm_spark.config.keys_process import (
+    SERVICE_ANONYMOUS_KEY,
     SERVICE_CERTIFICATE_KEY,
     SERVICE_LISTEN_KEY,
+    SERVICE_MOVES_KEY,
     SERVICE_USERS_KEY,
 )
+from srm_spark.config.load import Loaded
 from srm_spark.config.settings import FlowSettings, ServiceSettings
+from srm_spark.core.wording import some
 from srm_spark.errors import ConfigError, Problem, SetupError
 from srm_spark.look.board import Board
 from srm_spark.look.metrics_reader import Readers
@@ -31,9 +39,14 @@ _CONNECTIONS = 200
 _GRACE_SECONDS = 5
 
 
-def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anonymous: bool) -> None:
-    """Serve until SIGTERM or Ctrl-C. Raises ConfigError and SetupError before anything is read."""
+def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loaded, *, allow_anonymous: bool) -> None:
+    """Serve until SIGTERM or Ctrl-C: of these flows, and acting on them by all that is `loaded`.
+
+    Raises ConfigError and SetupError before anything is read.
+    """
     users = None if service.users_file is None else read_users(service.users_file)
+    anonymous = role_of(service.anonymous_role)
+    control = Control(Audit(service.audit_path), loaded, _folder(service.moves_path))
     _check_certificate(service)
     with _listening(service) as listening:
         is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
@@ -42,14 +55,20 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anon
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to other machines, and nobody has to log in: set "
                 f"{SERVICE_USERS_KEY}, or say --allow-anonymous"
             )
+        if users is None and not is_local and anonymous is not Role.VIEWER:
+            raise SetupError(
+                f"{SERVICE_ANONYMOUS_KEY} = {anonymous.word} is for a service that only its own machine reaches, and "
+                f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to others: set {SERVICE_USERS_KEY}"
+            )
+        if users is not None and (unknown := users.flows - {str(one.flow) for one in flows}):
+            _log.warning("%s has roles of flows that are not here: %s", service.users_file, some(unknown))
         if users is not None and not is_local and service.certificate is None:
             _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
         board = Board([one.flow for one in flows])
+        is_closed = users is None and not allow_anonymous
+        certificate = None if service.certificate is None else Path(service.certificate)
         app = make_app(
-            board,
-            users,
-            only_local=users is None and not allow_anonymous,
-            certificate=None if service.certificate is None else Path(service.certificate),
+            board, users, anonymous=anonymous, only_local=is_closed, control=control, certificate=certificate
         )
         config = uvicorn.Config(
             app,
@@ -118,6 +137,13 @@ def _listening(service: ServiceSettings) -> socket.socket:
 def _cannot_listen(service: ServiceSettings, error: OSError) -> SetupError:
     text = f"cannot listen on {_written(service)}: {error.strerror or error}"
     return SetupError(f"{text}; end what listens there, or set {SERVICE_LISTEN_KEY} to another host:port")
+
+
+def _folder(path: str) -> Path:
+    if not Path(path).is_dir() or not os.access(path, os.W_OK | os.X_OK):
+        hint = "make it, for the user of the service alone"
+        raise ConfigError([Problem(path, SERVICE_MOVES_KEY, "is no directory that can be written", hint)])
+    return Path(path)
 
 
 def _check_certificate(service: ServiceSettings) -> None:

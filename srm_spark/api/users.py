@@ -1,4 +1,4 @@
-"""Who may ask: a file of names and argon2 hashes, and the header of HTTP Basic."""
+"""Who may ask, and do what: a file of names, argon2 hashes and roles, and the header of HTTP Basic."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from srm_spark.api.attempts import Attempts
+from srm_spark.api.roles import Roles, roles_of
 from srm_spark.config.keys_process import SERVICE_USERS_KEY
 from srm_spark.errors import ConfigError, Problem
 
@@ -26,8 +29,11 @@ _HINT = "make lines with: srm-service user NAME"
 class Users:
     """Safe to use from several threads; one hash at a time, so that guesses take no more than one core."""
 
-    def __init__(self, hashes: dict[str, str]) -> None:
-        self._hashes = hashes
+    def __init__(
+        self, hashes: dict[str, str], roles: Mapping[str, Roles] | None = None, attempts: Attempts | None = None
+    ) -> None:
+        """`roles` of those who are more than viewers."""
+        self._hashes, self._roles, self._attempts = hashes, roles or {}, attempts or Attempts()
         self._hasher = PasswordHasher()
         self._nobody = self._hasher.hash(os.urandom(16))
         """What a name that does not exist is compared with: it takes as long as one that does."""
@@ -36,24 +42,41 @@ class Users:
         self._lock = threading.Lock()
         self._memory = threading.Lock()
 
-    def name_of(self, header: str) -> str | None:
-        """Whose header `Authorization` this is; None where it is nobody's. May take a tenth of a second."""
-        login = _login(header)
+    @property
+    def flows(self) -> set[str]:
+        """Those that roles are of."""
+        return {flow for roles in self._roles.values() for flow in roles.flows}
+
+    def roles(self, name: str) -> Roles:
+        """What a user may do."""
+        return self._roles.get(name, Roles())
+
+    def name_of(self, header: str, address: str = "") -> str | None:
+        """Whose header `Authorization` this is; None where it is nobody's. May take a tenth of a second.
+
+        Raises TooManyWrong, whatever the header is, where there were too many wrong ones from that address.
+        """
+        login = login_of(header)
         if login is None:
             return None
         digest = hashlib.sha256(self._salt + header.encode()).digest()
         with self._memory:
+            self._attempts.check(address, login[0])
             if digest in self._right:
                 self._right.move_to_end(digest)
                 return self._right[digest]
         with self._lock:
+            with self._memory:  # those in front of us may have been wrong
+                self._attempts.check(address, login[0])
             is_right = self._is_right(*login)
-        if not is_right:
-            return None
-        with self._memory:
-            self._right[digest] = login[0]
-            while len(self._right) > _REMEMBERED:
-                self._right.popitem(last=False)
+            with self._memory:
+                if not is_right:
+                    self._attempts.wrong(address, login[0])
+                    return None
+                self._attempts.right(address, login[0])
+                self._right[digest] = login[0]
+                while len(self._right) > _REMEMBERED:
+                    self._right.popitem(last=False)
         return login[0]
 
     def _is_right(self, name: str, password: str) -> bool:
@@ -64,7 +87,8 @@ class Users:
         return True
 
 
-def _login(header: str) -> tuple[str, str] | None:
+def login_of(header: str) -> tuple[str, str] | None:
+    """Name and password of a header; None where it is no login."""
     kind, _, rest = header.partition(" ")
     if kind.lower() != "basic" or len(header) > _LONGEST:
         return None
@@ -75,9 +99,10 @@ def _login(header: str) -> tuple[str, str] | None:
     return (name, password) if colon else None
 
 
-def line_of(name: str, password: str) -> str:
-    """A line of the file."""
-    return f"{name}:{PasswordHasher().hash(password)}"
+def line_of(name: str, password: str, roles: str = "") -> str:
+    """A line of the file; `roles` as `roles_of` reads them."""
+    line = f"{name}:{PasswordHasher().hash(password)}"
+    return f"{line}:{roles}" if roles else line
 
 
 def read_users(path: str) -> Users:
@@ -88,19 +113,27 @@ def read_users(path: str) -> Users:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise ConfigError([Problem(path, SERVICE_USERS_KEY, f"cannot be read: {reason}", _HINT)]) from error
     hashes: dict[str, str] = {}
+    roles: dict[str, Roles] = {}
     problems = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
+        place = f"{path}:{number}"
         name, _, written = line.strip().partition(":")
-        if not name or not written.startswith("$argon2"):
-            problems.append(Problem(f"{path}:{number}", SERVICE_USERS_KEY, "is no line name:argon2-hash", _HINT))
+        hashed, _, said = written.partition(":")
+        if not name or not hashed.startswith("$argon2"):
+            problems.append(Problem(place, SERVICE_USERS_KEY, "is no line name:argon2-hash:roles", _HINT))
         elif name in hashes:
-            problems.append(Problem(f"{path}:{number}", SERVICE_USERS_KEY, f"{name} is there twice", "remove one"))
+            problems.append(Problem(place, SERVICE_USERS_KEY, f"{name} is there twice", "remove one"))
         else:
-            hashes[name] = written
+            hashes[name] = hashed
+            try:
+                roles[name] = roles_of(said)
+            except ValueError as error:
+                hint = "write roles as: viewer A->B=operator"
+                problems.append(Problem(place, SERVICE_USERS_KEY, f"roles of {name}: {error}", hint))
     if not hashes and not problems:
         problems.append(Problem(path, SERVICE_USERS_KEY, "names nobody", _HINT))
     if problems:
         raise ConfigError(problems)
-    return Users(hashes)
+    return Users(hashes, roles)

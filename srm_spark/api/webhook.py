@@ -65,7 +65,7 @@ class Webhook:
 
     @property
     def _pause(self) -> float:
-        return max(self._look_seconds, min(self._look_seconds * 2 ** min(self._failures, 9), _LONGEST_PAUSE))
+        return max(self._look_seconds, min(self._look_seconds * 2.0 ** min(self._failures, 9), _LONGEST_PAUSE))
 
     def look(self, clock: Callable[[], float]) -> None:
         """Tell what is due."""

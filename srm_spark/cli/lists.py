@@ -8,10 +8,9 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,21 +35,14 @@ from srm_spark.cli.options import (
     told,
 )
 from srm_spark.cli.prefixes import PrefixedCommand
-from srm_spark.cli.slow_patterns import is_slow
-from srm_spark.config.load import Loaded
-from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import split_list
-from srm_spark.core.list_changes import FileRules, decide, problems_of
-from srm_spark.core.lists import Act, Change, ListKind, change_between
+from srm_spark.core.list_changes import problems_of
+from srm_spark.core.lists import Change, ListKind, change_between
 from srm_spark.core.wording import escaped
 from srm_spark.errors import PatternError
-from srm_spark.flow.clusters import filters_of, target_of
-from srm_spark.flow.list_effects import effect_of, matches_of, may_go_round
-from srm_spark.flow.topics.list_writer import ListWriter
+from srm_spark.flow.listing import ListPlace, change_lists, file_rules
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_SECONDS = 30.0
-"""Somebody is waiting."""
 
 
 def _list(*names: str, text: str) -> Callable[[_F], _F]:
@@ -136,40 +128,6 @@ class Asked(ClientOptions):
             raise click.UsageError("write --source ALIAS")
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where the lists are, and what is known around them."""
-
-    settings: FlowSettings
-    file: FileRules | None
-    """None without a file."""
-    flows: Sequence[FlowSettings]
-    """All of the file."""
-    producer: dict[str, str] = field(repr=False)
-    consumer: dict[str, str] = field(repr=False)
-    is_enabled: bool
-    """Whether the flow is enabled in the file; where there is none it is not asked for."""
-
-    @contextmanager
-    def writer(self) -> Iterator[ListWriter]:
-        """What reads and changes them."""
-        settings = self.settings.within(_SECONDS)
-        target = target_of(settings, "srm-control lists")
-        reads = None
-        if self.consumer:
-            properties = {**settings.target.properties, **self.consumer}
-            reads = target_of(replace(settings, target=replace(settings.target, properties=properties)), "srm-control")
-        lists = ListWriter(
-            target,
-            settings.flow.source,
-            reads=reads,
-            producer=self.producer,
-            replication_factor=None if self.file is None else settings.control_replication_factor,
-        )
-        with closing(lists):
-            yield lists
-
-
 def steer(kind: ListKind, asked: Asked) -> None:
     """What such a command does."""
     asked.check()
@@ -187,38 +145,28 @@ def steer(kind: ListKind, asked: Asked) -> None:
                 click.echo(exported(kind, place.settings.flow, state.of(kind)))
             elif asked.is_list:
                 entries = (*state.of(kind).allow, *state.of(kind).deny)
-                view.lists(state, place.file, lambda: matches_of(place.settings, kind, entries))
+                view.lists(state, place.file, lambda: place.matches(kind, entries))
             else:
                 before = state.of(kind)
                 if asked.import_file is not None:
                     wanted = change_between(before, imported(kind, asked.import_file))
-                decision = decide(kind, wanted, before, place.file)
-                _refuse_slow(decision.change)
-                after, effect = decision.after, None
-                if decision.change and not asked.dry_run:
-                    act = Act(kind, decision.change, int(time.time() * 1000), who(), asked.reason)
-                    with interrupted_with("the change may count all the same: --list says"):
-                        after = lists.write(act).of(kind)
-                elif asked.dry_run and place.file is not None:
-                    effect = effect_of(place.settings, kind, after)
-                view.changed(decision, after, effect, _warnings(kind, place, decision.change))
-                if decision.declined:
+                may_count = interrupted_with("the change may count all the same: --list says")
+                with nullcontext() if asked.dry_run else may_count, _pattern_told():
+                    done = change_lists(
+                        place, lists, kind, wanted, who=who(), why=asked.reason, is_dry_run=asked.dry_run
+                    )
+                view.changed(done.decision, done.after, done.effect, done.warnings)
+                if done.decision.declined:
                     raise SystemExit(DIFFERENT)
 
 
-def _warnings(kind: ListKind, place: Place, change: Change) -> list[str]:
-    """What there is to know about the flow as a whole."""
-    settings = place.settings
-    warnings: list[str] = []
-    if not place.is_enabled:
-        warnings.append(f"{settings.flow} is not enabled in these files: its lists count once it is")
-    if place.file is None:
-        return warnings
-    if kind is ListKind.REVERSE and not settings.checkpoints.reverse_enabled:
-        warnings.append(f"without effect while cloudera.reverse.checkpointing.enabled of {settings.flow} is false")
-    if kind is ListKind.TOPICS and change.add and (ring := may_go_round(settings, place.flows)) is not None:
-        warnings.append(ring)
-    return warnings
+@contextmanager
+def _pattern_told() -> Iterator[None]:
+    """A pattern that cannot be used is a mistake of the command line."""
+    try:
+        yield
+    except PatternError as error:
+        raise click.UsageError(f"{error.pattern}: {error.construct}: {error.rewrite}") from error
 
 
 def _wanted(asked: Asked) -> Change:
@@ -245,33 +193,13 @@ def _wanted(asked: Asked) -> Change:
     return change
 
 
-def _refuse_slow(change: Change) -> None:
-    if slow := [entry for entry in (*change.add, *change.add_deny) if is_slow(entry)]:
-        what = "one match with a long name takes for ever, and drivers would stand still"
-        raise click.UsageError("\n".join(f"{entry}: {what}: write no repetition within another one" for entry in slow))
-
-
-def _place(asked: Asked, kind: ListKind) -> Place:
+def _place(asked: Asked, kind: ListKind) -> ListPlace:
     if asked.files and asked.target is None:
         raise click.UsageError("write --target ALIAS")
     found = place_of(asked.files, asked.defines, asked.source or "source", asked.target or "target", asked)
-    rules = _rules(found.loaded, found.settings, kind) if asked.files else None
+    rules = file_rules(found.loaded, found.settings, kind) if asked.files else None
     flows = found.loaded.settings.flows
-    return Place(found.settings, rules, flows, asked.producer, asked.consumer, found.is_enabled)
-
-
-def _rules(found: Loaded, settings: FlowSettings, kind: ListKind) -> FileRules:
-    """What the file says of the same names; of topics that go back it says nothing."""
-    takes = filters_of(settings).of(kind).file
-    if kind is ListKind.REVERSE:
-        return FileRules(takes, "", "")
-    connector = found.resolver.connector(settings.flow)
-
-    def place(*names: str) -> str:
-        settings_of = [setting for name in names if (setting := connector.get(name)) is not None]
-        return f"{settings_of[0].place}: {settings_of[0].key}" if settings_of else f"{names[0]}, by default"
-
-    return FileRules(takes, place(kind.value), place(f"{kind.value}.exclude", f"{kind.value}.blacklist"))
+    return ListPlace(found.settings, rules, flows, asked.producer, asked.consumer, found.is_enabled)
 
 
 def check_reason(reason: str) -> None:

@@ -13,7 +13,8 @@ import click
 from srm_spark.cli.completion import completion_of
 from srm_spark.cli.driver import LOG_LEVELS
 from srm_spark.cli.manual import manual
-from srm_spark.cli.options import DEFINES, ERROR, VERSION, config, loaded, settings_of, told
+from srm_spark.cli.options import DEFINES, ERROR, VERSION, config, loaded, pairs, settings_of, told
+from srm_spark.config.load import load
 from srm_spark.errors import ConfigError, SrmError
 
 _EXTRA = ("fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline")
@@ -46,7 +47,8 @@ def run(
 ) -> None:
     """Serve what drivers tell of their flows: SRM's REST API, pages for people and Prometheus, until stopped.
 
-    It listens on 127.0.0.1:6670, and changes nothing. Another address needs users, or --allow-anonymous.
+    It listens on 127.0.0.1:6670. Another address needs users, or --allow-anonymous. Who has a role for it may change
+    flows, too, as srm-control does.
     """
     if context.invoked_subcommand is not None:
         return
@@ -59,7 +61,10 @@ def run(
         settings = settings_of(files, defines, into=first.service.targets or list(first.clusters))
         for warning in settings.warnings:
             logging.warning(warning)
-        _api("server").serve(settings.service, settings.flows, allow_anonymous=allow_anonymous)
+        whole = load(files, pairs(defines), into=list(first.clusters))  # a way back may lead into any of them
+        if whole.report.problems:
+            raise ConfigError(whole.report.problems)
+        _api("server").serve(settings.service, settings.flows, whole, allow_anonymous=allow_anonymous)
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
@@ -69,17 +74,33 @@ def run(
         raise SystemExit(ERROR) from None
 
 
-@manual("srm-service user alice > users", reads="the password, twice, from the terminal.", ok="the line is printed")
+@manual(
+    "srm-service user alice >> users",
+    "srm-service user bob --role operator --role 'A->B=admin' >> users",
+    reads="the password, twice, from the terminal.",
+    ok="the line is printed",
+)
 @click.command()
 @click.argument("name", metavar="NAME")
-def user(name: str) -> None:
-    """Print a line for service.users.file: NAME and the argon2 hash of a password, which is asked for."""
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="[A->B=]ROLE",
+    help="viewer (default), operator or admin: everywhere, or of one flow; repeatable.",
+)
+def user(name: str, roles: tuple[str, ...]) -> None:
+    """Print a line for service.users.file: NAME, the argon2 hash of a password, which is asked for, and the roles."""
     if not name or ":" in name or not name.isprintable() or name != name.strip():
         raise click.UsageError(f"{name!r} cannot be a user's name: no colon, and no blanks around it")
     with told():
         users = _api("users")
+        try:
+            _api("roles").roles_of(" ".join(roles))
+        except ValueError as error:
+            raise click.UsageError(f"--role: {error}") from error
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-        click.echo(users.line_of(name, password))
+        click.echo(users.line_of(name, password, " ".join(roles)))
 
 
 def _api(module: str) -> Any:

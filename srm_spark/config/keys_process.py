@@ -23,6 +23,9 @@ ALERT_RPO_KEY = "service.alerts.rpo.seconds"
 ALERT_AFTER_KEY = "service.alerts.after.seconds"
 ALERT_REPEAT_KEY = "service.alerts.repeat.seconds"
 _DAY_SECONDS = 86_400
+SERVICE_ANONYMOUS_KEY = "service.anonymous.role"
+SERVICE_AUDIT_KEY = "service.audit.path"
+SERVICE_MOVES_KEY = "service.moves.path"
 
 
 def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
@@ -141,7 +144,32 @@ OWN_SERVICE = (
         None,
         Scope.TOP,
         _H,
-        "File of those who may ask `srm-service`, a line `name:hash` each, as `srm-service user NAME` prints it.",
+        "File of those who may ask `srm-service`, a line `name:hash:roles` each, as `srm-service user NAME` prints it.",
+    ),
+    Key(
+        SERVICE_ANONYMOUS_KEY,
+        ValueKind.TEXT,
+        "viewer",
+        Scope.TOP,
+        _H,
+        "What everybody may do where `srm-service` has no users and listens on this machine.",
+        allowed=("viewer", "operator", "admin"),
+    ),
+    Key(
+        SERVICE_AUDIT_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "File to which `srm-service` appends who changed what, or was refused; without it that stands in its log.",
+    ),
+    Key(
+        SERVICE_MOVES_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "Directory of the state files and statements of moves by `srm-service`; by default where it was started.",
     ),
     Key(
         SERVICE_CERTIFICATE_KEY,

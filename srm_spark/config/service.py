@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 
 from srm_spark.config.alerts import alert_settings
 from srm_spark.config.keys_process import (
+    SERVICE_ANONYMOUS_KEY,
+    SERVICE_AUDIT_KEY,
     SERVICE_CERTIFICATE_KEY,
     SERVICE_KEY_KEY,
     SERVICE_LISTEN_KEY,
+    SERVICE_MOVES_KEY,
     SERVICE_TARGETS_KEY,
     SERVICE_USERS_KEY,
 )
@@ -28,7 +31,7 @@ def service_settings(
     """Its settings as far as they go."""
     values = {
         key: expand(written(entry, Level.GLOBAL)).strip()
-        for key in (*_FILES, SERVICE_LISTEN_KEY, SERVICE_TARGETS_KEY)
+        for key in (*_FILES, SERVICE_LISTEN_KEY, SERVICE_TARGETS_KEY, SERVICE_ANONYMOUS_KEY)
         if (entry := sources.entries.get(key)) is not None
     }
     _check_files(sources, report, values)
@@ -47,11 +50,29 @@ def service_settings(
         place = sources.entries[SERVICE_LISTEN_KEY].place
         report.problem(place, SERVICE_LISTEN_KEY, message, f"write {SERVICE_LISTEN_KEY} = {_HOST}:{default}")
         found = (_HOST, default)
-    alerts = alert_settings(sources, report, expand)
-    return ServiceSettings(targets, *found, values.get(SERVICE_USERS_KEY), certificate, key, alerts)
+    return ServiceSettings(
+        targets,
+        *found,
+        values.get(SERVICE_USERS_KEY),
+        certificate,
+        key,
+        _role(sources, report, values.get(SERVICE_ANONYMOUS_KEY)),
+        values.get(SERVICE_AUDIT_KEY),
+        values.get(SERVICE_MOVES_KEY, "."),
+        alert_settings(sources, report, expand),
+    )
 
 
-_FILES = (SERVICE_USERS_KEY, SERVICE_CERTIFICATE_KEY, SERVICE_KEY_KEY)
+_FILES = (SERVICE_USERS_KEY, SERVICE_CERTIFICATE_KEY, SERVICE_KEY_KEY, SERVICE_AUDIT_KEY, SERVICE_MOVES_KEY)
+_ROLES = ("viewer", "operator", "admin")
+
+
+def _role(sources: Sources, report: Report, word: str | None) -> str:
+    if word is None or word in _ROLES:
+        return word or _ROLES[0]
+    message = f"got {word!r}; allowed {', '.join(_ROLES)}"
+    report.problem(sources.entries[SERVICE_ANONYMOUS_KEY].place, SERVICE_ANONYMOUS_KEY, message)
+    return _ROLES[0]
 
 
 def _check_files(sources: Sources, report: Report, values: dict[str, str]) -> None:

@@ -443,6 +443,11 @@ class ServiceSettings:
     certificate: str | None = None
     """PEM file; None: no TLS."""
     key: str | None = None
+    anonymous_role: str = "viewer"
+    """viewer, operator or admin."""
+    audit_path: str | None = None
+    """None: the log."""
+    moves_path: str = "."
     alerts: AlertSettings | None = None
     """None: nobody is told."""
 

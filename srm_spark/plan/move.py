@@ -14,6 +14,7 @@ from types import TracebackType
 from srm_spark.config.settings import FlowSettings, Settings
 from srm_spark.core.wording import count
 from srm_spark.errors import MoveError
+from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.document import statement_document
 from srm_spark.plan.drain import Stillness, behind
 from srm_spark.plan.fence import run_fence
@@ -59,18 +60,20 @@ class Move:
         groups: Sequence[str] = _ALL_GROUPS,
         fence: str | None = None,
         state: Path | None = None,
+        folder: Path = Path(),
         wait_seconds: float = 300.0,
         tell: Callable[[str], None] = log.info,
+        reach: Connect = connect,
     ) -> None:
         """`flow` is written `A->B`, and a failback of it moves groups from B to A.
 
-        `fence` is a shell command, `state` where the state file lies (default: in the working directory, named after
-        the flow), `wait_seconds` how long a planned move waits for the last records; `tell` gets what happens
-        meanwhile. Raises MoveError where the flow is not configured or the state file is another's.
+        `fence` is a shell command, `state` where the state file lies (default: in `folder`, which is the working
+        directory, named after the flow), `wait_seconds` how long a planned move waits for the last records; `tell` gets
+        what happens meanwhile. Raises MoveError where the flow is not configured or the state file is another's.
         """
         self._settings = _settings_of(settings, flow, kind)
         self.flow = self._settings.flow
-        self.state_path = state or Path(f"srm-{kind.name.lower()}-{self.flow.source}-{self.flow.target}.json")
+        self.state_path = state or folder / f"srm-{kind.name.lower()}-{self.flow.source}-{self.flow.target}.json"
         self._kind = kind
         self._fence = fence
         self._names_groups = tuple(groups) != _ALL_GROUPS
@@ -84,7 +87,7 @@ class Move:
         self._snapshot: ClusterSnapshot | None = None
         copies = self.flow if kind.allows_writing else self.flow.reverse
         rights = next((other for other in settings.flows if other.flow == copies), None)
-        self._preflight = Preflight(self._settings, groups, rights)
+        self._preflight = Preflight(self._settings, groups, rights, reach)
 
     def __enter__(self) -> Move:
         return self

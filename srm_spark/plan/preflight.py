@@ -12,7 +12,7 @@ from srm_spark.config.settings import FlowSettings
 from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
-from srm_spark.flow.clusters import connect
+from srm_spark.flow.clusters import Connect, connect
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.positions import Positions, Translator
 from srm_spark.flow.groups.sync import GroupSync
@@ -33,15 +33,17 @@ _SECONDS = 15.0
 class Preflight:
     """Both sides of one flow."""
 
-    def __init__(self, settings: FlowSettings, groups: Sequence[str], rights: FlowSettings | None) -> None:
+    def __init__(
+        self, settings: FlowSettings, groups: Sequence[str], rights: FlowSettings | None, reach: Connect = connect
+    ) -> None:
         """`groups`: names or patterns of those that move; `rights`: the flow whose copies applications may write.
 
         That is None for a failback whose other direction is not configured.
         """
-        self._ends = connect(settings.within(_SECONDS))
+        self._ends = reach(settings.within(_SECONDS))
         self._rights = None
         if rights is not None:
-            self._rights = WriteRights(rights.within(_SECONDS), allows=rights.flow == settings.flow)
+            self._rights = WriteRights(rights.within(_SECONDS), allows=rights.flow == settings.flow, reach=reach)
         self._settings, target = self._ends.settings, self._ends.target
         self._names = NameFilter(tuple(groups))
         self._literal = [name for pattern in groups if not (name := acl_name(pattern)).endswith("*")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from srm_spark.core.lists import NO_LISTS, Act, Change, ListKind, act_key, encod
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import ProtocolUnavailable, SourceUnavailable, TargetUnavailable
+from srm_spark.flow.clusters import Connect
 from srm_spark.flow.list_effects import Effect, Size, effect_of, matches_of
+from srm_spark.flow.listing import ListPlace
 from srm_spark.flow.topics.list_writer import ListWriter
 from tests.memory_cluster import MemoryCluster
 from tests.unit.memory_run import World
@@ -45,15 +48,17 @@ class Tool:
         self.path.write_text(SRM)
         self.effect = Effect()
         self.matches: dict[str, tuple[str, ...]] | Exception = {}
-        monkeypatch.setattr("srm_spark.cli.lists.target_of", self._target_of)
-        monkeypatch.setattr("srm_spark.cli.lists.effect_of", lambda *_: self.effect)
-        monkeypatch.setattr("srm_spark.cli.lists.matches_of", self._matches_of)
+        monkeypatch.setattr("srm_spark.cli.lists.ListPlace", partial(ListPlace, target=self._target_of))
+        monkeypatch.setattr("srm_spark.flow.listing.effect_of", lambda *_: self.effect)
+        monkeypatch.setattr("srm_spark.flow.listing.matches_of", self._matches_of)
 
     def _target_of(self, settings: FlowSettings, _: str) -> MemoryCluster:
         self.settings.append(settings)
         return self.target
 
-    def _matches_of(self, _: FlowSettings, __: ListKind, entries: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    def _matches_of(
+        self, _: FlowSettings, __: ListKind, entries: tuple[str, ...], ___: Connect
+    ) -> dict[str, tuple[str, ...]]:
         if isinstance(self.matches, Exception):
             raise self.matches
         return {entry: self.matches.get(entry, ()) for entry in entries}

@@ -64,10 +64,25 @@ def test_other_machines_need_a_login_or_a_word(tmp_path: Path, host: str) -> Non
     assert "--allow-anonymous" in result.output
 
 
+def test_what_everybody_may_do_is_for_this_machine_only(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    result = serve(
+        tmp_path,
+        *("-D", f"service.listen=0.0.0.0:{port}", "-D", "service.anonymous.role=operator", "--allow-anonymous"),
+    )
+    assert result.exit_code == ERROR
+    assert "service.anonymous.role = operator" in result.output
+
+
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     missing = serve(tmp_path, "-D", f"service.users.file={tmp_path / 'none'}")
     assert missing.exit_code == ERROR
     assert "srm-service user" in missing.output
+    unrecorded = serve(tmp_path, "-D", f"service.audit.path={tmp_path / 'none' / 'audit.log'}")
+    assert unrecorded.exit_code == ERROR
+    assert "service.audit.path: cannot be written" in unrecorded.output
     (tmp_path / "c.pem").write_text("no certificate")
     tls = ("-D", f"service.tls.certificate={tmp_path / 'c.pem'}", "-D", f"service.tls.key={tmp_path / 'k.pem'}")
     unusable = serve(tmp_path, *tls)
@@ -96,3 +111,11 @@ def test_a_line_for_a_user_holds_a_hash_that_fits() -> None:
     assert Users({name: written}).name_of("Basic YWxpY2U6c2VjcmV0") == "alice"
     for bad in ("", "a:b", " a"):
         assert CliRunner().invoke(run, ["user", bad], input="x\nx\n").exit_code == USAGE
+
+
+def test_a_line_for_a_user_says_what_he_may_do() -> None:
+    result = CliRunner().invoke(run, ["user", "bob", "--role", "operator", "--role", "A->B=admin"], input="x\nx\n")
+    assert result.stdout.strip().endswith(":operator A->B=admin")
+    wrong = CliRunner().invoke(run, ["user", "bob", "--role", "root"], input="x\nx\n")
+    assert wrong.exit_code == USAGE
+    assert "viewer, operator, admin" in wrong.output

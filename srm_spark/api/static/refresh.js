@@ -2,7 +2,7 @@
 // Brings the figures of the page up to date: asks for the same address, and takes its live part. Without this script the
 // page is the same; it is only as old as it is.
 (function () {
-  const EVERY = 10000;
+  const EVERY = 1000 * (document.getElementById("live").dataset.every || 10);
   let failures = 0;
 
   function say(text) {
@@ -21,7 +21,8 @@
       live.replaceWith(document.importNode(fresh, true));
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
       failures = 0;
-      say("Refreshed every 10 s.");
+      if (fresh.dataset.over) return;
+      say("Refreshed every " + EVERY / 1000 + " s.");
     } catch (error) {
       failures += 1;
       say("The service does not answer (" + error.message + "): what is shown is of before.");
@@ -34,6 +35,6 @@
     else refresh();
   }
 
-  say("Refreshed every 10 s.");
+  say("Refreshed every " + EVERY / 1000 + " s.");
   setTimeout(tick, EVERY);
 })();

@@ -96,6 +96,20 @@ def list_quarantine(
         return tuple(_chosen(quarantine, topics))
 
 
+def records_in_quarantine(
+    settings: FlowSettings, partition: TopicPartition, offset: int, reach: Connect = connect
+) -> tuple[tuple[QuarantinedRecord, TailRecord], ...]:
+    """What was put aside of one place of the source, with its content; several where topics of one name were made anew.
+
+    Raises TargetUnavailable, and CodecError for a content that another program wrote.
+    """
+    clusters = reach(settings)
+    with closing(Quarantine(settings, clusters.target, f"{settings.flow}|quarantine-look")) as quarantine:
+        quarantine.refresh()
+        places = [one for one in quarantine.entries if (one.partition, one.offset) == (partition, offset)]
+        return tuple(quarantine.contents(places)) if places else ()
+
+
 def drop_from_quarantine(
     settings: FlowSettings, entries: Sequence[QuarantinedRecord], reach: Connect = connect
 ) -> None:

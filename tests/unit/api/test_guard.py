@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import json
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from srm_spark.api.app import make_app
+from srm_spark.api.audit import Audit
+from srm_spark.api.control import Control
 from srm_spark.api.users import Users, line_of, read_users
 from srm_spark.errors import ConfigError
 from tests.unit.api.boards import three_flows
+from tests.unit.api.logins import JSON, login, users_of
 
 PASSWORD = "correct horse: ä"
 
@@ -29,10 +32,6 @@ def users() -> Users:
 def client(users: Users | None = None, *, only_local: bool = False) -> TestClient:
     app = make_app(BOARD, users, only_local=only_local)
     return TestClient(app, base_url="http://localhost")
-
-
-def login(text: str) -> Mapping[str, str]:
-    return {"authorization": f"Basic {base64.b64encode(text.encode()).decode()}"}
 
 
 def test_everything_but_probes_needs_a_login(users: Users) -> None:
@@ -94,7 +93,7 @@ def test_without_users_only_names_of_this_machine_are_answered() -> None:
         assert open_to_all.get("/", headers={"host": host}).status_code == 200, host
 
 
-def test_requests_have_no_bodies() -> None:
+def test_large_requests_are_refused_before_they_are_read() -> None:
     asking = client()
     assert asking.request("GET", "/v3/flows", content=b"x" * 70_000).status_code == 413
     assert asking.request("GET", "/v3/flows", content=iter([b"x"])).status_code == 413
@@ -112,8 +111,40 @@ def test_browsers_are_told_to_be_careful(path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_nothing_can_be_changed(method: str) -> None:
-    asking = client()
-    for path, of in asking.get("/openapi.json").json()["paths"].items():
-        assert set(of) == {"get"}, path
-        assert asking.request(method, path).status_code == 405, path
+def test_what_another_site_may_have_sent_changes_nothing(method: str, tmp_path: Path) -> None:
+    audit = tmp_path / "audit.log"
+    asking = TestClient(make_app(BOARD, control=Control(Audit(str(audit)))), base_url="http://localhost")
+    sites: list[dict[str, str]] = [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "https://evil.example"},
+        {"origin": "http://localhost.evil.example"},
+        {"origin": "http://localhost:81"},
+        {"origin": "null"},
+    ]
+    for headers in sites:
+        for path in ("/v3/flows/A/B/pause", "/flows/A/B/pause", "/healthz"):
+            answer = asking.request(method, path, headers={**JSON, **headers})
+            assert (answer.status_code, answer.json()["kind"]) == (403, "another-site"), (path, headers)
+    assert asking.request(method, "/v3/flows").status_code == 403  # without X-Requested-With, too
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert {(one["who"], one["from"], one["result"]) for one in records} == {(None, "testclient", "refused")}
+    assert len(records) == 19
+    own = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
+    assert asking.request(method, "/v3/flows", headers={**JSON, **own}).status_code == 405
+
+
+def test_wrong_logins_are_recorded_until_no_more_of_them_are_looked_at(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.log"
+    asking = TestClient(make_app(BOARD, users_of(alice=""), control=Control(Audit(str(audit)))))
+    for _ in range(5):
+        assert asking.get("/v3/flows", headers=login("alice:secret")).status_code == 401
+    for password in ("secret", "alice"):
+        answer = asking.get("/v3/flows", headers=login(f"alice:{password}"))
+        assert (answer.status_code, answer.json()["kind"]) == (429, "wrong-logins")
+        assert 290 < int(answer.headers["retry-after"]) <= 300
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(one["who"], one["does"], one["result"]) for one in records] == [("alice", "login", "refused")] * 5
+    assert "secret" not in audit.read_text()
+    assert asking.get("/v3/flows").status_code == 401  # who says nothing guesses nothing
+    assert asking.get("/healthz").status_code == 200

@@ -17,6 +17,7 @@ from srm_spark.core.metrics import Histogram, PartitionSample
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.series import Metric
 from tests.unit.api.boards import AB, BA, CB, EVERY, NOW, Filled, three_flows
+from tests.unit.api.logins import JSON
 
 SWAGGER = json.loads((Path(__file__).parent / "srm-v1-swagger.json").read_text())
 """What the Swagger document of SRM says: paths with their parameters, and the types of the objects."""
@@ -150,7 +151,7 @@ def test_what_is_not_there_is_told_with_what_is(client: TestClient) -> None:
     assert "B" in problem(client, "/v2/topic-metrics/X/A.orders/byte-rate", 404)
     problem(client, "/v3/flows/A/B/partitions?topic=no", 404)
     problem(client, "/nothing", 404)
-    assert client.post("/v3/flows").status_code == 405
+    assert client.post("/v3/flows", headers=JSON).status_code == 405
 
 
 def test_both_forms_of_v2(client: TestClient) -> None:

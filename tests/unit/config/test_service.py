@@ -48,3 +48,14 @@ def test_targets_are_clusters_of_the_file(loaded: Loader) -> None:
     assert loaded(f"{key} = B").settings.service.targets == ("B",)
     (problem,) = problems(loaded(f"{key} = B, X"))
     assert "unknown alias X" in problem
+
+
+def test_who_changes_something_and_where_that_is_recorded(loaded: Loader) -> None:
+    found = loaded("").settings.service
+    assert (found.anonymous_role, found.audit_path, found.moves_path) == ("viewer", None, ".")
+    text = "service.anonymous.role = admin\nservice.audit.path = a.log\nservice.moves.path = moves"
+    found = loaded(text).settings.service
+    assert (found.anonymous_role, found.audit_path, found.moves_path) == ("admin", "a.log", "moves")
+    (problem,) = problems(loaded("service.anonymous.role = root"))
+    assert "viewer, operator, admin" in problem
+    assert len(problems(loaded("service.audit.path =\nservice.moves.path ="))) == 2

@@ -1,0 +1,300 @@
+"""The pages of one flow beside its figures: lists, groups, losses, quarantine, explanations, events, moves; and what
+their forms do. They ask clusters, and so are made anew when somebody loads them, and not all the time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from srm_spark.api.control import Desk, TheDesk
+from srm_spark.api.forms import Form, TheForm
+from srm_spark.api.pages import TEMPLATES, acting_values, flow_path
+from srm_spark.api.problems import ProblemDocument, RequestProblem, unknown
+from srm_spark.api.roles import Role
+from srm_spark.api.v3_acts import (
+    CHANGES,
+    ChangeBody,
+    CommandDocument,
+    ReplayBody,
+    ScopeBody,
+    changed,
+    commanded,
+    lists_of,
+    pauses_of,
+    replayed,
+)
+from srm_spark.api.v3_looks import (
+    EventDocument,
+    Subject,
+    contents_of,
+    events_of,
+    explained,
+    group_positions,
+    losses,
+    quarantine,
+)
+from srm_spark.api.v3_moves import MoveBody, MoveDocument, PlanDocument, TheMoves
+from srm_spark.core.acts import CommandKind, Scope
+from srm_spark.core.filters import split_list
+from srm_spark.core.lists import ListKind
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.wording import count
+from srm_spark.errors import PatternError
+
+router = APIRouter(prefix="/flows/{source}/{target}", include_in_schema=False, default_response_class=HTMLResponse)
+_PAGE = 100
+Offset = Annotated[int, Query(ge=0, le=10**9)]
+_GROUP_COLUMNS = ("Group", "Partition", "On the source at", "Lag", "Goes on at", "Committed there", "Lag there", "Sync")
+_LOSS_COLUMNS = ("Found", "Partition", "Cause", "Source offsets", "Target offsets")
+_DONE = {
+    CommandKind.PAUSE: ("Paused", "copies nothing more of it"),
+    CommandKind.RESUME: ("Resumed", "goes on where it stood"),
+}
+_LATER = (
+    "No driver has said yet that it took it: one that runs takes it when its batch is over, and it counts for whoever "
+    "starts."
+)
+
+
+@router.post("/pause")
+def pause(request: Request, desk: TheDesk, form: TheForm) -> str:
+    """Let it stand still."""
+    return _commanded(request, desk, form, CommandKind.PAUSE)
+
+
+@router.post("/resume")
+def resume(request: Request, desk: TheDesk, form: TheForm) -> str:
+    """Let it go on."""
+    return _commanded(request, desk, form, CommandKind.RESUME)
+
+
+def _commanded(request: Request, desk: Desk, form: Form, kind: CommandKind) -> str:
+    body = form.body(ScopeBody, topic=form.text("topic"), reason=form.text("reason"))
+    scope = Scope(body.topic)
+    done = commanded(desk, kind, scope, body.reason)
+    heading, lines = _told(done, kind, scope)
+    return _result(request, desk, heading, [*done.remarks, *lines])
+
+
+def _told(done: CommandDocument, kind: CommandKind, scope: Scope) -> tuple[str, list[str]]:
+    heading, does = _DONE[kind]
+    if done.declined is not None:
+        return "Not done", [done.declined]
+    if not done.is_changed:
+        return "Nothing was changed", []
+    return f"{heading}: {scope}", [_LATER if done.taken_by is None else f"{done.taken_by} {does}."]
+
+
+@router.get("/lists")
+def lists_first(request: Request, desk: TheDesk) -> str:
+    """Those of topics."""
+    return lists(request, desk, ListKind.TOPICS)
+
+
+@router.get("/lists/{kind}")
+def lists(request: Request, desk: TheDesk, kind: ListKind) -> str:
+    """Both lists of a kind."""
+    return _page(request, desk, "lists", "lists.html", lists=lists_of(desk, kind), kinds=list(ListKind))
+
+
+@router.post("/lists/{kind}")
+def change(request: Request, desk: TheDesk, kind: ListKind, form: TheForm) -> str:
+    """Add to a list, or take off it: `entry` is one as it stands there, `entries` are some with commas between them."""
+    try:
+        entries = [form.fields["entry"]] if "entry" in form.fields else list(split_list(form.text("entries")))
+    except PatternError as error:
+        raise RequestProblem(400, "no list", str(error), "no-pattern") from error
+    is_dry_run = bool(form.text("dry_run"))
+    if (name := form.text("change")) not in CHANGES:
+        raise RequestProblem(400, "no change", f"change: got {name!r}; allowed {', '.join(CHANGES)}", "no-change")
+    body = form.body(ChangeBody, **{name: entries}, reason=form.text("reason"), dry_run=is_dry_run)
+    done = changed(desk, kind, body)
+    lines = [*done.remarks, *(f"Not done: {why}" for why in done.declined)]
+    if (effect := done.effect) is not None:
+        lines += [] if effect.unknown is None else [f"What would begin and stop is not known: {effect.unknown}"]
+        for word, sizes in (("Begins", effect.begins), ("Stops", effect.stops)):
+            lines += [_sized(word, one.name, one.partitions, one.records) for one in sizes]
+    if is_dry_run:
+        heading = f"Would change: {done.said}" if done.said else "Nothing would change"
+    else:
+        heading = f"Changed: {done.said}" if done.is_changed else "Nothing was changed"
+    return _result(request, desk, heading, lines, f"lists/{kind.value}")
+
+
+def _sized(word: str, name: str, partitions: int | None, records: int | None) -> str:
+    parts = [f"{word}: {name}"]
+    parts += [] if partitions is None else [count(partitions, "partition")]
+    return ", ".join(parts if records is None else [*parts, f"{count(records, 'record')} to copy"])
+
+
+@router.get("/groups")
+def groups(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
+    """Where groups stand, and what keeps them."""
+    found = group_positions(desk=desk, search="", offset=offset, limit=_PAGE)
+    rows = [
+        (
+            one.group,
+            f"{one.remote_topic}-{one.partition}",
+            one.on_source,
+            one.source_lag,
+            one.goes_on_at,
+            one.on_target,
+            one.target_lag,
+            one.sync or one.translation,
+        )
+        for one in found.positions
+    ]
+    not_taken = [(one.group, one.why) for one in found.not_taken]
+    values = {"found": found, "rows": rows, "columns": _GROUP_COLUMNS, "not_taken": not_taken}
+    return _page(request, desk, "groups", "groups.html", **values)
+
+
+@router.get("/losses")
+def losses_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
+    """What was lost."""
+    found = losses(desk=desk, offset=offset, limit=_PAGE)
+    rows = [
+        (
+            one.found_at,
+            f"{one.source_topic}-{one.partition}",
+            one.cause,
+            f"{one.source.start} to {one.source.end - 1}",
+            None if one.target is None else f"{one.target.start} to {one.target.end - 1}",
+        )
+        for one in found.losses
+    ]
+    return _page(request, desk, "losses", "losses.html", found=found, rows=rows, columns=_LOSS_COLUMNS)
+
+
+@router.get("/quarantine")
+def quarantine_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
+    """What is in quarantine."""
+    found = quarantine(desk=desk, search="", offset=offset, limit=_PAGE)
+    return _page(request, desk, "quarantine", "quarantine.html", found=found)
+
+
+@router.get("/quarantine/record")
+def record_page(
+    *,
+    request: Request,
+    desk: TheDesk,
+    topic: Annotated[str, Query(max_length=249)],
+    partition: Annotated[int, Query(ge=0, lt=2**31)],
+    offset: Annotated[int, Query(ge=0, lt=2**63)],
+) -> str:
+    """A record in quarantine with its content."""
+    records = contents_of(desk, TopicPartition(topic, partition), offset)
+    return _page(request, desk, "quarantine", "record.html", records=records)
+
+
+@router.post("/quarantine/replay")
+def replay_page(request: Request, desk: TheDesk, form: TheForm) -> str:
+    """Replay what is in quarantine."""
+    topic, is_dry_run = form.text("topic"), bool(form.text("dry_run"))
+    done = replayed(desk, form.body(ReplayBody, topics=[topic] if topic else [], dry_run=is_dry_run))
+    lines = [] if done.ended_by is None else [f"It ended early: {done.ended_by}"]
+    for one in done.records:
+        place = f"{one.record.source_topic}-{one.record.partition} offset {one.record.offset}"
+        if one.refusal is not None:
+            lines.append(f"{place} stays: {one.refusal}")
+        elif one.target_offset is None:
+            lines.append(f"{place} would be written to {one.remote_topic}")
+        else:
+            lines.append(f"{place} is at offset {one.target_offset} of {one.remote_topic}")
+    heading = count(len(done.records), "record") + (" would be replayed, or not" if is_dry_run else " tried")
+    return _result(request, desk, heading, lines, "quarantine")
+
+
+@router.get("/explain")
+def explain_page(
+    request: Request,
+    desk: TheDesk,
+    subject: Subject = Subject.TOPIC,
+    name: Annotated[str, Query(max_length=10_000)] = "",
+) -> str:
+    """Why something flows, or does not."""
+    answers = explained(desk, subject, name) if name else ()
+    values = {"answers": answers, "subject": subject, "name": name, "subjects": list(Subject)}
+    return _page(request, desk, "explain", "explain.html", **values)
+
+
+@router.get("/events")
+def events_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
+    """What was done, and what is paused."""
+    pauses = [(str(one.scope), one.held) for one in pauses_of(desk)]
+    found = events_of(desk)
+    shown = [EventDocument.of(one) for one in found[offset : offset + _PAGE]]
+    rows = [(one.at, one.who, one.said, one.why, _outcome(one)) for one in shown]
+    return _page(request, desk, "events", "events.html", pauses=pauses, rows=rows, total=len(found), offset=offset)
+
+
+def _outcome(one: EventDocument) -> str | None:
+    if one.declined is not None:
+        return f"not done: {one.declined}"
+    if one.answered_by is not None:
+        return f"carried out by {one.answered_by}"
+    return "waits for a driver" if one.is_waiting else None
+
+
+@router.get("/moves")
+def moves_page(request: Request, desk: TheDesk, moves: TheMoves) -> str:
+    """Moves that were begun, and the form of another one."""
+    begun = [MoveDocument.of(one) for one in moves.of(desk.flow)]
+    return _page(request, desk, "moves", "moves.html", moves=begun)
+
+
+@router.post("/moves/plan")
+def plan_page(request: Request, desk: TheDesk, moves: TheMoves, form: TheForm) -> str:
+    """What a move would do, with the form that begins it."""
+    try:
+        groups = split_list(form.text("groups"))
+    except PatternError as error:
+        raise RequestProblem(400, "no list", str(error), "no-pattern") from error
+    body = form.body(MoveBody, kind=form.text("kind"), groups=groups, wait_seconds=form.text("wait"))
+    plan = PlanDocument.of(moves.plan(desk, body.wanted))
+    return _page(request, desk, "moves", "plan.html", plan=plan, may_move=desk.role >= Role.ADMIN)
+
+
+@router.post("/moves", response_class=RedirectResponse)
+def begin(desk: TheDesk, moves: TheMoves, form: TheForm) -> RedirectResponse:
+    """Begin what was planned."""
+    running = moves.begin(desk, form.text("plan"), form.fields.get("confirm", ""))
+    return RedirectResponse(f"{flow_path(desk.flow)}/moves/{running.id}", 303)
+
+
+@router.get("/moves/{move}")
+def move_page(request: Request, desk: TheDesk, moves: TheMoves, move: str) -> str:
+    """How far a move is."""
+    found = {one.id: one for one in moves.of(desk.flow)}
+    if move not in found:
+        raise unknown(f"move of {desk.flow}", move, found)
+    return _page(request, desk, "moves", "move.html", move=MoveDocument.of(found[move]))
+
+
+def problem_page(document: ProblemDocument, path: str) -> str:
+    """A problem for people; `path` is where it came up."""
+    parts = path.split("/")
+    back = "/".join(parts[:4]) if len(parts) > 4 else "/"
+    return TEMPLATES.get_template("problem.html").render(title=document.title, problem=document, back=back)
+
+
+def _page(request: Request, desk: Desk, tab: str, template: str, **values: Any) -> str:
+    return TEMPLATES.get_template(template).render(
+        title=f"{desk.flow} {tab}",
+        flow=desk.flow,
+        tab=tab,
+        at=request.app.state.board.now_ms(),
+        role=desk.role.word,
+        page=_PAGE,
+        **acting_values(request, desk),
+        **values,
+    )
+
+
+def _result(request: Request, desk: Desk, heading: str, lines: list[str], back: str = "") -> str:
+    """What came of a form, with a link to the page of it: `back` is its address below the flow's."""
+    where = flow_path(desk.flow) + (f"/{back}" if back else "")
+    tab = back.partition("/")[0] or "overview"
+    return _page(request, desk, tab, "result.html", heading=heading, lines=lines, back=where)

@@ -1,0 +1,81 @@
+"""Who may do what to which flow. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from srm_spark.core.model import Flow
+
+
+class Role(IntEnum):
+    """Each may do what the ones before it may."""
+
+    VIEWER = 1
+    """Sees everything but the contents of records."""
+    OPERATOR = 2
+    """Pauses and resumes, changes lists, looks at records in quarantine and replays them, plans moves."""
+    ADMIN = 3
+    """Moves consumer groups."""
+
+    @property
+    def word(self) -> str:
+        """As it is written."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Of one user."""
+
+    everywhere: Role = Role.VIEWER
+    flows: Mapping[str, Role] = field(default_factory=dict)
+    """Those of single flows, which count instead, be they more or less."""
+
+    def of(self, flow: Flow) -> Role:
+        """That for a flow."""
+        return self.flows.get(str(flow), self.everywhere)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who has sent a request."""
+
+    name: str | None
+    """None where nobody has to log in."""
+    address: str
+    roles: Roles = Roles()
+
+    @property
+    def who(self) -> str:
+        """For what is kept with an act: user@host."""
+        return f"{self.name or 'anonymous'}@{self.address}"
+
+
+def role_of(word: str) -> Role:
+    """A role by its word. Raises ValueError, for people."""
+    for role in Role:
+        if role.word == word:
+            return role
+    raise ValueError(f"got {word!r}; allowed {', '.join(role.word for role in Role)}")
+
+
+def roles_of(text: str) -> Roles:
+    """`viewer A->B=operator`: the role everywhere, and those of single flows. Raises ValueError, for people."""
+    everywhere: Role | None = None
+    flows: dict[str, Role] = {}
+    for part in text.split():
+        flow, equals, word = part.rpartition("=")
+        role = role_of(word)
+        if not equals:
+            if everywhere is not None:
+                raise ValueError(f"{part} is the second role for all flows")
+            everywhere = role
+        elif not all(flow.partition("->")):
+            raise ValueError(f"got {flow!r}; a flow is written A->B")
+        elif flow in flows:
+            raise ValueError(f"{flow} is there twice")
+        else:
+            flows[flow] = role
+    return Roles(everywhere or Role.VIEWER, flows)
