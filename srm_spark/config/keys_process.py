@@ -16,6 +16,9 @@ SERVICE_LISTEN_KEY = "service.listen"
 SERVICE_USERS_KEY = "service.users.file"
 SERVICE_CERTIFICATE_KEY = "service.tls.certificate"
 SERVICE_KEY_KEY = "service.tls.key"
+HISTORY_PATH_KEY = "service.history.path"
+HISTORY_DAYS_KEY = "service.history.days"
+HISTORY_EMBEDDED_KEY = "service.history.embedded"
 
 
 def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
@@ -145,6 +148,34 @@ OWN_SERVICE = (
         "Certificate chain of `srm-service` in PEM; with it and its key it speaks TLS only.",
     ),
     Key(SERVICE_KEY_KEY, ValueKind.TEXT, None, Scope.TOP, _H, "The private key of that certificate, in PEM."),
+    Key(
+        HISTORY_PATH_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "Folder in which `srm-service` keeps figures of more than two hours, as Delta tables; unset: nowhere "
+        "(docs/service.md).",
+    ),
+    Key(
+        HISTORY_DAYS_KEY,
+        ValueKind.INT,
+        "30",
+        Scope.TOP,
+        _H,
+        "Days for which these figures are kept.",
+        low=1,
+        high=3650,
+    ),
+    Key(
+        HISTORY_EMBEDDED_KEY,
+        ValueKind.BOOL,
+        "true",
+        Scope.TOP,
+        _H,
+        "Whether `srm-service` writes them itself; else `srm-service history` does.",
+        allowed=("true", "false"),
+    ),
 )
 """Keys of `srm-service` that SRM does not know."""
 
