@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.flow_series import Hearing, moment_of
-from srm_spark.core.metrics import FlowSample, Histogram, PartitionSample, Sample, decode, newer
+from srm_spark.core.metrics import FlowSample, Histogram, PartitionSample, Sample, decode
 from srm_spark.core.series import Span
 
 _N = TypeVar("_N", int, float)
@@ -202,26 +202,19 @@ class Gathered:
     cells: Cells = field(default_factory=dict)
     next_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     """Topic and partition → behind the last record that is counted."""
-    newer: int = 0
-    """Records of a version that this one does not know."""
-    garbage: int = 0
 
     def add(self, records: Iterable[MetricsRecord], now: int) -> None:
         """Count records, each partition's in order; one that lies there twice counts once. `now` by this host's clock.
 
-        A moment that the driver's clock has wrong is put right as the service does, see `moment_of`.
+        A moment that the driver's clock has wrong is put right as the service does, see `moment_of`. What is no sample
+        of a known version is left out: the service tells of it.
         """
         seen: set[tuple[bytes | None, int]] = set()
         fine: Cells = {}
         for record in records:
             self.next_offsets[record.topic, record.partition] = record.offset + 1
             sample = decode(record.key, record.value)
-            if sample is None:
-                if newer(record.key, record.value):
-                    self.newer += 1
-                elif record.value is not None:
-                    self.garbage += 1
-            elif (record.key, sample.at) not in seen:
+            if sample is not None and (record.key, sample.at) not in seen:
                 seen.add((record.key, sample.at))
                 at = moment_of(sample.at, Hearing(now, 0.0, False, record.timestamp))
                 start = Grain.MINUTE.start(at)

@@ -12,13 +12,14 @@ Both are written by one commit: what is counted and how far never differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from srm_spark.core.history import Cell, Cells, Grain, Key, Kind, Series
+from srm_spark.core.history import Cell, Grain, Key, Kind, Series
 from srm_spark.core.metrics import Histogram
 from srm_spark.core.model import TopicPartition
 
@@ -94,17 +95,16 @@ def table_of(cells: Mapping[Key, Cell], positions: Mapping[TopicPartition, Posit
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def cells_in(table: pa.Table) -> Cells:
-    """The cells of such rows."""
-    return {_key(row): _cell(row) for row in table.to_pylist() if row["grain"] != POSITION}
+def cells_in(table: pa.Table) -> Iterator[tuple[Key, Cell]]:
+    """The cells of such rows; several may lie at the same place."""
+    return ((_key(row), _cell(row)) for row in table.to_pylist() if row["grain"] != POSITION)
 
 
-def positions_in(rows: Iterable[_Row]) -> dict[TopicPartition, Position]:
+def positions_in(table: pa.Table) -> dict[TopicPartition, Position]:
     """How far is counted, of such rows."""
     return {
         TopicPartition(row["topic"], row["partition"]): Position(row["next_offset"], row["topic_id"])
-        for row in rows
-        if row["grain"] == POSITION
+        for row in table.filter(pc.field("grain") == POSITION).to_pylist()
     }
 
 
@@ -159,7 +159,8 @@ def _cell(row: _Row) -> Cell:
         row["seconds"],
         row["records"],
         row["bytes"],
-        *(_histogram(row, name) for name in _LATENCIES),
+        _histogram(row, "replication_latency"),
+        _histogram(row, "checkpoint_latency"),
         None if row["lag_at"] is None else milliseconds(row["lag_at"]),
         row["lag_records"],
         row["lag_seconds"],

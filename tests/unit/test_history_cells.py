@@ -127,8 +127,8 @@ def test_rows_tell_the_same(of: list[Sample]) -> None:
     }
     table = table_of(found, positions)
     assert table.schema == SCHEMA
-    assert cells_in(table) == found
-    assert positions_in(table.to_pylist()) == positions
+    assert dict(cells_in(table)) == found
+    assert positions_in(table) == positions
 
 
 def minute(found: Gathered, series: Series, start: int = NOON) -> Cell:
@@ -161,12 +161,11 @@ def test_what_each_series_is_told_by() -> None:
     assert minute(unknown, Series(Kind.TOPIC, "A->B", "orders")).lag_records is None
 
 
-def test_records_that_are_none_are_passed_by_and_counted() -> None:
+def test_records_that_are_none_are_passed_by() -> None:
     good = records_of([sample_of(0, NOON, 0, 1)])[0]
     newer = good._replace(offset=1, value=(good.value or b"").replace(b'"v":1', b'"v":2'))
     garbage, tombstone = good._replace(offset=2, value=b"garbage"), good._replace(offset=3, value=None)
     found = gathered([good, newer, garbage, tombstone])
-    assert (found.newer, found.garbage) == (1, 1)
     assert found.next_offsets == {("srm-metrics-A.internal", 0): 4}
     assert len(found.cells) == 3
 
