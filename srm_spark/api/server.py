@@ -22,6 +22,8 @@ from srm_spark.config.settings import FlowSettings, ServiceSettings
 from srm_spark.errors import ConfigError, Problem, SetupError
 from srm_spark.look.board import Board
 from srm_spark.look.metrics_reader import Readers
+from srm_spark.past.process import HistoryProcess
+from srm_spark.past.reading import History
 
 _log = logging.getLogger(__name__)
 _HEADER_BYTES = 16 * 1024
@@ -42,7 +44,8 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anon
             )
         if users is not None and not is_local and service.certificate is None:
             _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
-        board = Board([one.flow for one in flows])
+        kept = service.history
+        board = Board([one.flow for one in flows], past=None if kept is None else History(kept))
         app = make_app(board, users, only_local=users is None and not allow_anonymous)
         config = uvicorn.Config(
             app,
@@ -61,11 +64,16 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], *, allow_anon
         )
         readers = Readers(board, flows)
         readers.start()
+        writer = HistoryProcess(flows, kept) if kept is not None and kept.is_embedded else None
+        if writer is not None:
+            writer.start()
         scheme = "http" if service.certificate is None else "https"
         _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
         try:
             _run(uvicorn.Server(config), listening)
         finally:
+            if writer is not None:
+                writer.stop()
             readers.stop()
         _log.info("stopped")
 

@@ -51,7 +51,14 @@ _SAME = " AND ".join(
     f"t.`{name}` <=> c.`{name}`" for name in (*PARTITIONED_BY, "start", "flow", "topic", "partition", "group")
 )
 _KNOWN = pa.schema([("known_offset", pa.int64()), ("known_id", pa.string())])
-_OTHER_WRITER = "CAST(raise_error('another writer has counted more of the metrics topics') AS BIGINT)"
+_UNLESS_OTHERS_WRITE = (
+    "WHEN MATCHED AND c.grain = 'position' AND NOT (t.next_offset <=> c.known_offset AND t.topic_id <=> c.known_id) "
+    "THEN UPDATE SET next_offset = CAST(raise_error('another writer has counted more') AS BIGINT) "
+    "WHEN MATCHED THEN UPDATE SET * "
+    "WHEN NOT MATCHED AND c.known_offset IS NOT NULL "
+    "THEN INSERT (next_offset) VALUES (CAST(raise_error('another writer has made the table anew') AS BIGINT)) "
+    "WHEN NOT MATCHED THEN INSERT *"
+)
 
 
 class HistoryTable:
@@ -67,7 +74,8 @@ class HistoryTable:
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in HISTORY_PROPERTIES.items())
         self._do(
             "CREATE TABLE IF NOT EXISTS",
-            f"({HISTORY_COLUMNS}) USING DELTA PARTITIONED BY ({', '.join(PARTITIONED_BY)}) TBLPROPERTIES ({properties})",
+            f"({HISTORY_COLUMNS}) USING DELTA PARTITIONED BY ({', '.join(PARTITIONED_BY)}) "
+            f"TBLPROPERTIES ({properties})",
         )
 
     def positions(self) -> dict[TopicPartition, Position]:
@@ -93,13 +101,7 @@ class HistoryTable:
         rows = rows.append_column(_KNOWN.field(1), pa.array([one and one.topic_id for one in before], pa.string()))
         self._do(
             "MERGE INTO",
-            f"AS t USING {{changes}} AS c ON {_SAME} AND {where} "
-            f"WHEN MATCHED AND c.grain = '{POSITION}' "
-            "AND NOT (t.next_offset <=> c.known_offset AND t.topic_id <=> c.known_id) "
-            f"THEN UPDATE SET next_offset = {_OTHER_WRITER} "
-            "WHEN MATCHED THEN UPDATE SET * "
-            f"WHEN NOT MATCHED AND c.known_offset IS NOT NULL THEN INSERT (next_offset) VALUES ({_OTHER_WRITER}) "
-            "WHEN NOT MATCHED THEN INSERT *",
+            f"AS t USING {{changes}} AS c ON {_SAME} AND {where} {_UNLESS_OTHERS_WRITE}",
             changes=self._session.createDataFrame(rows),
         )
 
@@ -112,8 +114,12 @@ class HistoryTable:
         self._do("OPTIMIZE", f"WHERE day >= DATE'{since}'")
         self._do("VACUUM")
 
-    def _do(self, verb: str, rest: str = "", **frames: DataFrame) -> None:
-        self._session.sql(f"{verb} {self._name} {rest}", **frames)
+    def _do(self, verb: str, rest: str = "", changes: DataFrame | None = None) -> None:
+        if changes is None:
+            self._session.sql(f"{verb} {self._name} {rest}")
+        else:  # then braces are places to fill in
+            name = self._name.replace("{", "{{").replace("}", "}}")
+            self._session.sql(f"{verb} {name} {rest}", changes=changes)
 
     def _read(self, where: str) -> pa.Table:
         return self._session.table(self._name).alias("t").where(where).toArrow()
