@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
 
 from srm_spark.config.settings import HistorySettings
 from srm_spark.core.driver_status import FlowState
-from srm_spark.core.history import Gathered, Grain, Kind, MetricsRecord, Series
-from srm_spark.core.history_rows import PARTITIONED_BY, Position, table_of
-from srm_spark.core.metrics import FlowSample, GroupSample, Histogram, PartitionSample, Sample, encode
+from srm_spark.core.history import Grain, Kind, Series
+from srm_spark.core.metrics import FlowSample, GroupSample, Histogram, PartitionSample, Sample
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.series import Line, Metric, Span
 from srm_spark.past.reading import History
+from tests.unit.history_tables import write
 
 AB, CB = Flow("A", "B"), Flow("C", "B")
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -36,14 +34,6 @@ def report(at: int, scale: int = 1, flow: Flow = AB) -> list[Sample]:
         partition = TopicPartition(topic, number)
         made.append(PartitionSample(flow, at, 30.0, partition, f"A.{topic}", 30 * scale, 3000 * scale, latency, lag))
     return [*made, GroupSample(flow, at, 30.0, "billing", ("orders",), Histogram.of([100.0 * scale]))]
-
-
-def write(folder: Path, samples: Iterable[Sample], target: str = "B") -> None:
-    made = Gathered()
-    made.add((MetricsRecord("m", 0, 0, one.at, *encode(one)) for one in samples), NOON + 40 * DAY)
-    positions = {TopicPartition("m", 0): Position(1, None)}
-    rows = table_of(made.cells, positions)
-    write_deltalake(folder / target, rows, partition_by=list(PARTITIONED_BY), mode="append")
 
 
 class Clock:
