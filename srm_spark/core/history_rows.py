@@ -62,7 +62,11 @@ PARTITIONED_BY = ("grain", "kind", "day")
 POSITION = "position"
 """Grain and kind of the rows that say how far is counted."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_Row = dict[str, Any]
+_DAY_MS = Grain.DAY.ms
+_FIELDS = ("newest", "seconds", "records", "bytes", "lag_at", "lag_records", "lag_seconds")
+_PARTS = ("counts", "total", "least", "most")
+_GRAINS, _KINDS = {one.value: one for one in Grain}, {one.value: one for one in Kind}
+_NONE = Histogram()
 
 
 class Position(NamedTuple):
@@ -78,11 +82,6 @@ def moment(at: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=at)
 
 
-def milliseconds(at: datetime) -> int:
-    """The other way round."""
-    return (at - _EPOCH) // timedelta(milliseconds=1)
-
-
 def day_of(at: int) -> date:
     """The day of a moment, in UTC."""
     return moment(at).date()
@@ -90,14 +89,66 @@ def day_of(at: int) -> date:
 
 def table_of(cells: Mapping[Key, Cell], positions: Mapping[TopicPartition, Position]) -> pa.Table:
     """The rows of both."""
-    rows = [_cell_row(key, cell) for key, cell in cells.items()]
-    rows += [_position_row(partition, position) for partition, position in positions.items()]
-    return pa.Table.from_pylist(rows, SCHEMA)
+    columns: dict[str, list[Any]] = {
+        "grain": [key.grain.value for key in cells],
+        "kind": [key.series.kind.value for key in cells],
+        "day": [key.start // _DAY_MS for key in cells],
+        "start": [key.start for key in cells],
+        "flow": [key.series.flow for key in cells],
+        "topic": [key.series.topic for key in cells],
+        "partition": [key.series.partition for key in cells],
+        "group": [key.series.group for key in cells],
+        **{name: [getattr(cell, name) for cell in cells.values()] for name in _FIELDS},
+    }
+    for latency in _LATENCIES:
+        told = [getattr(cell, latency) if getattr(cell, latency).count else None for cell in cells.values()]
+        columns[f"{latency}_count"] = [one and one.count for one in told]
+        for part in ("total", "least", "most", "counts"):
+            columns[f"{latency}_{part}"] = [one and getattr(one, part) for one in told]
+    rows = _table(columns, len(cells))
+    return pa.concat_tables([rows, _positions(positions)]) if positions else rows
+
+
+def _positions(positions: Mapping[TopicPartition, Position]) -> pa.Table:
+    count = len(positions)
+    columns: dict[str, list[Any]] = {
+        "grain": [POSITION] * count,
+        "kind": [POSITION] * count,
+        "day": [0] * count,
+        "start": [0] * count,
+        "topic": [partition.topic for partition in positions],
+        "partition": [partition.partition for partition in positions],
+        "next_offset": [position.next_offset for position in positions.values()],
+        "topic_id": [position.topic_id for position in positions.values()],
+    }
+    return _table(columns, count)
+
+
+def _table(columns: Mapping[str, list[Any]], count: int) -> pa.Table:
+    """Of columns that are there; times are in milliseconds, and days since the epoch."""
+    return pa.Table.from_arrays(
+        [_array(columns.get(field.name, [None] * count), field.type) for field in SCHEMA], schema=SCHEMA
+    )
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if kind == _MOMENT:  # by way of numbers: a datetime for each would take most of the time
+        return pa.array(values, pa.timestamp("ms", tz="UTC")).cast(_MOMENT)
+    return pa.array(values, pa.int32()).cast(kind) if kind == pa.date32() else pa.array(values, kind)
 
 
 def cells_in(table: pa.Table) -> Iterator[tuple[Key, Cell]]:
     """The cells of such rows; several may lie at the same place."""
-    return ((_key(row), _cell(row)) for row in table.to_pylist() if row["grain"] != POSITION)
+    rows = table.filter(pc.field("grain") != POSITION)
+    names = ("grain", "start", "kind", "flow", "topic", "partition", "group")
+    keys = zip(*(_values(rows, name) for name in names), strict=True)
+    histograms = (map(_histogram, *(_values(rows, f"{name}_{part}") for part in _PARTS)) for name in _LATENCIES)
+    fields = (_values(rows, name) for name in _FIELDS)
+    cells = zip(*fields, *histograms, strict=True)
+    for (grain, start, kind, *series), cell in zip(keys, cells, strict=True):
+        newest, seconds, records, size, lag_at, lag_records, lag_seconds, copies, checkpoints = cell
+        key = Key(_GRAINS[grain], start, Series(_KINDS[kind], *series))
+        yield key, Cell(newest, seconds, records, size, copies, checkpoints, lag_at, lag_records, lag_seconds)
 
 
 def positions_in(table: pa.Table) -> dict[TopicPartition, Position]:
@@ -108,67 +159,14 @@ def positions_in(table: pa.Table) -> dict[TopicPartition, Position]:
     }
 
 
-def _cell_row(key: Key, cell: Cell) -> _Row:
-    grain, start, series = key
-    row: _Row = {
-        "grain": grain.value,
-        "kind": series.kind.value,
-        "day": day_of(start),
-        "start": moment(start),
-        "flow": series.flow,
-        "topic": series.topic,
-        "partition": series.partition,
-        "group": series.group,
-        "newest": moment(cell.newest),
-        "seconds": cell.seconds,
-        "records": cell.records,
-        "bytes": cell.bytes,
-        "lag_at": None if cell.lag_at is None else moment(cell.lag_at),
-        "lag_records": cell.lag_records,
-        "lag_seconds": cell.lag_seconds,
-    }
-    for name, histogram in zip(_LATENCIES, (cell.replication_latency, cell.checkpoint_latency), strict=True):
-        if histogram.count:
-            row[f"{name}_count"], row[f"{name}_total"] = histogram.count, histogram.total
-            row[f"{name}_least"], row[f"{name}_most"] = histogram.least, histogram.most
-            row[f"{name}_counts"] = list(histogram.counts)
-    return row
+def _values(rows: pa.Table, name: str) -> list[Any]:
+    """A column; times in milliseconds."""
+    column = rows[name]
+    if pa.types.is_timestamp(column.type):
+        column = pc.divide(column.cast(_MOMENT).cast(pa.int64()), 1000)
+    found: list[Any] = column.to_pylist()
+    return found
 
 
-def _position_row(partition: TopicPartition, position: Position) -> _Row:
-    return {
-        "grain": POSITION,
-        "kind": POSITION,
-        "day": _EPOCH.date(),
-        "start": _EPOCH,
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "next_offset": position.next_offset,
-        "topic_id": position.topic_id,
-    }
-
-
-def _key(row: _Row) -> Key:
-    series = Series(Kind(row["kind"]), row["flow"], row["topic"], row["partition"], row["group"])
-    return Key(Grain(row["grain"]), milliseconds(row["start"]), series)
-
-
-def _cell(row: _Row) -> Cell:
-    return Cell(
-        milliseconds(row["newest"]),
-        row["seconds"],
-        row["records"],
-        row["bytes"],
-        _histogram(row, "replication_latency"),
-        _histogram(row, "checkpoint_latency"),
-        None if row["lag_at"] is None else milliseconds(row["lag_at"]),
-        row["lag_records"],
-        row["lag_seconds"],
-    )
-
-
-def _histogram(row: _Row, name: str) -> Histogram:
-    if not row[f"{name}_count"]:
-        return Histogram()
-    counts = tuple(row[f"{name}_counts"])
-    return Histogram(counts, row[f"{name}_total"], row[f"{name}_least"], row[f"{name}_most"])
+def _histogram(counts: list[int] | None, total: float | None, least: float | None, most: float | None) -> Histogram:
+    return _NONE if counts is None or total is None else Histogram(tuple(counts), total, least, most)

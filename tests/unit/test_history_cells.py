@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.history import Cell, Gathered, Grain, Key, Kind, MetricsRecord, Series, grain_for, together
-from srm_spark.core.history_rows import SCHEMA, Position, cells_in, positions_in, table_of
+from srm_spark.core.history_rows import SCHEMA, Position, cells_in, moment, positions_in, table_of
 from srm_spark.core.metrics import FlowSample, GroupSample, Histogram, PartitionSample, Sample, encode
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.series import Span
+from srm_spark.past.batch import gather
 
 AB = Flow("A", "B")
 NOON = 1_764_072_000_000
@@ -198,3 +200,17 @@ def test_buckets_begin_where_days_of_utc_do(grain: Grain) -> None:
     assert start_of(DAY * 20_000) == DAY * 20_000
     assert start_of(DAY * 20_000 + grain.ms - 1) == DAY * 20_000
     assert start_of(DAY * 20_000 + grain.ms) == DAY * 20_000 + grain.ms
+
+
+@given(samples, st.integers(1, 5))
+def test_a_task_makes_rows_of_its_records(of: list[Sample], size: int) -> None:
+    records = records_of(of)
+    rows = [one._asdict() | {"timestamp": moment(one.timestamp or 0)} for one in records]
+    names, kinds = ("topic", "partition", "offset", "key"), (pa.string(), pa.int32(), pa.int64(), pa.binary())
+    stamped = [("value", pa.binary()), ("timestamp", pa.timestamp("us", tz="UTC"))]
+    schema = pa.schema([*zip(names, kinds, strict=True), *stamped])
+    batches = [pa.RecordBatch.from_pylist(rows[at : at + size], schema) for at in range(0, len(rows), size)]
+    table = pa.Table.from_batches(gather(batches, NOON + DAY), SCHEMA)
+    assert dict(cells_in(table)) == gathered(records).cells
+    read = TopicPartition("srm-metrics-A.internal", 0)
+    assert positions_in(table) == ({read: Position(len(of), None)} if of else {})
