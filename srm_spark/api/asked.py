@@ -39,11 +39,6 @@ class Duration(Enum):
         """For people."""
         return self.value.removeprefix("LAST_").replace("_", " ").lower()
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether figures are kept for so long."""
-        return _LENGTHS[self] <= WINDOW_MS
-
 
 _LENGTHS = {
     Duration.LAST_THIRTY_MINUTES: 30 * _MINUTE_MS,

@@ -22,9 +22,9 @@ from srm_spark.api.tokens import Tokens
 from srm_spark.api.v3 import TopicOrder, topic_page
 from srm_spark.core.flow_series import Health
 from srm_spark.core.model import Flow
-from srm_spark.core.series import WINDOW_MS, Metric, Span, Stats
+from srm_spark.core.series import Metric, Span, Stats
 from srm_spark.look.board import Board
-from srm_spark.look.figures import FlowFigures, flow_figures, timeline
+from srm_spark.look.figures import FlowFigures, flow_figures, known_since, timeline
 
 FOLDER = Path(__file__).parent
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -160,6 +160,7 @@ def overview(
         asked,
         title="Cluster Replications",
         rows=_sorted(found, sort, show, is_ascending=is_ascending),
+        known_since=max(filter(None, (known_since(board, row.now.flow, span) for row in found)), default=None),
         all_count=len(board.flows),
     )
 
@@ -211,6 +212,7 @@ def flow_page(
         asked,
         title=str(flow),
         row=flow_figures(board, flow, span),
+        known_since=known_since(board, flow, span),
         topics=topics,
         total=total,
         next_offset=offset + _PAGE if offset + _PAGE < total else None,
@@ -236,7 +238,6 @@ def _rendered(board: Board, template: str, asked: Asked, **values: Any) -> str:
         asked=asked,
         at=board.now_ms(),
         why_not=board.why_not_ready(),
-        kept_hours=WINDOW_MS // 3_600_000,
         axis=wording.day if is_long else wording.clock,
         **values,
     )

@@ -32,6 +32,8 @@ from srm_spark.core.wording import some
 from srm_spark.errors import ConfigError, Problem, SetupError
 from srm_spark.look.board import Board
 from srm_spark.look.metrics_reader import Readers
+from srm_spark.past.process import HistoryProcess
+from srm_spark.past.reading import History
 
 _log = logging.getLogger(__name__)
 _HEADER_BYTES = 16 * 1024
@@ -64,7 +66,8 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             _log.warning("%s has roles of flows that are not here: %s", service.users_file, some(unknown))
         if users is not None and not is_local and service.certificate is None:
             _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
-        board = Board([one.flow for one in flows])
+        kept = service.history
+        board = Board([one.flow for one in flows], past=None if kept is None else History(kept))
         is_closed = users is None and not allow_anonymous
         certificate = None if service.certificate is None else Path(service.certificate)
         app = make_app(
@@ -87,6 +90,9 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         )
         readers = Readers(board, flows)
         readers.start()
+        writer = HistoryProcess(flows, kept) if kept is not None and kept.is_embedded else None
+        if writer is not None:
+            writer.start()
         scheme = "http" if service.certificate is None else "https"
         webhook = service.alerts and Webhook(board, service.alerts, f"{scheme}://{_written(service)}")
         if webhook:
@@ -97,6 +103,8 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         finally:
             if webhook:
                 webhook.stop()
+            if writer is not None:
+                writer.stop()
             readers.stop()
         _log.info("stopped")
 

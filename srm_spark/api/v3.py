@@ -12,16 +12,28 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from srm_spark.api.asked import TheBoard, TheFlow, TheSpan, iso
-from srm_spark.api.problems import RESPONSES, unknown
+from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheMetric, TheSpan, iso
+from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.metrics import GroupSample, PartitionSample
-from srm_spark.core.series import Span, Stats
+from srm_spark.core.model import Flow
+from srm_spark.core.series import Line, Span, Stats
 from srm_spark.look.board import Board
-from srm_spark.look.figures import Figures, FlowFigures, TopicFigures, flow_figures, topic_figures, topics_of
+from srm_spark.look.figures import (
+    Figures,
+    FlowFigures,
+    TopicFigures,
+    flow_figures,
+    history_of,
+    known_since,
+    line_of,
+    topic_figures,
+    topics_of,
+)
 
 router = APIRouter(prefix="/v3", tags=["srm-spark V3"], responses=RESPONSES)
 _PAGE = 100
 _LARGEST_PAGE = 1000
+_POINTS = 120
 Offset = Annotated[int, Query(ge=0, le=10**9, description="How many to leave out in front.")]
 Limit = Annotated[int, Query(ge=1, le=_LARGEST_PAGE, description="At most so many.")]
 Search = Annotated[str, Query(max_length=249, description="Only names that contain this.")]
@@ -106,11 +118,13 @@ class FlowDocument(BaseModel):
     groups: int | None
     lag: LagDocument
     clock_skew_ms: int | None
+    figures_since: str | None
+    """Where the range begins before any figure is kept; else null."""
     figures: FiguresDocument
 
     @classmethod
-    def of(cls, found: FlowFigures) -> FlowDocument:
-        """That of a flow."""
+    def of(cls, found: FlowFigures, since: int | None) -> FlowDocument:
+        """That of a flow; `since` is `known_since`."""
         now = found.now
         return cls(
             flow=str(now.flow),
@@ -128,6 +142,7 @@ class FlowDocument(BaseModel):
             groups=now.groups,
             lag=LagDocument(records=now.lag_records, seconds=now.lag_seconds),
             clock_skew_ms=now.skew_ms,
+            figures_since=_iso(since),
             figures=FiguresDocument.of(found.figures),
         )
 
@@ -159,6 +174,7 @@ class TopicsDocument(BaseModel):
     flow: str
     unknown_since: str | None
     range: RangeDocument
+    figures_since: str | None
     total: int
     offset: int
     topics: list[TopicDocument]
@@ -208,6 +224,28 @@ class GroupsDocument(BaseModel):
     groups: list[GroupDocument]
 
 
+class PartDocument(Summary):
+    """A part of a range in which something is known."""
+
+    start: str
+    end: str
+
+    @classmethod
+    def part(cls, stats: Stats) -> PartDocument:
+        """That of a metric."""
+        return cls(start=iso(stats.span.start), end=iso(stats.span.end), **Summary.of(stats).model_dump())
+
+
+class HistoryDocument(BaseModel):
+    """A metric over time; parts of which nothing is known are left out."""
+
+    flow: str
+    metric: str
+    range: RangeDocument
+    figures_since: str | None
+    parts: list[PartDocument]
+
+
 class TopicOrder(Enum):
     """What topics are sorted by: by names upwards, by figures downwards and the unknown last."""
 
@@ -229,14 +267,14 @@ _BY_FIGURE: dict[TopicOrder, Callable[[TopicFigures], float | None]] = {
 @router.get("/flows")
 def flows(board: TheBoard, span: TheSpan) -> FlowsDocument:
     """All flows."""
-    found = [FlowDocument.of(flow_figures(board, flow, span)) for flow in board.flows]
+    found = [_flow(board, flow, span) for flow in board.flows]
     return FlowsDocument(at=iso(board.now_ms()), range=RangeDocument.of(span), flows=found)
 
 
 @router.get("/flows/{source}/{target}")
 def one_flow(board: TheBoard, span: TheSpan, flow: TheFlow) -> FlowDocument:
     """One flow."""
-    return FlowDocument.of(flow_figures(board, flow, span))
+    return _flow(board, flow, span)
 
 
 @router.get("/flows/{source}/{target}/topics")
@@ -256,6 +294,7 @@ def topics(
         flow=str(flow),
         unknown_since=_iso(board.now(flow).unknown_since),
         range=RangeDocument.of(span),
+        figures_since=_iso(known_since(board, flow, span)),
         total=total,
         offset=offset,
         topics=[_topic(row) for row in rows],
@@ -309,6 +348,45 @@ def groups(
         offset=offset,
         groups=[_group(one, is_known=now.is_known) for one in found[offset : offset + limit]],
     )
+
+
+@router.get("/flows/{source}/{target}/history/{metric}")
+def history(
+    *,
+    board: TheBoard,
+    span: TheSpan,
+    flow: TheFlow,
+    metric: TheMetric,
+    topic: Annotated[str | None, Query(max_length=249, description="Of this source topic.")] = None,
+    partition: Annotated[int | None, Query(ge=0, lt=2**31, description="Of this partition of it.")] = None,
+    group: Annotated[str | None, Query(max_length=255, description="Of this consumer group.")] = None,
+    samples: Samples = _POINTS,
+) -> HistoryDocument:
+    """A metric over time: of the flow, a topic, a partition or a group, be it still there or not.
+
+    Partitions and groups are in history alone, which has to be kept.
+    """
+    if partition is not None and topic is None:
+        raise RequestProblem(400, "no topic", "a partition is one of a topic: give topic, too")
+    if group is not None and topic is not None:
+        raise RequestProblem(400, "topic and group", "give either topic or group")
+    if partition is None and group is None:
+        line: Line | None = line_of(board, flow, metric, span, None if topic is None else [topic])
+    else:
+        line = history_of(board, flow, metric, span, topic=topic, partition=partition, group=group)
+    if line is None:
+        raise RequestProblem(404, "no history", f"no history of {flow} is kept, or none can be read (docs/service.md)")
+    return HistoryDocument(
+        flow=str(flow),
+        metric=metric.value,
+        range=RangeDocument.of(span),
+        figures_since=_iso(known_since(board, flow, span)),
+        parts=[PartDocument.part(one) for one in line.timeline(span, samples)],
+    )
+
+
+def _flow(board: Board, flow: Flow, span: Span) -> FlowDocument:
+    return FlowDocument.of(flow_figures(board, flow, span), known_since(board, flow, span))
 
 
 def _topic(row: TopicFigures) -> TopicDocument:

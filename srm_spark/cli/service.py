@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,12 @@ from srm_spark.cli.completion import completion_of
 from srm_spark.cli.driver import LOG_LEVELS
 from srm_spark.cli.manual import manual
 from srm_spark.cli.options import DEFINES, ERROR, VERSION, config, loaded, pairs, settings_of, told
+from srm_spark.config.keys_process import HISTORY_PATH_KEY
 from srm_spark.config.load import load
-from srm_spark.errors import ConfigError, SrmError
+from srm_spark.config.settings import Settings
+from srm_spark.errors import ConfigError, SetupError, SrmError
 
-_EXTRA = ("fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline")
+_EXTRA = ("fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline", "deltalake")
 
 
 @manual(
@@ -56,11 +60,8 @@ def run(
         raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
     try:
-        # Whatever this machine's driver writes to: the service tells of what it is asked to.
+        settings = _settings(files, defines)
         first = loaded(files, defines).settings
-        settings = settings_of(files, defines, into=first.service.targets or list(first.clusters))
-        for warning in settings.warnings:
-            logging.warning(warning)
         whole = load(files, pairs(defines), into=list(first.clusters))  # a way back may lead into any of them
         if whole.report.problems:
             raise ConfigError(whole.report.problems)
@@ -72,6 +73,45 @@ def run(
     except SrmError as error:
         click.echo(str(error), err=True)
         raise SystemExit(ERROR) from None
+
+
+def _settings(files: tuple[Path, ...], defines: tuple[str, ...]) -> Settings:
+    """Whatever this machine's driver writes to: the service tells of what it is asked to."""
+    first = loaded(files, defines).settings
+    settings = settings_of(files, defines, into=first.service.targets or list(first.clusters))
+    for warning in settings.warnings:
+        logging.warning(warning)
+    return settings
+
+
+@manual(
+    "srm-service history --config srm.properties",
+    reads="srm-metrics-A.internal on each target.",
+    writes="the folder of service.history.path.",
+    ok="stopped in peace",
+    error="the configuration cannot be used, no folder is named, or Spark does not start or has ended",
+)
+@click.command()
+@config("The file whose flows to keep the history of; repeatable, merged in order.")
+@DEFINES
+@click.option(
+    "--log-level", default="INFO", show_default=True, type=click.Choice(LOG_LEVELS), help="From where on to log."
+)
+def history(*, files: tuple[Path, ...], defines: tuple[str, ...], log_level: str) -> None:
+    """Write the history of all flows, in a process of its own or by spark-submit, until stopped.
+
+    The service does the same by itself, unless service.history.embedded = false.
+    """
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with told():
+        settings = _settings(files, defines)
+        if settings.service.history is None:
+            raise SetupError("no history is kept", f"set {HISTORY_PATH_KEY} to a folder")
+        import_module("srm_spark.past.writing").write_history(settings.flows, settings.service.history, stop)
 
 
 @manual(
@@ -115,6 +155,7 @@ def _api(module: str) -> Any:
 
 
 run.add_command(completion_of("srm-service"))
+run.add_command(history)
 run.add_command(user)
 
 

@@ -26,6 +26,9 @@ _DAY_SECONDS = 86_400
 SERVICE_ANONYMOUS_KEY = "service.anonymous.role"
 SERVICE_AUDIT_KEY = "service.audit.path"
 SERVICE_MOVES_KEY = "service.moves.path"
+HISTORY_PATH_KEY = "service.history.path"
+HISTORY_DAYS_KEY = "service.history.days"
+HISTORY_EMBEDDED_KEY = "service.history.embedded"
 
 
 def _row(name: str, scope: Scope, does: str, kind: ValueKind = ValueKind.TEXT, default: str | None = None) -> Key:
@@ -225,6 +228,34 @@ OWN_SERVICE = (
         "When it is told again while it lasts, in seconds.",
         low=60,
         high=30 * _DAY_SECONDS,
+    ),
+    Key(
+        HISTORY_PATH_KEY,
+        ValueKind.TEXT,
+        None,
+        Scope.TOP,
+        _H,
+        "Folder in which `srm-service` keeps figures of more than two hours, as Delta tables; unset: nowhere "
+        "(docs/service.md).",
+    ),
+    Key(
+        HISTORY_DAYS_KEY,
+        ValueKind.INT,
+        "30",
+        Scope.TOP,
+        _H,
+        "Days for which these figures are kept.",
+        low=1,
+        high=3650,
+    ),
+    Key(
+        HISTORY_EMBEDDED_KEY,
+        ValueKind.BOOL,
+        "true",
+        Scope.TOP,
+        _H,
+        "Whether `srm-service` writes them itself; else `srm-service history` does.",
+        allowed=("true", "false"),
     ),
 )
 """Keys of `srm-service` that SRM does not know."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from srm_spark.config import clients
@@ -14,7 +14,7 @@ from srm_spark.config.plugins import check_plugins
 from srm_spark.config.references import References
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
-from srm_spark.config.service import service_settings
+from srm_spark.config.service import history_settings, service_settings
 from srm_spark.config.settings import HeartbeatSettings, Settings
 from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
@@ -89,6 +89,7 @@ def load(
     check_across(sources, report, settings, clusters, dialect)
     export = resolver.export()
     service = service_settings(sources, report, aliases, resolver.expand)
+    service = replace(service, history=history_settings(resolver.process()))
     whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export, service)
     return Loaded(whole, sources, resolver, report)
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from srm_spark.config.alerts import alert_settings
 from srm_spark.config.keys_process import (
+    HISTORY_DAYS_KEY,
+    HISTORY_EMBEDDED_KEY,
+    HISTORY_PATH_KEY,
     SERVICE_ANONYMOUS_KEY,
     SERVICE_AUDIT_KEY,
     SERVICE_CERTIFICATE_KEY,
@@ -16,10 +20,10 @@ from srm_spark.config.keys_process import (
     SERVICE_USERS_KEY,
 )
 from srm_spark.config.levels import Level, Setting, written
-from srm_spark.config.settings import ServiceSettings
+from srm_spark.config.settings import HistorySettings, ServiceSettings
 from srm_spark.config.source import Sources
 from srm_spark.config.spelling import did_you_mean
-from srm_spark.config.values import Report, split_list
+from srm_spark.config.values import Report, Values, split_list
 
 _PORT, _TLS_PORT = 6670, 6671
 _HOST = "127.0.0.1"
@@ -61,6 +65,22 @@ def service_settings(
         values.get(SERVICE_MOVES_KEY, "."),
         alert_settings(sources, report, expand),
     )
+
+
+def history_settings(values: Values) -> HistorySettings | None:
+    """Where history is kept; None where it is not."""
+    days, is_embedded = values.number(HISTORY_DAYS_KEY), values.flag(HISTORY_EMBEDDED_KEY)
+    path = values.text(HISTORY_PATH_KEY)
+    if not values.is_set(HISTORY_PATH_KEY):
+        for key, is_default in ((HISTORY_DAYS_KEY, days == HistorySettings.days), (HISTORY_EMBEDDED_KEY, is_embedded)):
+            if not is_default:
+                values.refuse(key, f"has no effect without {HISTORY_PATH_KEY}", "write both or none")
+        return None
+    if not path or ":" in path:
+        hint = f"write {HISTORY_PATH_KEY} = /var/lib/srm/history"
+        values.refuse(HISTORY_PATH_KEY, f"got {path!r}; allowed the path of a folder, without a colon", hint)
+        return None
+    return HistorySettings(str(Path(path).expanduser().absolute()), days, is_embedded)
 
 
 _FILES = (SERVICE_USERS_KEY, SERVICE_CERTIFICATE_KEY, SERVICE_KEY_KEY, SERVICE_AUDIT_KEY, SERVICE_MOVES_KEY)

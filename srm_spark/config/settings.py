@@ -432,6 +432,18 @@ class FlowSettings:
 
 
 @dataclass(frozen=True)
+class HistorySettings:
+    """Figures of more than two hours."""
+
+    path: str
+    """Absolute, of a folder."""
+    days: int = 30
+    """For which they are kept."""
+    is_embedded: bool = True
+    """Whether the service writes them itself."""
+
+
+@dataclass(frozen=True)
 class ServiceSettings:
     """What `srm-service` serves, and to whom."""
 
@@ -450,6 +462,8 @@ class ServiceSettings:
     moves_path: str = "."
     alerts: AlertSettings | None = None
     """None: nobody is told."""
+    history: HistorySettings | None = None
+    """None: nothing is kept beyond what memory holds."""
 
 
 @dataclass(frozen=True)

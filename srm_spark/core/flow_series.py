@@ -20,7 +20,7 @@ from enum import Enum
 from srm_spark.core.driver_status import HEALTH_CODES, DriverId, DriverStatus, FlowDrivers, FlowState, Heard, drivers_of
 from srm_spark.core.metrics import PAUSED, FlowSample, GroupSample, PartitionSample, Sample, TopicMeta
 from srm_spark.core.model import Flow, TopicPartition
-from srm_spark.core.series import WINDOW_MS, Latencies, Line, Metric, Seen, Span, Stats, Traffic
+from srm_spark.core.series import WINDOW_MS, Latencies, Line, Metric, Seen, Span, Traffic
 from srm_spark.core.wording import count, some
 
 SKEW_MS = 5 * 60_000
@@ -339,10 +339,6 @@ class FlowSeries:
         if metric is Metric.CHECKPOINT_LATENCY:
             return self._checkpoints.line(span, keys)
         return self._traffic.line(metric, span, keys)
-
-    def stats(self, metric: Metric, span: Span) -> Stats:
-        """Of the whole flow."""
-        return self.line(metric, span).stats(span)[0]
 
     @property
     def size(self) -> int:

@@ -17,7 +17,7 @@ Per partition it is only kept which samples were counted, so that one that comes
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -100,6 +100,8 @@ class Line:
     total: Array
     least: Array
     most: Array
+    bucket_ms: int = field(default=BUCKET_MS, kw_only=True)
+    """How wide a bucket is."""
 
     def plus(self, other: Line, *, is_latency: bool) -> Line:
         """Both together, of as many keys: latencies are joined, anything else is added up."""
@@ -107,8 +109,38 @@ class Line:
         one, two = self._at(starts), other._at(starts)
         count, total, newest = one.count + two.count, one.total + two.total, np.maximum(one.newest, two.newest)
         if is_latency:
-            return Line(starts, newest, count, total, np.fmin(one.least, two.least), np.fmax(one.most, two.most))
-        return _shown(starts, newest, np.minimum(count, 1.0), total)
+            least, most = np.fmin(one.least, two.least), np.fmax(one.most, two.most)
+            return Line(starts, newest, count, total, least, most, bucket_ms=self.bucket_ms)
+        return replace(_shown(starts, newest, np.minimum(count, 1.0), total), bucket_ms=self.bucket_ms)
+
+    def followed_by(self, other: Line) -> Line:
+        """Both, one behind the other, of the same keys in buckets of the same width."""
+        arrays = zip(self._arrays, other._arrays, strict=True)
+        return Line(*(np.concatenate(pair, axis=-1) for pair in arrays), bucket_ms=self.bucket_ms)
+
+    @property
+    def _arrays(self) -> tuple[Array, ...]:
+        return (self.starts, self.newest, self.count, self.total, self.least, self.most)
+
+    def coarser(self, metric: Metric, bucket_ms: int) -> Line:
+        """The same in wider buckets: rates are the mean of theirs, the lag is the newest one."""
+        if not len(self.starts):
+            return replace(self, bucket_ms=bucket_ms)
+        starts = self.starts // bucket_ms * bucket_ms
+        edges = np.flatnonzero(np.diff(starts, prepend=-1.0))
+        known = self.count > 0
+        count, total = (np.add.reduceat(array, edges, axis=1) for array in (self.count, self.total))
+        newest = np.maximum.reduceat(self.newest, edges)
+        if metric.is_latency:
+            least = np.minimum.reduceat(np.where(known, self.least, np.inf), edges, axis=1)
+            most = np.maximum.reduceat(np.where(known, self.most, -np.inf), edges, axis=1)
+            return Line(starts[edges], newest, count, total, least, most, bucket_ms=bucket_ms)
+        if metric in (Metric.BYTE_RATE, Metric.RECORD_RATE):
+            total = total / np.maximum(count, 1.0)
+        elif metric is Metric.RECORDS_LAG:
+            last = np.maximum.reduceat(np.where(known, np.arange(len(starts)), 0), edges, axis=1)
+            total = np.take_along_axis(self.total, last, axis=1)
+        return replace(_shown(starts[edges], newest, np.minimum(count, 1.0), total), bucket_ms=bucket_ms)
 
     def _at(self, starts: Array) -> Line:
         """The same with a bucket for each of these, among which are its own."""
@@ -145,9 +177,9 @@ class Line:
 
     def timeline(self, span: Span, samples: int) -> list[Stats]:
         """Of the first key: at most `samples` parts in which something was seen, in order, each whole buckets wide."""
-        first = span.start // BUCKET_MS * BUCKET_MS
-        buckets = max(1, -(-(span.end - first) // BUCKET_MS))
-        width = -(-buckets // max(1, samples)) * BUCKET_MS
+        first = span.start // self.bucket_ms * self.bucket_ms
+        buckets = max(1, -(-(span.end - first) // self.bucket_ms))
+        width = -(-buckets // max(1, samples)) * self.bucket_ms
         parts = ((self.starts - first) // width).astype(np.int64)
         found = []
         for part in np.unique(parts):

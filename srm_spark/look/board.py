@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from srm_spark.core.flow_series import FlowNow, FlowSeries, Hearing
+from srm_spark.core.history import Grain, Series
 from srm_spark.core.metrics import Sample, TopicMeta
 from srm_spark.core.model import Flow
+from srm_spark.core.series import Line, Metric, Span
 from srm_spark.flow.groups.sync import SyncState
 
 LEFT_STATES = frozenset(
@@ -49,6 +52,16 @@ class _Watched:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+class Past(Protocol):
+    """What is known of times before those in memory."""
+
+    def line(self, metric: Metric, span: Span, grain: Grain, flow: Flow, series: Sequence[Series]) -> Line | None:
+        """A metric of each of these series of a kind; None where there is no history."""
+
+    def since(self, flow: Flow) -> int | None:
+        """Since when there is history of a flow, in milliseconds since the epoch; None where there is none."""
+
+
 class Board:
     """Safe to use from several threads: each flow has a lock of its own."""
 
@@ -57,8 +70,11 @@ class Board:
         flows: Sequence[Flow],
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        past: Past | None = None,
     ) -> None:
-        """Both clocks in seconds; `clock` since the epoch."""
+        """Both clocks in seconds; `clock` since the epoch. `past` None: nothing is kept beyond memory."""
+        self.past = past
         self._clock, self._monotonic = clock, monotonic
         self._watched = {flow: _Watched(FlowSeries(flow, LEFT_STATES)) for flow in flows}
         self.targets = {flow.target: TargetView(flow.target) for flow in flows}

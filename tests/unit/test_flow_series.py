@@ -188,5 +188,5 @@ def test_a_driver_whose_clock_is_an_hour_off_is_told_of_and_its_figures_are_ther
         found = flow.now(NOW + 90_000, 90.0)
         assert (found.health, found.skew_ms) == (Health.ACTIVE, ahead)
         span = Span(NOW - MINUTE, NOW + 2 * MINUTE)
-        assert flow.stats(Metric.RECORD_COUNT, span).total == 4
+        assert flow.line(Metric.RECORD_COUNT, span).stats(span)[0].total == 4
         assert flow.now(NOW + 190_000, 190.0).unknown_since == NOW + 90_000

@@ -64,7 +64,7 @@ class Target:
     def records(self) -> float | None:
         span = Span(clock() - 7_200_000, clock() + 60_000)
         with self.board.series(FLOW) as series:
-            return series.stats(Metric.RECORD_COUNT, span).total
+            return series.line(Metric.RECORD_COUNT, span).stats(span)[0].total
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import FlowSample, GroupSample, Histogram, PartitionSample, Sample, TopicMeta
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.flow.groups.sync import SyncState
-from srm_spark.look.board import Board
+from srm_spark.look.board import Board, Past
 
 AB, BA, CB = Flow("A", "B"), Flow("B", "A"), Flow("C", "B")
 NOW = 1_764_000_015_000
@@ -34,9 +34,10 @@ class Filled:
 
     clock: Clock = field(default_factory=Clock)
     flows: tuple[Flow, ...] = (AB, BA, CB)
+    past: Past | None = None
 
     def __post_init__(self) -> None:
-        self.board = Board(self.flows, lambda: self.clock.now, lambda: self.clock.monotonic)
+        self.board = Board(self.flows, lambda: self.clock.now, lambda: self.clock.monotonic, past=self.past)
 
     def live(self) -> None:
         """Everything that is there was read."""

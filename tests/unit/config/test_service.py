@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from srm_spark.config.settings import ServiceSettings
+from srm_spark.config.settings import HistorySettings, ServiceSettings
 from tests.unit.config.conftest import Loader, problems
 
 
@@ -59,3 +61,26 @@ def test_who_changes_something_and_where_that_is_recorded(loaded: Loader) -> Non
     (problem,) = problems(loaded("service.anonymous.role = root"))
     assert "viewer, operator, admin" in problem
     assert len(problems(loaded("service.audit.path =\nservice.moves.path ="))) == 2
+
+
+def test_history_is_kept_where_a_folder_is_named(loaded: Loader) -> None:
+    assert loaded("").settings.service.history is None
+    here = str(Path("history").absolute())
+    assert loaded("service.history.path = history").settings.service.history == HistorySettings(here, 30, True)
+    text = "service.history.path = /h\nservice.history.days = 7\nservice.history.embedded = false"
+    assert loaded(text).settings.service.history == HistorySettings("/h", 7, False)
+
+
+@pytest.mark.parametrize("path", ["", "s3a://bucket/history", "file:/history"])
+def test_what_is_no_folder_is_told_with_everything_else(loaded: Loader, path: str) -> None:
+    text = f"service.history.path = {path}\nservice.history.days = 0\nservice.history.embedded = maybe"
+    found = problems(loaded(text))
+    assert len(found) == 3
+    for words in ("the path of a folder", "service.history.days", "'maybe'"):
+        assert any(words in one for one in found)
+
+
+def test_keys_of_history_need_its_path(loaded: Loader) -> None:
+    found = problems(loaded("service.history.days = 7\nservice.history.embedded = false"))
+    assert len(found) == 2
+    assert all("service.history.path" in one for one in found)

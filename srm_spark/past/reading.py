@@ -1,0 +1,186 @@
+"""Reads history by deltalake, which needs no Spark: lines of metrics in buckets of a minute, an hour or a day.
+
+A target's table is opened once; afterwards only what was committed since is read. Several threads may ask.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from srm_spark.config.settings import HistorySettings
+from srm_spark.core.history import Grain, Kind, Series
+from srm_spark.core.history_rows import day_of
+from srm_spark.core.model import Flow
+from srm_spark.core.news import Every, News
+from srm_spark.core.series import Array, Line, Metric, Span
+from srm_spark.core.wording import one_line
+
+log = logging.getLogger(__name__)
+
+_NEWS_SECONDS = 10.0
+"""How often it is seen what was committed."""
+_SINCE_SECONDS = 600.0
+_LATENCIES = {Metric.REPLICATION_LATENCY: "replication_latency", Metric.CHECKPOINT_LATENCY: "checkpoint_latency"}
+_BYTES = (Metric.BYTE_RATE, Metric.BYTE_COUNT)
+_RATES = (Metric.BYTE_RATE, Metric.RECORD_RATE)
+
+
+@dataclass
+class _Target:
+    path: str
+    table: DeltaTable | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    news: Every = field(default_factory=lambda: Every(_NEWS_SECONDS))
+
+
+class History:
+    """Of all targets."""
+
+    def __init__(self, settings: HistorySettings, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is opened yet."""
+        self._settings, self._clock = settings, clock
+        self._targets: dict[str, _Target] = {}
+        self._lock = threading.Lock()
+        self._since: dict[Flow, tuple[float, int | None]] = {}
+        self._news = News()
+
+    def line(self, metric: Metric, span: Span, grain: Grain, flow: Flow, series: Sequence[Series]) -> Line | None:
+        """A metric of each of these series, in the buckets that touch the span; None where there is no history.
+
+        They are of one kind; of partitions and groups it is one.
+        """
+        name = _LATENCIES.get(metric)
+        wanted = [f"{name}_{part}" for part in ("count", "total", "least", "most")]
+        if name is None:
+            wanted = [*("bytes" if metric in _BYTES else "records", "seconds", "lag_records")]
+        rows = self._rows(flow, series, span, grain, wanted)
+        if rows is None:
+            return None
+        seconds = None
+        if metric in _RATES and series[0].kind is Kind.TOPIC:
+            seconds = self._rows(flow, [Series(Kind.FLOW, str(flow))], span, grain, ["seconds"])
+        cells = _Cells(rows, series, grain)
+        return cells.latency(wanted) if name is not None else cells.traffic(metric, wanted[0], seconds)
+
+    def since(self, flow: Flow) -> int | None:
+        """Since when there is history of a flow, in milliseconds since the epoch; None where there is none."""
+        asked_at, found = self._since.get(flow, (float("-inf"), None))
+        if found is None or self._clock() - asked_at > _SINCE_SECONDS:
+            rows = self._rows(flow, [Series(Kind.FLOW, str(flow))], Span(0, 2**42), Grain.MINUTE, [])
+            starts = np.array([]) if rows is None else _milliseconds(rows, "start")
+            found = int(starts.min()) if len(starts) else None
+            self._since[flow] = (self._clock(), found)
+        return found
+
+    def _rows(
+        self, flow: Flow, series: Sequence[Series], span: Span, grain: Grain, columns: Sequence[str]
+    ) -> pa.Table | None:
+        first = grain.start(span.start)
+        where = (pc.field("flow") == str(flow)) & (pc.field("start") >= _instant(first))
+        where &= pc.field("start") < _instant(span.end)
+        kind = series[0].kind
+        if kind is Kind.TOPIC:
+            where &= pc.field("topic").isin([one.topic for one in series])
+        elif kind is Kind.PARTITION:
+            where &= (pc.field("topic") == series[0].topic) & (pc.field("partition") == series[0].partition)
+        elif kind is Kind.GROUP:
+            where &= pc.field("group") == series[0].group
+        files = [("grain", "=", grain.value), ("kind", "=", kind.value), ("day", ">=", str(day_of(first)))]
+        return self._read(flow.target, files, where, ["start", "newest", "topic", *columns])
+
+    def _read(
+        self, name: str, files: list[tuple[str, str, str]], where: pc.Expression, columns: list[str]
+    ) -> pa.Table | None:
+        with self._lock:
+            target = self._targets.setdefault(name, _Target(f"{self._settings.path}/{name}"))
+        for is_last in (False, True):
+            try:
+                with target.lock:
+                    dataset = self._opened(target).to_pyarrow_dataset(file_pruning_predicate=files)
+                found: pa.Table = dataset.to_table(columns=columns, filter=where)
+                self._news.is_new(name, None)
+                return found
+            except TableNotFoundError:
+                target.table = None
+                return None
+            except Exception as error:  # of deltalake, Arrow, the file system: it was vacuumed, or made anew meanwhile
+                target.table = None
+                if is_last and self._news.is_new(name, type(error)):
+                    log.warning("target=%s its history cannot be read: %s", name, one_line(error))
+        return None
+
+    def _opened(self, target: _Target) -> DeltaTable:
+        if target.table is None:
+            target.table = DeltaTable(target.path)
+        elif target.news.is_due(self._clock()):
+            target.table.update_incremental()
+            target.news.done(self._clock())
+        return target.table
+
+
+class _Cells:
+    """Rows of the table, spread over series by buckets."""
+
+    def __init__(self, rows: pa.Table, series: Sequence[Series], grain: Grain) -> None:
+        self._rows, self._width = rows, grain.ms
+        starts = _milliseconds(rows, "start")
+        self._starts, self._column = np.unique(starts, return_inverse=True)
+        self._row = np.zeros(len(starts), np.int64)
+        if series[0].kind is Kind.TOPIC:
+            names = pa.array([one.topic for one in series], pa.string())
+            self._row = pc.index_in(rows["topic"], names).to_numpy().astype(np.int64)
+        self._shape = (len(series), len(self._starts))
+        self._newest = np.full(len(self._starts), -1.0)
+        np.maximum.at(self._newest, self._column, _milliseconds(rows, "newest"))
+
+    def latency(self, names: Sequence[str]) -> Line:
+        """Count, total, least and most."""
+        count, total, least, most = (self._spread(name) for name in names)
+        return self._line(np.nan_to_num(count), np.nan_to_num(total), least, most)
+
+    def traffic(self, metric: Metric, copied: str, flow_seconds: pa.Table | None) -> Line:
+        """A rate, a count or a lag; of topics their flow says for how long."""
+        values = self._spread("lag_records" if metric is Metric.RECORDS_LAG else copied)
+        if metric in _RATES:
+            seconds = self._spread("seconds")
+            if flow_seconds is not None:
+                told = dict(zip(_milliseconds(flow_seconds, "start"), _numbers(flow_seconds, "seconds"), strict=True))
+                seconds = np.array([[told.get(start, np.nan) for start in self._starts]]).reshape(1, -1)
+            values = values / np.where(seconds > 0, seconds, np.nan)
+        values = np.broadcast_to(values, self._shape)
+        count = (~np.isnan(values)).astype(np.float64)
+        return self._line(count, np.nan_to_num(values), values, values)
+
+    def _line(self, count: Array, total: Array, least: Array, most: Array) -> Line:
+        return Line(self._starts, self._newest, count, total, least, most, bucket_ms=self._width)
+
+    def _spread(self, name: str) -> Array:
+        found = np.full(self._shape, np.nan)
+        found[self._row, self._column] = _numbers(self._rows, name)
+        return found
+
+
+def _numbers(rows: pa.Table, name: str) -> Array:
+    """A column; NaN where it is null."""
+    found: Array = rows[name].cast(pa.float64()).to_numpy()
+    return found
+
+
+def _milliseconds(rows: pa.Table, name: str) -> npt.NDArray[np.float64]:
+    micros: npt.NDArray[np.int64] = rows[name].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
+    return (micros // 1000).astype(np.float64)
+
+
+def _instant(at: int) -> pa.Scalar:
+    return pa.scalar(at * 1000, pa.timestamp("us", tz="UTC"))
