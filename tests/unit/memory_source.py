@@ -143,7 +143,7 @@ class MemoryConnection:
             parts += (topic if self._is_by_id else _varint(len(topic) + 1) + topic, _varint(len(partitions) + 1))
             parts += (self._partition(topic, *one, committed=committed) for one in partitions)
             parts.append(b"\0")
-        return memoryview(b"".join(parts) + b"\0")
+        return memoryview(bytearray(b"".join(parts) + b"\0"))
 
     def _partition(self, topic: bytes, number: int, offset: int, most: int, *, committed: bool) -> bytes:
         log = next((log for p, log in self._source.logs.items() if self._is(p, log, topic, number)), None)
