@@ -106,7 +106,7 @@ class Follower:
         if (brokers := _brokers(fetch)) is None:
             self._readers.append(ConsumedReader(fetch, ranges))
         else:
-            self._readers.append(own := RunReader(brokers, fetch, ranges, wait_ms=_LIVE_WAIT_MS, ahead=False))
+            self._readers.append(own := RunReader(brokers, fetch, ranges, wait_ms=_LIVE_WAIT_MS, is_live=True))
             self.holds = own.holds
 
     def take(self, seconds: float) -> Iterator[Run]:

@@ -77,7 +77,7 @@ class Scene:
         fetch = Fetch(fetch_options({"isolation.level": self.isolation}), "a", 30.0)
         brokers: Any = self.source
         ranges = {p: OffsetRange(start, 2**62) for p, start in self.starts.items()}
-        self.reader = RunReader(brokers, fetch, ranges, wait_ms=10, ahead=False)
+        self.reader = RunReader(brokers, fetch, ranges, wait_ms=10, is_live=True)
         self.copying = Copying(task, 0)
         self.sink = self.copying.writing.sink
         self.reports: dict[TopicPartition, PartitionReport] = {}

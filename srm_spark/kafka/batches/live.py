@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
-from srm_spark.kafka.batches.fetching import broken_hold
+from srm_spark.kafka.batches.damage import broken_hold
 from srm_spark.kafka.batches.refusals import records_of
 from srm_spark.kafka.batches.sink import BatchSink, Refused
 from srm_spark.kafka.batches.sorting import Pieces

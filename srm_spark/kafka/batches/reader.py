@@ -18,7 +18,8 @@ from srm_spark.core.record_batch import Batch, OddTimes
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.batches.bounds import USUAL_FETCH, FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers
-from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place, broken_hold, sound
+from srm_spark.kafka.batches.damage import broken_hold, sound
+from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place
 from srm_spark.kafka.batches.packer import Packed
 from srm_spark.kafka.batches.sorting import Form, sort
 from srm_spark.kafka.batches.wire import FetchedPartition

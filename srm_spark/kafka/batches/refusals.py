@@ -11,7 +11,7 @@ from srm_spark.core.limits import Limits
 from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.kafka.batches.codecs import NONE
-from srm_spark.kafka.batches.fetching import broken_hold
+from srm_spark.kafka.batches.damage import broken_hold
 from srm_spark.kafka.batches.packer import Packed, Why
 from srm_spark.kafka.batches.packing import merge
 from srm_spark.kafka.batches.unpacking import unpack

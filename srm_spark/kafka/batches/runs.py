@@ -24,7 +24,8 @@ from srm_spark.core.rows import Run
 from srm_spark.errors import CodecError, ProtocolUnavailable, SourceChanged, SourceUnavailable
 from srm_spark.kafka.batches.bounds import fetch_bounds
 from srm_spark.kafka.batches.brokers import Brokers
-from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place, broken_hold, sound
+from srm_spark.kafka.batches.damage import broken_hold, sound
+from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place
 from srm_spark.kafka.batches.sorting import Form, Pieces, opened
 from srm_spark.kafka.batches.sources import Part
 from srm_spark.kafka.batches.unpacking import Broken, unpack
@@ -74,10 +75,11 @@ class _Piece:
 class RunReader(Fetching[RunPlace]):
     """The records of some ranges as runs, in offset order within each partition."""
 
-    def __init__(self, brokers: Brokers, fetch: Fetch, ranges: Ranges, *, wait_ms: int, ahead: bool = True) -> None:
+    def __init__(self, brokers: Brokers, fetch: Fetch, ranges: Ranges, *, wait_ms: int, is_live: bool = False) -> None:
         """A broker that has nothing lets the answer wait for `wait_ms` at most.
 
-        What comes is asked for `ahead`, before what came is written; else the next answer has everything until then.
+        What comes is asked for before what came is written, but for what `is_live`, without an end: there the next
+        answer has everything until then, and brokers are told what is wanted once.
         """
         self._each = {p: RunPlace(p, end, start) for p, (start, end) in ranges.items() if start < end}
         super().__init__(
@@ -88,8 +90,9 @@ class RunReader(Fetching[RunPlace]):
             rack=fetch.rack,
             wait_ms=wait_ms,
             bounds=fetch_bounds(fetch.options),
+            in_sessions=is_live,
         )
-        self._cluster, self._is_ahead = fetch.cluster, ahead
+        self._cluster, self._is_live = fetch.cluster, is_live
         self._pieces: deque[_Piece] = deque()
         self.open = set(self._each)
         """Partitions of which more is read here."""
@@ -151,7 +154,7 @@ class RunReader(Fetching[RunPlace]):
             self._ask()
             self._receive(seconds)
         self._require_allowed()
-        held, is_due = self._held, self._is_ahead
+        held, is_due = self._held, not self._is_live
         while self._pieces:
             if is_due and held <= AHEAD_BYTES:
                 is_due = False

@@ -19,7 +19,7 @@ from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.record_batch import MAGIC, Batch, Fit, Odd
 from srm_spark.core.rows import Run
 from srm_spark.kafka.batches.codecs import NONE
-from srm_spark.kafka.batches.fetching import broken_hold
+from srm_spark.kafka.batches.damage import broken_hold
 from srm_spark.kafka.batches.packer import TARGET_BYTES, Packed, Why, whole
 from srm_spark.kafka.batches.packing import merge
 from srm_spark.kafka.batches.sources import Part
