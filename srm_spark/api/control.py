@@ -69,7 +69,7 @@ class Control:
         """`folder` is where moves write their state files; without `loaded` nothing can be looked at or done."""
         self.audit, self.folder, self.means = audit, folder, means or Means()
         self._loaded = loaded
-        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        self._places, self.patience_seconds = threading.BoundedSemaphore(_AT_ONCE), _PATIENCE_SECONDS
 
     @property
     def whole(self) -> Settings:
@@ -98,7 +98,7 @@ class Control:
     @contextmanager
     def place(self) -> Iterator[None]:
         """One of the few. Raises RequestProblem where there is none."""
-        if not self._places.acquire(timeout=_PATIENCE_SECONDS):
+        if not self._places.acquire(timeout=self.patience_seconds):
             text = f"{_AT_ONCE} other requests ask clusters just now; try again in some seconds"
             raise RequestProblem(503, "busy", text, "busy")
         try:

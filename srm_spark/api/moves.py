@@ -77,7 +77,7 @@ class Moves:
     """Safe to use from several threads. Moves of one flow, and of the one back, come one after the other."""
 
     def __init__(self, control: Control, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._control, self._monotonic = control, monotonic
+        self._control, self.monotonic = control, monotonic
         self._planned: OrderedDict[str, Planned] = OrderedDict()
         self._moves: OrderedDict[str, Running] = OrderedDict()
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ class Moves:
         _require_way_back(desk, wanted.kind, Role.OPERATOR)
         with desk.asking(f"plan {wanted.kind.value}", Role.OPERATOR), self._move(desk.flow, wanted, _log.info) as move:
             plan = move.plan()
-        planned = Planned(secrets.token_urlsafe(16), desk.caller.name, desk.flow, wanted, plan, self._monotonic())
+        planned = Planned(secrets.token_urlsafe(16), desk.caller.name, desk.flow, wanted, plan, self.monotonic())
         with self._lock:
             self._planned[planned.id] = planned
             while len(self._planned) > _MOST_PLANS:
@@ -160,7 +160,7 @@ class Moves:
     def _found(self, desk: Desk, plan_id: str) -> Planned:
         planned = self._planned.get(plan_id)
         whose = None if planned is None else (planned.caller, planned.flow)
-        is_new = planned is not None and self._monotonic() - planned.made_at < PLAN_SECONDS
+        is_new = planned is not None and self.monotonic() - planned.made_at < PLAN_SECONDS
         if planned is None or whose != (desk.caller.name, desk.flow) or not is_new:
             text = f"there is no such plan of {desk.flow} by you that is younger than {PLAN_SECONDS // 60} minutes and "
             raise RequestProblem(409, "no plan", f"{text}was not begun yet: plan the move again", "no-plan")

@@ -32,6 +32,10 @@ class Sent:
     bytes: int
     zero_timestamps: int
     last_timestamp: int
+    whole: int = 0
+    """Of these records, those that go in the batches that they came in."""
+    merged: int = 0
+    """And those that were packed anew without being looked at one by one."""
 
     @classmethod
     def of(cls, run: Run) -> Sent:
@@ -182,6 +186,8 @@ class PartitionReport:
             return
         self._extend(sent.stretches, first)
         self.records += sent.count
+        self.whole += sent.whole
+        self.merged += sent.merged
         self.bytes += sent.bytes
         self.zero_timestamps += sent.zero_timestamps
         if sent.last_timestamp > 0:

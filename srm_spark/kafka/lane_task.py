@@ -23,6 +23,8 @@ from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.core.rows import Run
 from srm_spark.errors import TargetWriteFailed
+from srm_spark.kafka.batches.live import Copying
+from srm_spark.kafka.batches.sorting import Form, Pieces, form_of
 from srm_spark.kafka.clients import LastError
 from srm_spark.kafka.failures import named
 from srm_spark.kafka.fetch import Fetch
@@ -63,12 +65,12 @@ class LaneTask:
         """
         for _ in batches:
             pass
-        lane = _Lane(self, slot)
+        lane, forms = _Lane(self, slot), self.forms
         with closing(Follower(self.fetch, self.shares[slot])) as follower:
             try:
                 while not lane.is_over:
                     began = time.thread_time()
-                    lane.write(follower.take(_TAKE_SECONDS))
+                    lane.write(follower.take(_TAKE_SECONDS) if forms is None else follower.copies(_TAKE_SECONDS, forms))
                     lane.hold(follower.holds)
                     time.sleep(min(_GATHER_SECONDS, _GATHER_FACTOR * (time.thread_time() - began)))
                     await_answer(lane)
@@ -76,6 +78,13 @@ class LaneTask:
                 lane.end()
         lane.check()
         yield from ()
+
+    @property
+    def forms(self) -> Mapping[str, Form] | None:
+        """What batches of each source topic must become; None where every record is looked at."""
+        if not (self.fetch.is_whole and self.write.takes_batches):
+            return None
+        return {topic: form_of(route, self.write.options) for topic, route in self.write.routes.items()}
 
 
 @dataclass
@@ -115,7 +124,9 @@ class _Lane:
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
-        self._writing = Writing(self.task.write, self.slot)
+        write = self.task.write
+        self._copying = Copying(write, self.slot) if write.is_in_batches else None
+        self._writing = Writing(write, self.slot) if self._copying is None else self._copying.writing
         self._sink = self._writing.sink
         self._partitions: dict[TopicPartition, LanePartition] = {}
         self._lock = threading.Lock()
@@ -140,7 +151,7 @@ class _Lane:
         """Whether the target has yet to answer for anything that was written."""
         return self._sink.is_unanswered
 
-    def write(self, runs: Iterable[Run]) -> None:
+    def write(self, copies: Iterable[Run | Pieces]) -> None:
         """Produce what has come.
 
         Raises TargetWriteFailed where reports cannot be written any more, the driver would not learn of it, and where
@@ -148,16 +159,28 @@ class _Lane:
         """
         if not self._may_write():
             return
-        for run in runs:
+        for some in copies:
             # It may have come after a while: when the source was away.
             if not self._may_write():
                 return
             with self._lock:
-                lane_partition = self._partitions.get(run.partition)
-                if lane_partition is None or not lane_partition.is_stuck:
-                    self._writing.write(run)
+                if not self._is_over(some.partition):
+                    self._write(some)
         with self._lock:
+            if self._copying is not None:
+                self._copying.open_refused(self._is_over)
             self._sink.poll()
+
+    def _is_over(self, partition: TopicPartition) -> bool:
+        """Whether nothing more of a partition is written."""
+        lane_partition = self._partitions.get(partition)
+        return lane_partition is not None and lane_partition.is_stuck
+
+    def _write(self, some: Run | Pieces) -> None:
+        if self._copying is not None:
+            self._copying.write(some)
+        elif isinstance(some, Run):
+            self._writing.write(some)
 
     def hold(self, holds: Mapping[TopicPartition, PausedPartition]) -> None:
         """Let partitions wait in front of what cannot be read."""

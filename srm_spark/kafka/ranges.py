@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import TypeVar
 
 from srm_spark.core.model import OffsetRange, PausedPartition, Ranges, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.errors import SourceUnavailable
 from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.runs import RunReader
+from srm_spark.kafka.batches.sorting import Form, Pieces
 from srm_spark.kafka.batches.source_pool import keep_source, take_source
 from srm_spark.kafka.batches.ways import is_used
 from srm_spark.kafka.consumed import ConsumedReader
@@ -23,6 +25,7 @@ _LOOK_SECONDS = 0.2
 _RANGE_WAIT_MS, _LIVE_WAIT_MS = 10, 500
 """How long a broker that has nothing lets us wait: at the end of a range, and for the next record there ever is."""
 _ENDLESS = 2**62
+T = TypeVar("T")
 
 
 class RangeReader:
@@ -103,7 +106,7 @@ class Follower:
         if (brokers := _brokers(fetch)) is None:
             self._readers.append(ConsumedReader(fetch, ranges))
         else:
-            self._readers.append(own := RunReader(brokers, fetch, ranges, wait_ms=_LIVE_WAIT_MS, ahead=False))
+            self._readers.append(own := RunReader(brokers, fetch, ranges, wait_ms=_LIVE_WAIT_MS, is_live=True))
             self.holds = own.holds
 
     def take(self, seconds: float) -> Iterator[Run]:
@@ -111,9 +114,21 @@ class Follower:
 
         Raises SourceUnavailable where the source refuses, SourceChanged where a log went back.
         """
+        return self._taken(lambda reader: reader.runs(seconds / len(self._readers)))
+
+    def copies(self, seconds: float, forms: Mapping[str, Form]) -> Iterator[Run | Pieces]:
+        """The same, as batches of these forms, by topic, wherever nobody has to look inside."""
+
+        def copies_of(reader: RunReader | ConsumedReader) -> Iterator[Run | Pieces]:
+            share = seconds / len(self._readers)
+            return reader.copies(share, forms) if isinstance(reader, RunReader) else reader.runs(share)
+
+        return self._taken(copies_of)
+
+    def _taken(self, look: Callable[[RunReader | ConsumedReader], Iterator[T]]) -> Iterator[T]:
         left: dict[TopicPartition, OffsetRange] = {}
         for reader in self._readers:
-            yield from reader.runs(seconds / len(self._readers))
+            yield from look(reader)
             if reader.is_gone:
                 raise SourceUnavailable(f"cluster {self._fetch.cluster}: {reader.last_error}")
             left |= reader.hand_over()

@@ -58,6 +58,11 @@ class WriteTask:
         """Whether records go in batches of our own."""
         return self.recording is not None or self.authorship is not None
 
+    @property
+    def takes_batches(self) -> bool:
+        """Whether batches may go as they came: headers that copies get are matters of single records."""
+        return self.is_in_batches and self.stamp is None
+
     def hand(self, slot: int) -> Hand:
         """By what such batches are written. Raises TargetUnavailable for a login that cannot be made here."""
         right = self.recording or self.authorship
@@ -133,10 +138,7 @@ class Writing:
     def write(self, run: Run) -> None:
         """Produce the rows of one run, up to the first one that the target would refuse."""
         partition = run.partition
-        if partition in self._task.held:
-            return
-        report = self._report(partition)
-        if report.hold is not None:
+        if (report := self.open(partition)) is None:
             return
         next_offset = int(run.offsets[-1]) + 1
         if self._task.stamp is not None:
@@ -168,6 +170,13 @@ class Writing:
             report = self._report(partition)
             if report.hold is None:
                 report.hold, report.next_offset = hold, hold.offset
+
+    def open(self, partition: TopicPartition) -> PartitionReport | None:
+        """The report of a partition; None where that stands still."""
+        if partition in self._task.held:
+            return None
+        report = self._report(partition)
+        return report if report.hold is None else None
 
     def _report(self, partition: TopicPartition) -> PartitionReport:
         report = self._reports.get(partition)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from srm_spark.config.settings import ClusterSettings
@@ -27,17 +27,27 @@ from tests.kafka_io import Kafka
 class LaneScene:
     """One topic on two clusters, and drivers that follow each other."""
 
-    def __init__(self, primary: KafkaCluster, secondary: KafkaCluster, topic: str, partitions: int) -> None:
-        """Makes the topics, but for one that the source has already."""
+    def __init__(
+        self,
+        primary: KafkaCluster,
+        secondary: KafkaCluster,
+        topic: str,
+        partitions: int,
+        *,
+        configs: Mapping[str, str] | None = None,
+        isolation: str = "read_uncommitted",
+    ) -> None:
+        """Makes the topics, but for one that the source has already; the remote one with these configs."""
         self.source, self.target = Kafka(primary), Kafka(secondary)
         self.topic, self.remote = topic, f"{topic}-{uuid.uuid4().hex[:8]}"
         self.reports = f"reports-{self.remote}"
         if topic not in self.source.topics():
             self.source.create(topic, partitions)
-        self.target.create(self.remote, partitions)
+        self.target.create(self.remote, partitions, configs)
         self.target.create(self.reports)
         self._partitions = range(partitions)
         self._from, self._to = primary.bootstrap_servers, secondary.bootstrap_servers
+        self._isolation = isolation
         self.cluster = ClusterSettings("b", self._to)
 
     def fence(self) -> Author:
@@ -60,7 +70,8 @@ class LaneScene:
             slack=dict.fromkeys(starts, 0),
             authorship=Authorship(author),
         )
-        fetch = Fetch(fetch_options({"bootstrap.servers": self._from}), "a", 30.0)
+        source = {"bootstrap.servers": self._from, "isolation.level": self._isolation}
+        fetch = Fetch(fetch_options(source), "a", 30.0)
         place = ReportsPlace(self.reports, uuid.uuid4().hex, self.target.ends(self.reports)[0])
         return LaneTask(fetch, write, [starts], self.cluster, place)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from srm_spark.core.record_batch import HEADER_BYTES, batches_in
 from srm_spark.errors import TargetWriteFailed
 from srm_spark.failure import FailureKind
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.lane_scene import LaneScene, running
 from tests.broker.mirror import SOON
-from tests.kafka_io import numbered, records
+from tests.kafka_io import Record, numbered, records
+from tests.raw_records import read_batches
 
 PARTITIONS = 2
 
@@ -48,3 +52,28 @@ def test_a_lane_that_is_told_to_end_has_reported_everything(scene: LaneScene) ->
     reported = [one.report for one in scene.told(task) if one.report is not None]
     assert sum(report.records for report in reported) == scene.target.given(scene.remote)
     assert all(report.failure is None for report in reported)
+
+
+def test_batches_go_as_they_came(scene: LaneScene, primary: KafkaCluster, secondary: KafkaCluster) -> None:
+    """But for the name of who writes them, and where they lie."""
+    task, chance = scene.task(scene.fence()), random.Random(1)
+    written = [Record(b"k%d" % at, chance.randbytes(900), at % PARTITIONS) for at in range(4000)]
+    with running(task):
+        scene.source.write(scene.topic, written, compression_type="lz4", linger_ms=500, batch_size=500_000)
+        await_until(lambda: scene.target.given(scene.remote) == 4000, SOON, "4000 copies")
+    reported = [one.report for one in scene.told(task) if one.report is not None]
+    assert sum(report.whole for report in reported) == sum(report.records for report in reported) == 4000
+    for number in range(PARTITIONS):
+        came, went = (
+            [
+                data[one.at + HEADER_BYTES : one.at + one.size]
+                for one in batches_in(memoryview(data))
+                if one.codec == "lz4"
+            ]
+            for data in (
+                read_batches(primary, scene.topic, number, scene.source.ends(scene.topic)[number]),
+                read_batches(secondary, scene.remote, number, scene.target.ends(scene.remote)[number]),
+            )
+        )
+        assert came == went
+        assert came

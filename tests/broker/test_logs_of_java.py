@@ -15,6 +15,8 @@ from srm_spark.core.record_batch import CHECKED_FROM, HEADER_BYTES, Batch, batch
 from srm_spark.core.reports import PartitionReport
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
+from tests.broker.lane_scene import LaneScene, running
+from tests.broker.mirror import SOON
 from tests.broker.topic_pair import TopicPair
 from tests.kafka_io import Kafka, Record, records
 from tests.raw_records import read_batches
@@ -87,7 +89,7 @@ def copy_all(pair: TopicPair, chance: random.Random, isolation: str, *, is_whole
     return found
 
 
-def same_bytes(pair: TopicPair, clusters: Clusters, reports: Sequence[PartitionReport]) -> int:
+def same_bytes(pair: TopicPair | LaneScene, clusters: Clusters, reports: Sequence[PartitionReport]) -> int:
     """Records in batches whose bytes are the same on both sides; checks every batch of the target."""
     same = 0
     for number in range(PARTITIONS):
@@ -149,3 +151,27 @@ def test_both_ways_copy_what_a_consumer_reads(
             assert name == "compacted" or whole > 0
         else:
             assert whole == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("name", ["plain", "other", "compacted"])
+def test_the_real_time_lane_copies_what_a_consumer_reads(
+    clusters: Clusters, logs: dict[str, str], seed: int, name: str, isolation: str
+) -> None:
+    print(f"SRM_SEED={seed}")
+    topic = logs[name]
+    expected = records(Kafka(clusters[0]).read(topic, committed=isolation == "read_committed"))
+    count = sum(map(len, expected.values()))
+    scene = LaneScene(*clusters, topic, PARTITIONS, configs=ANY_TIME, isolation=isolation)
+    task = scene.task(scene.fence())
+    with running(task) as raised:
+        await_until(lambda: scene.target.given(scene.remote) == count, SOON, f"{count} copies")
+    reports = [one.report for one in scene.told(task) if one.report is not None]
+    assert not raised
+    assert all((report.failure, report.hold) == (None, None) for report in reports)
+    assert records(scene.target.read(scene.remote, committed=True)) == expected
+    whole, merged = (sum(getattr(report, each) for report in reports) for each in ("whole", "merged"))
+    assert whole + merged == count
+    assert same_bytes(scene, clusters, reports) >= whole
+    assert name == "compacted" or whole > 0

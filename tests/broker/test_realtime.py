@@ -137,6 +137,19 @@ def test_a_topic_created_anew_is_copied_from_its_beginning(pair: Pair) -> None:
     assert copied[3:] == anew
 
 
+def test_the_status_says_how_records_went(pair: Pair) -> None:
+    pair.source.create(pair.topic())
+    driver = pair.replicate({"mode": "realtime"})
+    await_until(lambda: _reports_topic(pair) in pair.target.topics(), SOON, "the lane to begin")
+    pair.source.write(pair.topic(), [Record(b"k", b"x" * 1000)] * 500, linger_ms=200)
+    await_count(pair.target, pair.remote(), 500)
+    await_lag_zero(driver)
+    status = driver.status()[0]
+    assert _reported(pair) == {pair.topic()}
+    assert (status.records, status.whole + status.merged) == (500, 500)
+    assert status.whole > 0
+
+
 @pytest.mark.slow
 def test_markers_are_passed_a_refused_record_holds_and_a_stop_is_clean(pair: Pair) -> None:
     pair.source.create(pair.topic())

@@ -35,6 +35,8 @@ class Log:
     """First and last sequence number of the newest batches, and where they lie."""
     batches: list[int] = field(default_factory=list)
     """The first record's number of each batch, as the test gave it."""
+    stored: list[bytes] = field(default_factory=list)
+    """The same batches, as they came."""
     end: int = 0
 
     def append(self, header: tuple[Any, ...], count: int, mark: int) -> tuple[int, int]:
@@ -101,7 +103,8 @@ class MemoryBrokers:
     def __init__(self, fates: Iterable[str] = ()) -> None:
         self.logs: dict[TopicPartition, Log] = {}
         self.refused: set[int] = set()
-        """Marks of batches that are too large."""
+        """Marks of batches that are not taken, for the error `refusal`."""
+        self.refusal = TOO_LARGE
         self.deleted: set[TopicPartition] = set()
         """Partitions that nobody knows."""
         self._fates = deque(fates)
@@ -139,8 +142,11 @@ class MemoryBrokers:
         if fate == "not leader" or log.leader != node:
             return partition, NOT_LEADER, -1
         if one.max_timestamp - NOW in self.refused:
-            return partition, TOO_LARGE, -1
+            return partition, self.refusal, -1
+        end = log.end
         error, base = log.append(header, one.records, one.max_timestamp - NOW)
+        if log.end > end:
+            log.stored.append(bytes(data))
         return (partition, TIMED_OUT, -1) if fate == "appended, timed out" and not error else (partition, error, base)
 
 

@@ -15,6 +15,7 @@ from srm_spark.kafka.batches.brokers import Leader
 NO_ID = bytes(16)
 """Of topics of a cluster that gives them none: nothing can be asked for by it."""
 UNKNOWN_TOPIC, NOT_LEADER, OUT_OF_RANGE, UNKNOWN_ID = 3, 6, 1, 100
+SESSION_NOT_FOUND, INVALID_EPOCH = 70, 71
 
 
 @dataclass
@@ -69,6 +70,12 @@ class MemorySource:
         self.looks = self.losses = self.local_looks = 0
         self.knows_tiers = True
         self.connections: dict[int, MemoryConnection] = {}
+        self.sessions: dict[int, MemorySession] = {}
+        """By broker."""
+        self.has_room = True
+        """For another session."""
+        self.named: list[list[int]] = []
+        """Partitions that each request names, and as -1 - partition those that it says are not wanted any more."""
 
     def look(
         self, partitions: Iterable[TopicPartition]
@@ -137,13 +144,39 @@ class MemoryConnection:
             self._source.losses -= 1
             raise OSError("the broker closed the connection")
         body, self._body = self._body, b""
-        committed, wanted = _wanted(body, by_id=self._is_by_id)
-        parts = [b"\0" + struct.pack(">ihi", 0, 0, 0) + _varint(len(wanted) + 1)]
-        for topic, partitions in wanted.items():
-            parts += (topic if self._is_by_id else _varint(len(topic) + 1) + topic, _varint(len(partitions) + 1))
-            parts += (self._partition(topic, *one, committed=committed) for one in partitions)
-            parts.append(b"\0")
-        return memoryview(b"".join(parts) + b"\0")
+        asked = _Asked(body, by_id=self._is_by_id)
+        self._source.named.append([*(number for _, number in asked.wanted), *(-1 - number for _, number in asked.gone)])
+        error, session = self._session(asked)
+        told = dict[bytes, list[bytes]]()
+        for (topic, number), (offset, most) in ({} if error else session.wanted).items():
+            found = self._partition(topic, number, offset, most, committed=asked.committed)
+            if session.has_news(topic, number, found):
+                told.setdefault(topic, []).append(found)
+        parts = [b"\0" + struct.pack(">ihi", 0, error, session.number) + _varint(len(told) + 1)]
+        for topic, several in told.items():
+            parts += (topic if self._is_by_id else _varint(len(topic) + 1) + topic, _varint(len(several) + 1))
+            parts += (*several, b"\0")
+        return memoryview(bytearray(b"".join(parts) + b"\0"))
+
+    def _session(self, asked: _Asked) -> tuple[int, MemorySession]:
+        """As FetchManager.newContext: an error, or the session that a request belongs to, with what it wants."""
+        known = self._source.sessions.get(self._node)
+        if asked.epoch in {-1, 0}:
+            self._source.sessions.pop(self._node, None)
+            number = 0 if asked.epoch or not self._source.has_room else (1 if known is None else known.number + 1)
+            made = MemorySession(number, dict(asked.wanted))
+            if number:
+                self._source.sessions[self._node] = made
+            return 0, made
+        if known is None or known.number != asked.session:
+            return SESSION_NOT_FOUND, MemorySession(0, {})
+        if known.epoch + 1 != asked.epoch:
+            return INVALID_EPOCH, MemorySession(0, {})
+        known.epoch = asked.epoch
+        known.wanted |= asked.wanted
+        for one in asked.gone:
+            del known.wanted[one]
+        return 0, known
 
     def _partition(self, topic: bytes, number: int, offset: int, most: int, *, committed: bool) -> bytes:
         log = next((log for p, log in self._source.logs.items() if self._is(p, log, topic, number)), None)
@@ -171,20 +204,61 @@ def _end(data: bytes | bytearray) -> int:
     return base + 1 + (last if data[16] == MAGIC else 0)
 
 
-def _wanted(body: bytes, *, by_id: bool) -> tuple[bool, dict[bytes, list[tuple[int, int, int]]]]:
-    """Whether committed, and topic → partition, offset and most bytes."""
-    committed, at = bool(body[16]), 25
-    wanted: dict[bytes, list[tuple[int, int, int]]] = {}
-    for _ in range(body[at] - 1):
-        size = 16 if by_id else body[at + 1] - 1
-        at += 1 if by_id else 2
-        topic, at = body[at : at + size], at + size
-        wanted[topic] = []
-        for number in range(body[at] - 1):
-            fields = struct.unpack_from(">iiqiqib", body, at + 1 + 33 * number)
-            wanted[topic].append((fields[0], fields[2], fields[5]))
-        at += 1 + 33 * len(wanted[topic])
-    return committed, wanted
+@dataclass
+class MemorySession:
+    """What a broker knows of who fetches from it; number 0 for one that ends with its answer."""
+
+    number: int
+    wanted: dict[tuple[bytes, int], tuple[int, int]]
+    """Topic and partition → offset and most bytes."""
+    epoch: int = 0
+    _told: dict[tuple[bytes, int], bytes] = field(default_factory=dict)
+
+    def has_news(self, topic: bytes, number: int, found: bytes) -> bool:
+        """Whether an answer has to name a partition: all of them at first, then those with records or other ends."""
+        before, self._told[topic, number] = self._told.get((topic, number)), found
+        error, is_empty = struct.unpack_from(">h", found, 4)[0], found.endswith(b"\1\0")
+        return not self.number or before != found or error != 0 or not is_empty
+
+
+class _Asked:
+    """A request, read field by field."""
+
+    def __init__(self, body: bytes, *, by_id: bool) -> None:
+        self._body, self._at, self._by_id = body, 25, by_id
+        self.committed = bool(body[16])
+        self.session, self.epoch = struct.unpack_from(">ii", body, 17)
+        self.wanted: dict[tuple[bytes, int], tuple[int, int]] = {}
+        for _ in range(self._number() - 1):
+            topic = self._topic()
+            for _ in range(self._number() - 1):
+                number, _, offset, _, _, most, _ = self._fields(">iiqiqib")
+                self.wanted[topic, number] = offset, most
+            self._at += 1
+        self.gone: list[tuple[bytes, int]] = []
+        for _ in range(self._number() - 1):
+            topic = self._topic()
+            self.gone += [(topic, self._fields(">i")[0]) for _ in range(self._number() - 1)]
+            self._at += 1
+
+    def _topic(self) -> bytes:
+        size = 16 if self._by_id else self._number() - 1
+        self._at += size
+        return self._body[self._at - size : self._at]
+
+    def _fields(self, layout: str) -> tuple[int, ...]:
+        self._at += struct.calcsize(layout)
+        return struct.unpack_from(layout, self._body, self._at - struct.calcsize(layout))
+
+    def _number(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._body[self._at]
+            self._at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
 
 
 def _answer(  # noqa: PLR0917 - the fields in their order

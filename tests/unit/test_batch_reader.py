@@ -16,7 +16,8 @@ from srm_spark.core.limits import Limits
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.record_batch import Fit
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
-from srm_spark.kafka.batches.reader import BatchReader, Form
+from srm_spark.kafka.batches.reader import BatchReader
+from srm_spark.kafka.batches.sorting import Form
 from tests.awaiting import await_until
 from tests.batch_bytes import Raw, batch, sealed
 from tests.unit.memory_source import MemoryLog, MemorySource

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
-from srm_spark.kafka.batches.wire import FETCH_BY_ID, FETCH_BY_NAME, TopicKey, Wanted, fetch_answer, fetch_body
+from srm_spark.kafka.batches.wire import (
+    FETCH_BY_ID,
+    FETCH_BY_NAME,
+    SessionNote,
+    TopicKey,
+    Wanted,
+    fetch_answer,
+    fetch_body,
+)
 
 TOPIC_ID = uuid.UUID(int=7)
 VERSIONS = pytest.mark.parametrize(
@@ -45,6 +53,11 @@ def test_a_request(version: int, topic: TopicKey) -> None:
     )
     body = fetch_body({topic: [Wanted(3, 2, 9, 77)]}, 50, 1000, "r1", committed=True)
     assert body == bytes(expected.encode(version=version))
+    expected.session_id, expected.session_epoch = 17, 4
+    expected.forgotten_topics_data = [FetchRequest.ForgottenTopic(partitions=[5, 600], **named(topic))]
+    note = SessionNote(17, 4, {topic: [5, 600]})
+    body = fetch_body({topic: [Wanted(3, 2, 9, 77)]}, 50, 1000, "r1", committed=True, session=note)
+    assert body == bytes(expected.encode(version=version))
 
 
 @VERSIONS
@@ -63,12 +76,13 @@ def test_an_answer(version: int, topic: TopicKey) -> None:
     response = FetchResponse(
         throttle_time_ms=5,
         error_code=0,
-        session_id=0,
+        session_id=9,
         responses=[of_topic(partitions=[place], **named(topic))],
     )
     # Behind the tagged fields of its header.
     data = memoryview(b"\0" + bytes(response.encode(version=version)))
-    throttled, error, (found,) = fetch_answer(data, is_by_id=version == FETCH_BY_ID)
-    assert (throttled, error) == (5, 0)
+    answer = fetch_answer(data, is_by_id=version == FETCH_BY_ID)
+    assert (answer.throttled_ms, answer.error, answer.session) == (5, 0, 9)
+    (found,) = answer.partitions
     assert (found.topic, found.partition, bytes(found.records)) == (topic, 3, b"batches")
     assert [found.readable_end(committed) for committed in (True, False)] == [11, 12]

@@ -12,8 +12,8 @@ from srm_spark.core.record_batch import Author, Authorship, Fit
 from srm_spark.kafka.batches import writer as writing
 from srm_spark.kafka.batches.bounds import FetchBounds, WriteBounds
 from srm_spark.kafka.batches.brokers import Leader
-from srm_spark.kafka.batches.copy import form_of
-from srm_spark.kafka.batches.reader import BatchReader, Form
+from srm_spark.kafka.batches.reader import BatchReader
+from srm_spark.kafka.batches.sorting import Form, form_of
 from srm_spark.kafka.batches.wire import TopicKey, Wanted, fetch_body
 from srm_spark.kafka.batches.writer import BatchWriter
 from tests.unit.memory_brokers import MemoryBrokers, MemoryConnection, piece

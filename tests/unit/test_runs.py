@@ -44,12 +44,16 @@ def three(**more: Any) -> MemoryLog:
 
 
 def reader_of(
-    source: MemorySource, ranges: Mapping[TopicPartition, tuple[int, int]], isolation: str = "", *, ahead: bool = True
+    source: MemorySource,
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+    isolation: str = "",
+    *,
+    is_live: bool = False,
 ) -> RunReader:
     options: dict[str, Any] = {"isolation.level": isolation} if isolation else {}
     fetch = Fetch(fetch_options(options), "a", 0.0)
     brokers: Any = source
-    return RunReader(brokers, fetch, {p: OffsetRange(*one) for p, one in ranges.items()}, wait_ms=10, ahead=ahead)
+    return RunReader(brokers, fetch, {p: OffsetRange(*one) for p, one in ranges.items()}, wait_ms=10, is_live=is_live)
 
 
 def taken(reader: RunReader, looks: int = 20) -> dict[TopicPartition, list[int]]:
@@ -90,12 +94,12 @@ def test_small_batches_come_as_one_run() -> None:
     assert run.offsets.tolist() == list(range(500))
 
 
-@pytest.mark.parametrize("ahead", [True, False])
-def test_the_next_answer_is_asked_for_before_what_came_is_taken_apart_or_behind_it(*, ahead: bool) -> None:
+@pytest.mark.parametrize("is_live", [True, False])
+def test_the_next_answer_is_asked_for_before_what_came_is_taken_apart_or_behind_it(*, is_live: bool) -> None:
     source = MemorySource({P: three()})
-    reader = reader_of(source, {P: (0, 40)}, ahead=ahead)
+    reader = reader_of(source, {P: (0, 40)}, is_live=is_live)
     next(reader.runs(0.0))
-    assert bool(list(reader.waiting)) is ahead
+    assert bool(list(reader.waiting)) is not is_live
 
 
 def test_answers_of_many_brokers_are_not_all_held_at_once() -> None:
@@ -221,7 +225,7 @@ def test_a_replica_in_our_rack_is_asked_and_the_leaders_empty_answer_is_no_end()
 def test_a_replica_that_has_fallen_behind_is_left_after_five_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says nothing of it; who leads names another one by then, or none."""
     log = three(preferred=2, stuck=10)
-    reader = reader_of(MemorySource({P: log}), {P: (0, 2**62)}, ahead=False)
+    reader = reader_of(MemorySource({P: log}), {P: (0, 2**62)}, is_live=True)
     assert taken(reader, 5) == {P: list(range(10))}
     log.preferred = -1
     assert taken(reader, 5) == {}
@@ -242,7 +246,7 @@ def test_a_broker_that_cannot_be_reached_does_not_hold_up_the_others(monkeypatch
     """To try takes seconds, in which nothing else is read."""
     source = MemorySource({P: three(), Q: three(topic_id=OTHER_ID)})
     source.leads[Q], source.dead[9] = 9, 0
-    reader = reader_of(source, {P: (0, 2**62), Q: (0, 30)}, ahead=False)
+    reader = reader_of(source, {P: (0, 2**62), Q: (0, 30)}, is_live=True)
     assert taken(reader, 1) == {P: list(range(30))}
     for seconds in (0.2, 0.4, 0.6):
         pass_time(monkeypatch, seconds)
@@ -291,7 +295,7 @@ def test_a_broker_that_hangs_is_left_after_half_a_minute(monkeypatch: pytest.Mon
     """Else its partitions would stand still for ever, whoever leads them by now."""
     source = MemorySource({P: three()})
     source.connections[1] = hung = Hung(source, 1)
-    reader = reader_of(source, {P: (0, 2**62)}, ahead=False)
+    reader = reader_of(source, {P: (0, 2**62)}, is_live=True)
     assert taken(reader, 1) == {}
     pass_time(monkeypatch, 29)
     assert taken(reader, 1) == {}
@@ -307,7 +311,7 @@ def test_an_answer_that_waited_for_us_is_taken(monkeypatch: pytest.MonkeyPatch) 
     """What came before it may have taken minutes to be written."""
     source = MemorySource({P: three()})
     source.connections[1] = hung = Hung(source, 1)
-    reader = reader_of(source, {P: (0, 2**62)}, ahead=False)
+    reader = reader_of(source, {P: (0, 2**62)}, is_live=True)
     assert taken(reader, 1) == {}
     hung.wake()
     pass_time(monkeypatch, 600)
@@ -441,3 +445,81 @@ def test_a_cluster_that_was_never_reached_is_left_to_others_and_one_that_goes_aw
     source.logs[P].batches.append(good(30, 10))
     source.logs[P].end = 40
     assert taken(reader, 100) == {P: list(range(30, 40))}
+
+
+THREE = [TopicPartition("t", number) for number in range(3)]
+
+
+def live_of(version: int = 13) -> tuple[MemorySource, RunReader]:
+    """A reader of three partitions, which has read what there was."""
+    source = MemorySource({p: three() for p in THREE}, version)
+    reader = reader_of(source, dict.fromkeys(THREE, (0, 2**62)), is_live=True)
+    assert taken(reader, 3) == {p: list(range(30)) for p in THREE}
+    return source, reader
+
+
+def grow(source: MemorySource, partition: TopicPartition) -> None:
+    log = source.logs[partition]
+    log.batches.append(good(log.end, 10))
+    log.end += 10
+
+
+@VERSIONS
+def test_who_reads_for_ever_tells_a_broker_what_has_changed_and_no_more(version: int) -> None:
+    source, reader = live_of(version)
+    assert source.named == [[0, 1, 2], [0, 1, 2], []], "all, what has come of each, and nothing"
+    grow(source, THREE[1])
+    assert taken(reader, 3) == {THREE[1]: list(range(30, 40))}
+    assert source.named[3:] == [[], [1], []]
+
+
+def test_a_range_is_read_without_a_session() -> None:
+    source = MemorySource({p: three() for p in THREE})
+    assert taken(reader_of(source, dict.fromkeys(THREE, (0, 30)))) == {p: list(range(30)) for p in THREE}
+    assert not source.sessions
+
+
+def test_a_partition_that_another_broker_leads_is_not_wanted_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, reader = live_of()
+    source.leads[THREE[0]] = 2
+    source.logs[THREE[0]].error = NOT_LEADER
+    assert taken(reader, 1) == {}
+    source.logs[THREE[0]].error = 0
+    grow(source, THREE[0])
+    pass_time(monkeypatch, 0.2)
+    assert taken(reader, 5) == {THREE[0]: list(range(30, 40))}
+    assert [-1] in source.named[4:], "broker 1 is told"
+    assert [0] in source.named[4:], "and so is broker 2"
+
+
+@pytest.mark.parametrize("how", ["it has forgotten", "it counts otherwise", "it breaks off", "it has no room"])
+def test_a_session_that_ends_is_begun_anew(how: str) -> None:
+    source, reader = live_of()
+    source.has_room = how != "it has no room"
+    if how == "it counts otherwise":
+        source.sessions[1].epoch += 1
+    elif how == "it breaks off":
+        source.losses = 1
+    else:
+        source.sessions.clear()
+    for partition in THREE:
+        grow(source, partition)
+    assert taken(reader, 100) == {p: list(range(30, 40)) for p in THREE}
+    assert [0, 1, 2] in source.named[3:]
+    grow(source, THREE[2])
+    before = len(source.named)
+    assert taken(reader, 3) == {THREE[2]: list(range(40, 50))}
+    assert source.named[before:] == ([[0, 1, 2]] * 3 if how == "it has no room" else [[], [2], []])
+    assert reader.last_error in {"no error", "the broker closed the connection"}
+
+
+def test_a_broker_that_has_not_got_the_last_request_is_not_taken_to_know_it() -> None:
+    """It would give what was read once more."""
+    source, reader = live_of()
+    for partition in THREE:
+        grow(source, partition)
+    assert taken(reader, 1) == {p: list(range(30, 40)) for p in THREE}
+    source.losses = 1
+    assert taken(reader, 100) == {}
+    assert source.named[3:6] == [[], [0, 1, 2], []]
+    assert not reader.hand_over(), "nobody else has to read what is stuck"

@@ -11,13 +11,13 @@ from tests.unit.memory_flow import flow_settings
 def test_nothing_forbids_it_by_default() -> None:
     assert why_not_whole(flow_settings()) is None
     assert why_not_whole(flow_settings({"A->B.exactly.once.support": "required"})) is None
+    assert why_not_whole(flow_settings({"A->B.mode": "realtime"})) is None
 
 
 @pytest.mark.parametrize(
     ("key", "value", "word"),
     [
         ("provenance.header.enabled", "true", "header"),
-        ("A->B.mode", "realtime", "real time"),
         ("compiled.loop.enabled", "false", "Spark"),
     ],
 )

@@ -10,8 +10,6 @@ def why_not_whole(settings: FlowSettings) -> str | None:
     """Why every record of a flow is looked at by itself; None where batches go whole, or are merged, where they can."""
     if settings.stamp is not None:
         return "provenance.header.enabled adds a header to each record"
-    if settings.is_realtime:
-        return "what comes in real time is packed anew at once"
     if not settings.batch.in_loop:
         return "compiled.loop.enabled = false: Spark's own source reads the records"
     return None if is_used(True) else "without the compiled loops Spark's own source reads the records"

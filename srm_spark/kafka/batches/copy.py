@@ -17,21 +17,20 @@ import pyarrow as pa
 
 from srm_spark.core.limits import Route
 from srm_spark.core.model import OffsetRange, Ranges, TopicPartition
-from srm_spark.core.record_batch import Fit
 from srm_spark.core.reports import PartitionReport, report_batch
 from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.kafka.batches.bounds import fetch_bounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection
 from srm_spark.kafka.batches.hand import Hand
-from srm_spark.kafka.batches.packer import TARGET_BYTES
-from srm_spark.kafka.batches.reader import BatchReader, Form, PartitionReading, damage
+from srm_spark.kafka.batches.reader import BatchReader, PartitionReading
+from srm_spark.kafka.batches.refusals import judge
 from srm_spark.kafka.batches.sink import BatchSink
+from srm_spark.kafka.batches.sorting import form_of
 from srm_spark.kafka.batches.source_pool import keep_source, take_source
 from srm_spark.kafka.batches.ways import best
 from srm_spark.kafka.batches.writer import Acknowledged, Lane
 from srm_spark.kafka.fetch import Fetch
 from srm_spark.kafka.loop_cache import is_filled
-from srm_spark.kafka.producers import level_of
 from srm_spark.kafka.ranges import RangeReader
 from srm_spark.kafka.writer import WriteTask, freeze_garbage
 
@@ -77,11 +76,8 @@ def prepared(batches: Iterator[pa.RecordBatch], slot: int = 0) -> Iterator[pa.Re
 def copy_ranges(
     fetch: Fetch, write: WriteTask, ranges: Mapping[TopicPartition, OffsetRange], slot: int
 ) -> pa.RecordBatch:
-    """Read `ranges` and write them: report rows. Raises SourceUnavailable, and what `WriteTask.hand` raises.
-
-    Headers that copies get are matters of single records.
-    """
-    if not fetch.is_whole or not write.is_in_batches or write.stamp is not None:
+    """Read `ranges` and write them: report rows. Raises SourceUnavailable, and what `WriteTask.hand` raises."""
+    if not (fetch.is_whole and write.takes_batches):
         return write.write_all(RangeReader(fetch, ranges), slot)
     whole = Whole(
         source_options=fetch.options,
@@ -339,25 +335,17 @@ class _Copying:
             self._acknowledged(done)
 
     def _acknowledged(self, done: Acknowledged) -> None:
-        batch = done.piece.batch
         report = self._reports[done.source]
         done.answer().into(report)
         if report.failure is None:
             report.next_offset = done.piece.stretches[-1].end
-            if done.piece.is_whole:
-                report.whole += batch.records
-            else:
-                report.merged += batch.records
 
     def _stops(self) -> dict[TopicPartition, OffsetRange]:
         stops = {}
         for partition, reading in self._reader.readings.items():
             report, lane = self._reports[partition], self._writer.open(partition, self._routes[partition])
             if lane.refused is not None and lane.failure is None:
-                piece = lane.refused.piece
-                report.hold = damage(partition, piece) if piece.is_whole else None
-                if report.hold is None:
-                    self._writer.doubt(lane)
+                report.hold = judge(self._writer, lane)
             if lane.failure is not None and report.failure is None:
                 report.failure = lane.failure
             if report.failure is not None:
@@ -376,10 +364,3 @@ class _Copying:
             if report.hold is not None:
                 report.next_offset, report.is_complete = report.hold.offset, True
         return stops
-
-
-def form_of(route: Route, options: Mapping[str, Any]) -> Form:
-    """What batches must be like on a remote topic, where a producer has these options."""
-    codec = str(options.get("compression.type") or route.limits.codec or "")
-    size = int(options.get("batch.size", TARGET_BYTES))
-    return Form(Fit(route.limits.max_bytes, codec), route.limits, codec, level_of(options), size)

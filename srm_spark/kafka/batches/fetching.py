@@ -10,22 +10,21 @@ import time
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
-import crc32c
 from confluent_kafka import KafkaError
 
-from srm_spark.core.model import PausedPartition, TopicPartition
-from srm_spark.core.record_batch import CHECKED_FROM, MAGIC, Batch, Odd, OddTimes, batches_in
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.record_batch import Batch
 from srm_spark.errors import CodecError, ProtocolUnavailable
-from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.bounds import FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
-from srm_spark.kafka.batches.wire import FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
+from srm_spark.kafka.batches.session import ENDED, Session
+from srm_spark.kafka.batches.wire import SESSIONLESS, FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
 from srm_spark.kafka.failures import named
 
 log = logging.getLogger(__name__)
@@ -45,7 +44,6 @@ _REMOTE_WAIT_MS = 1000
 """Kafka 3.6 reads from remote storage as long as it may wait for records, and gives that up then."""
 _ANSWER_SECONDS = 30.0
 """Behind its wait a broker that has not answered for so long hangs."""
-_REMEDY = "delete it on the source (kafka-delete-records) or let retention pass it"
 
 
 @dataclass
@@ -98,10 +96,12 @@ class Fetching(ABC, Generic[P]):
         rack: str,
         wait_ms: int,
         bounds: FetchBounds,
+        in_sessions: bool = False,
     ) -> None:
         """A broker that has nothing lets the answer wait for `wait_ms` at most.
 
-        `topic_ids` are those of the topics that are meant, as far as that is known.
+        `topic_ids` are those of the topics that are meant, as far as that is known. In a session a broker says nothing
+        of partitions without news, so nobody learns that a range has ended: it is for those who read for ever.
         """
         self._brokers, self._places = brokers, places
         self._topic_ids = {topic: urlsafe_b64decode(topic_id + "==") for topic, topic_id in topic_ids.items()}
@@ -114,6 +114,8 @@ class Fetching(ABC, Generic[P]):
         self._asked: dict[Connection, Request[P]] = {}
         self._not_before: dict[int, float] = {}
         """When a broker that could not be reached is tried again, in monotonic seconds."""
+        self._sessions: dict[int, Session] | None = {} if in_sessions else None
+        """By broker."""
         self._look_at = 0.0
         self.moved_at = time.monotonic()
         """When something came, if only of aborted transactions, in monotonic seconds."""
@@ -154,14 +156,22 @@ class Fetching(ABC, Generic[P]):
 
     def take(self, connection: Connection) -> None:
         """Take in an answer that has begun to come. Raises OSError and CodecError; `lost` is to be called then."""
-        throttled, error, answers = fetch_answer(connection.receive(), is_by_id=self._asked[connection].is_by_id)
-        if error:
-            raise OSError(f"the fetch was refused: error {error}")
-        connection.quiet_until = time.monotonic() + throttled / 1000
+        request = self._asked[connection]
+        answer = fetch_answer(connection.receive(), is_by_id=request.is_by_id)
+        connection.quiet_until = time.monotonic() + answer.throttled_ms / 1000
+        if (session := self._session(request.node)) is not None and answer.error in ENDED:
+            session.restart()
+            self._forget(connection)
+            return
+        if answer.error:
+            raise OSError(f"the fetch was refused: error {answer.error}")
+        if session is not None:
+            session.answered(answer.session)
+        self._take(connection, answer.partitions)
+
+    def _take(self, connection: Connection, answers: Sequence[FetchedPartition]) -> None:
         others = self._of_others(connection, answers)
-        asked = self._asked.pop(connection).places
-        for place in asked.values():
-            place.is_asked = False
+        asked = self._forget(connection)
         # A broker fills its answer from the front, with at least one batch: if nothing came, nothing is on its disks.
         is_dry = not any(answer.records for answer in answers)
         for answer in answers:
@@ -194,10 +204,22 @@ class Fetching(ABC, Generic[P]):
     def lost(self, connection: Connection) -> None:
         """Forget what was asked of a connection, and close it."""
         connection.close()
-        request = self._asked.pop(connection, None)
-        for place in () if request is None else request.places.values():
-            place.is_asked = False
+        if (request := self._asked.get(connection)) is None:
+            return
+        for place in self._forget(connection).values():
             self._leaders.pop(place.partition, None)
+        if (session := self._session(request.node)) is not None:
+            session.restart()
+
+    def _forget(self, connection: Connection) -> Mapping[tuple[TopicKey, int], P]:
+        """What was asked of a connection, which may be asked for again."""
+        asked = self._asked.pop(connection).places
+        for place in asked.values():
+            place.is_asked = False
+        return asked
+
+    def _session(self, node: int) -> Session | None:
+        return None if self._sessions is None else self._sessions.setdefault(node, Session())
 
     @abstractmethod
     def _take_in(self, place: P, answer: FetchedPartition) -> None:
@@ -283,7 +305,7 @@ class Fetching(ABC, Generic[P]):
         return self._nodes[partition]
 
     def _send(self, node: int, connection: Connection, places: list[P], most_bytes: int) -> None:
-        wanted = defaultdict[TopicKey, list[Wanted]](list)
+        wanted: dict[tuple[TopicKey, int], Wanted] = {}
         asked: dict[tuple[TopicKey, int], P] = {}
         # A cluster whose inter.broker.protocol.version is before 2.8 has brokers that know ids, and topics without any.
         has_ids = all(self._leaders[place.partition].topic_id != _NO_ID for place in places)
@@ -292,14 +314,20 @@ class Fetching(ABC, Generic[P]):
             leader = self._leaders[place.partition]
             name, number = place.partition
             topic = leader.topic_id if is_by_id else name
-            wanted[topic].append(Wanted(number, leader.epoch, place.next, self._bounds.partition_bytes))
+            wanted[topic, number] = Wanted(number, leader.epoch, place.next, self._bounds.partition_bytes)
             asked[topic, number] = place
             place.is_asked = True
         is_remote = any(place.next < place.local_start for place in places)
         wait_ms = max(self._wait_ms, _REMOTE_WAIT_MS) if is_remote else self._wait_ms
         seconds = wait_ms / 1000 + _ANSWER_SECONDS
         self._asked[connection] = Request(node, is_by_id, asked, seconds, time.monotonic() + seconds)
-        body = fetch_body(wanted, wait_ms, most_bytes, self._rack, committed=self._committed)
+        note = SESSIONLESS
+        if (session := self._session(node)) is not None:
+            note, wanted = session.next(wanted)
+        named = defaultdict[TopicKey, list[Wanted]](list)
+        for (topic, _), one in wanted.items():
+            named[topic].append(one)
+        body = fetch_body(named, wait_ms, most_bytes, self._rack, committed=self._committed, session=note)
         try:
             connection.fetch(body, is_by_id=is_by_id)
         except OSError:
@@ -355,26 +383,3 @@ class Fetching(ABC, Generic[P]):
 def _is_readable(connection: Connection) -> bool:
     several: list[Any] = [connection]
     return connection.has_more or bool(wait(several, 0))
-
-
-def sound(partition: TopicPartition, records: memoryview, end: int, found: list[Batch]) -> CodecError | None:
-    """Find the batches that begin before `end`, up to one that is damaged: what is wrong with that one.
-
-    Nothing that a header says is to be believed before its checksum is right.
-    """
-    try:
-        for batch in batches_in(records):
-            if batch.base_offset < end and batch.magic == MAGIC:
-                if crc32c.crc32c(records[batch.at + CHECKED_FROM : batch.at + batch.size]) != batch.checksum:
-                    raise CodecError(f"the batch at offset {batch.base_offset} is damaged: {Odd.CHECKSUM.value}")
-                if not batch.codec:
-                    raise CodecError(f"the batch at offset {batch.base_offset} is compressed in an unknown codec")
-            found.append(batch)
-    except CodecError as error:
-        return error if isinstance(error, OddTimes) else CodecError(f"{partition}: {error}")
-    return None
-
-
-def broken_hold(offset: int, sentence: str) -> PausedPartition:
-    """A partition that waits in front of a batch that is damaged."""
-    return PausedPartition(offset, Failure(FailureKind.BROKEN_BATCH, f"{sentence}; {_REMEDY}"))

@@ -140,7 +140,7 @@ def take_hand(options: Mapping[str, Any], seconds: float, right: Authorship | Re
 
 def failure_of(lane: Lane) -> Failure | None:
     """Why nothing more of a lane is written."""
-    if lane.refusal is None:
+    if lane.failure is not None or lane.refusal is None:
         return lane.failure
     error = KafkaError(lane.refusal.error)
     hint = remedy(error, f"WRITE on topic {lane.remote.topic}", lane.refusal.message or "see the broker's log")

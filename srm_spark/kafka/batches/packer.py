@@ -63,6 +63,13 @@ class Packed:
     last_timestamp: int
     is_whole: bool = False
     """It is as it came."""
+    is_merged: bool = False
+    """It is of batches that came, and nobody has looked at its records."""
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether a record that the target refuses may be in it."""
+        return self.is_whole or self.is_merged
 
 
 def whole(batch: Batch, data: memoryview) -> Packed:

@@ -1,4 +1,5 @@
-"""Fetches the records of some partitions from the leaders of the source: batches, taken apart some at a time.
+"""Fetches the records of some partitions from the leaders of the source: batches, taken apart some at a time, or as far
+as somebody has to look inside.
 
 While a range is taken apart and written, its next answer is on its way. What this cannot read is `left` to a
 client library: logs of old message formats, timestamps beyond what is counted with here, brokers before Kafka 2.7.
@@ -8,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
 from kafka.errors import for_code
@@ -23,7 +24,9 @@ from srm_spark.core.rows import Run
 from srm_spark.errors import CodecError, ProtocolUnavailable, SourceChanged, SourceUnavailable
 from srm_spark.kafka.batches.bounds import fetch_bounds
 from srm_spark.kafka.batches.brokers import Brokers
-from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place, broken_hold, sound
+from srm_spark.kafka.batches.damage import broken_hold, sound
+from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place
+from srm_spark.kafka.batches.sorting import Form, Pieces, opened
 from srm_spark.kafka.batches.sources import Part
 from srm_spark.kafka.batches.unpacking import Broken, unpack
 from srm_spark.kafka.batches.wire import FetchedPartition
@@ -36,6 +39,7 @@ _GATHER_SECONDS = 0.75
 _GONE_SECONDS = 5.0
 """So long a topic that a broker does not know is taken for a new one."""
 _NAP_SECONDS = 0.05
+T = TypeVar("T")
 
 
 @dataclass
@@ -71,10 +75,11 @@ class _Piece:
 class RunReader(Fetching[RunPlace]):
     """The records of some ranges as runs, in offset order within each partition."""
 
-    def __init__(self, brokers: Brokers, fetch: Fetch, ranges: Ranges, *, wait_ms: int, ahead: bool = True) -> None:
+    def __init__(self, brokers: Brokers, fetch: Fetch, ranges: Ranges, *, wait_ms: int, is_live: bool = False) -> None:
         """A broker that has nothing lets the answer wait for `wait_ms` at most.
 
-        What comes is asked for `ahead`, before what came is written; else the next answer has everything until then.
+        What comes is asked for before what came is written, but for what `is_live`, without an end: there the next
+        answer has everything until then, and brokers are told what is wanted once.
         """
         self._each = {p: RunPlace(p, end, start) for p, (start, end) in ranges.items() if start < end}
         super().__init__(
@@ -85,8 +90,9 @@ class RunReader(Fetching[RunPlace]):
             rack=fetch.rack,
             wait_ms=wait_ms,
             bounds=fetch_bounds(fetch.options),
+            in_sessions=is_live,
         )
-        self._cluster, self._is_ahead = fetch.cluster, ahead
+        self._cluster, self._is_live = fetch.cluster, is_live
         self._pieces: deque[_Piece] = deque()
         self.open = set(self._each)
         """Partitions of which more is read here."""
@@ -132,18 +138,30 @@ class RunReader(Fetching[RunPlace]):
         Raises SourceDenied for all topics that may not be read, SourceUnavailable for another refusal, SourceChanged
         where a log went back or a topic was created anew.
         """
+        return self._taken(seconds, self._records)
+
+    def copies(self, seconds: float, forms: Mapping[str, Form]) -> Iterator[Run | Pieces]:
+        """The same as batches of these forms, by topic, and as records where somebody has to look at them; in order."""
+
+        def copies_of(piece: _Piece) -> Iterator[Run | Pieces]:
+            place = piece.place
+            return opened(place.partition, piece.parts, piece.start, place.end, forms[place.partition.topic])
+
+        return self._taken(seconds, copies_of)
+
+    def _taken(self, seconds: float, look: Callable[[_Piece], Iterator[T]]) -> Iterator[T]:
         if not self._pieces:
             self._ask()
             self._receive(seconds)
         self._require_allowed()
-        held, is_due = self._held, self._is_ahead
+        held, is_due = self._held, not self._is_live
         while self._pieces:
             if is_due and held <= AHEAD_BYTES:
                 is_due = False
                 self._ask()
             piece = self._pieces.popleft()
             held -= piece.bytes
-            yield from self._given(piece)
+            yield from self._given(piece, look)
         self.open -= {p for p in self.open if not self._each[p].is_open}
 
     def silence(self, seconds: float) -> str:
@@ -202,13 +220,17 @@ class RunReader(Fetching[RunPlace]):
             self._receive(left)
         raise denied(self._cluster, sorted(self._denied))
 
-    def _given(self, piece: _Piece) -> Iterator[Run]:
+    def _records(self, piece: _Piece) -> Iterator[Run]:
+        place = piece.place
+        for run in unpack(place.partition, piece.parts, piece.start, place.end):
+            if run.offsets[-1] >= place.end - 1:
+                self.open.discard(place.partition)
+            yield run
+
+    def _given(self, piece: _Piece, look: Callable[[_Piece], Iterator[T]]) -> Iterator[T]:
         place, partition = piece.place, piece.place.partition
         try:
-            for run in unpack(partition, piece.parts, piece.start, place.end):
-                if run.offsets[-1] >= place.end - 1:
-                    self.open.discard(partition)
-                yield run
+            yield from look(piece)
         except Broken as error:
             place.is_over = True
             self._pieces = deque(later for later in self._pieces if later.place is not place)

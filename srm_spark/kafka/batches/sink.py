@@ -1,24 +1,39 @@
-"""Records that are packed here on their way to the target, in batches under an author of our own."""
+"""Records that are packed here on their way to the target, in batches under an author of our own, and batches that are
+ready between them.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from srm_spark.core.limits import Limits, Route
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport, Sent
 from srm_spark.core.rows import Run
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.codecs import NONE
 from srm_spark.kafka.batches.hand import Hand, failure_of
-from srm_spark.kafka.batches.packer import Packing
+from srm_spark.kafka.batches.packer import Packed, Packing
 from srm_spark.kafka.batches.packing import pack
+from srm_spark.kafka.batches.refusals import judge
+from srm_spark.kafka.batches.sorting import Pieces
 from srm_spark.kafka.producers import codec_of, level_of
 from srm_spark.kafka.sinks import Answer
 
 _STEP_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A batch that the target has refused, and what was to come behind it in its partition."""
+
+    hold: PausedPartition | None
+    """Where the partition waits, where it is damaged."""
+    batch: Packed
+    behind: Pieces
 
 
 class BatchSink:
@@ -35,6 +50,21 @@ class BatchSink:
     def produce(self, route: Route, run: Run) -> None:
         """Pack the records of a run, and send them as their turn comes."""
         self._send(route, run, self._packed(route.limits, run, codec_of(self._options, route.limits) or NONE))
+
+    def copy(self, route: Route, several: Pieces) -> None:
+        """Let batches wait for their turn; with the next `poll` they go."""
+        lane = self._hand.open(several.partition, route.remote(several.partition))
+        for piece in several.batches:
+            self._writer.add(lane.remote, piece)
+        self._make_room()
+
+    def refused(self) -> Iterator[Refused]:
+        """Take back batches that the target does not take as they are; one of which nobody knows fails its lane."""
+        for lane in [one for one in self._writer.lanes if one.may_be_opened and not one.flying]:
+            hold = judge(self._writer, lane)
+            if lane.failure is None:
+                batch, *behind = self._writer.take_back(lane)
+                yield Refused(hold, batch, Pieces(lane.source, behind))
 
     def takes(self, route: Route, run: Run) -> bool:
         """Whether a record that is too large as it is fits once it is compressed; it is written then.
@@ -53,7 +83,8 @@ class BatchSink:
     @property
     def is_waiting(self) -> bool:
         """Whether anything was written of which nothing is known yet."""
-        return bool(self._answers) or not self._writer.is_idle
+        is_open = any(lane.may_be_opened for lane in self._writer.lanes)
+        return bool(self._answers) or is_open or not self._writer.is_idle
 
     @property
     def is_unanswered(self) -> bool:
@@ -106,6 +137,9 @@ class BatchSink:
             self.drain()
             self._writer.end_lane(lane, Failure(FailureKind.TOO_LARGE, packing.stop.sentence))
         self.poll()
+        self._make_room()
+
+    def _make_room(self) -> None:
         while self._writer.is_full and not self._writer.is_idle:
             self._step(_STEP_SECONDS)
 
@@ -114,7 +148,7 @@ class BatchSink:
 
     def _tell_failures(self) -> None:
         for lane in self._writer.lanes:
-            failure = failure_of(lane)
+            failure = None if lane.may_be_opened else failure_of(lane)
             if failure is not None and not lane.flying and lane.remote not in self._told:
                 self._told.add(lane.remote)
                 self._answers.append(Answer(lane.source, Sent((), 0, 0, 0, -1), -1, -1, time.time(), failure))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import CodecError
@@ -38,6 +38,19 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class SessionNote:
+    """How a fetch request belongs to a session (KIP-227): by default to none."""
+
+    number: int = 0
+    epoch: int = -1
+    gone: Mapping[TopicKey, Sequence[int]] = field(default_factory=dict)
+    """Partitions that are not wanted any more."""
+
+
+SESSIONLESS = SessionNote()
+
+
+@dataclass(frozen=True)
 class FetchedPartition:
     """What a fetch answer says of one partition."""
 
@@ -59,6 +72,17 @@ class FetchedPartition:
 
 
 @dataclass(frozen=True)
+class FetchAnswer:
+    """What a broker says to a fetch request."""
+
+    throttled_ms: int
+    error: int
+    session: int
+    """Its number; 0 where there is none."""
+    partitions: Sequence[FetchedPartition]
+
+
+@dataclass(frozen=True)
 class Produced:
     """What a produce answer says of one partition."""
 
@@ -75,26 +99,33 @@ def header(key: int, version: int, correlation: int, client_id: bytes, *, is_fle
 
 
 def fetch_body(
-    wanted: Mapping[TopicKey, Sequence[Wanted]], wait_ms: int, max_bytes: int, rack: str, *, committed: bool
+    wanted: Mapping[TopicKey, Sequence[Wanted]],
+    wait_ms: int,
+    max_bytes: int,
+    rack: str,
+    *,
+    committed: bool,
+    session: SessionNote = SESSIONLESS,
 ) -> bytes:
-    """A fetch request without a session, for topics that are all named by their ids or all by their names."""
-    parts = [struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, committed, 0, -1), _varint(len(wanted) + 1)]
+    """A fetch request for topics that are all named by their ids or all by their names."""
+    first = struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, committed, session.number, session.epoch)
+    parts = [first, _varint(len(wanted) + 1)]
     for topic, partitions in wanted.items():
-        parts += (_text(topic) if isinstance(topic, str) else topic, _varint(len(partitions) + 1))
+        parts += (_topic(topic), _varint(len(partitions) + 1))
         parts += (_PARTITION.pack(p.partition, p.leader_epoch, p.offset, -1, -1, p.max_bytes, 0) for p in partitions)
         parts.append(b"\0")
-    parts += (_varint(1), _text(rack), b"\0")
+    parts.append(_varint(len(session.gone) + 1))
+    for topic, numbers in session.gone.items():
+        parts += (_topic(topic), _varint(len(numbers) + 1), struct.pack(f">{len(numbers)}i", *numbers), b"\0")
+    parts += (_text(rack), b"\0")
     return b"".join(parts)
 
 
-def fetch_answer(data: memoryview, *, is_by_id: bool) -> tuple[int, int, list[FetchedPartition]]:
-    """Throttle time in ms, error, and the partitions; `is_by_id` as in the request.
-
-    Raises CodecError for what is no fetch answer.
-    """
+def fetch_answer(data: memoryview, *, is_by_id: bool) -> FetchAnswer:
+    """Read an answer; `is_by_id` as in the request. Raises CodecError for what is no fetch answer."""
     read = _Reader(data)
     read.tags()
-    throttled, error, _ = read.unpack(struct.Struct(">ihi"))
+    throttled, error, session = read.unpack(struct.Struct(">ihi"))
     answers = []
     for _ in range(read.length()):
         topic = bytes(read.take(16)) if is_by_id else bytes(read.take(read.length())).decode("utf-8", "replace")
@@ -112,7 +143,7 @@ def fetch_answer(data: memoryview, *, is_by_id: bool) -> tuple[int, int, list[Fe
                 FetchedPartition(topic, partition, code, high_watermark, stable, aborted, preferred, records)
             )
         read.tags()
-    return throttled, error, answers
+    return FetchAnswer(throttled, error, session, answers)
 
 
 def produce_parts(
@@ -155,6 +186,10 @@ def produce_answer(data: memoryview) -> tuple[int, list[Produced]]:
             answers.append(Produced(TopicPartition(topic, number), error, base, message))
     (throttled,) = read.unpack(struct.Struct(">i"))
     return throttled, answers
+
+
+def _topic(topic: TopicKey) -> bytes:
+    return _text(topic) if isinstance(topic, str) else topic
 
 
 def _text(text: str) -> bytes:

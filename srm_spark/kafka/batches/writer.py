@@ -100,6 +100,11 @@ class Lane:
             self.answered += 1
 
     @property
+    def may_be_opened(self) -> bool:
+        """Whether it stands at a batch that was refused and that nobody has looked into."""
+        return self.refused is not None and self.failure is None and self.refused.piece.is_unseen
+
+    @property
     def is_ready(self) -> bool:
         """Whether the next batch may go."""
         if not self.waiting or self.failure is not None or self.refused is not None:
@@ -122,7 +127,15 @@ class Acknowledged:
         """It as a report takes it."""
         piece = self.piece
         count = piece.batch.records
-        sent = Sent(piece.stretches, count, piece.batch.size, 0, max(-1, piece.last_timestamp))
+        sent = Sent(
+            piece.stretches,
+            count,
+            piece.batch.size,
+            0,
+            max(-1, piece.last_timestamp),
+            whole=count if piece.is_whole else 0,
+            merged=count if piece.is_merged else 0,
+        )
         return Answer(self.source, sent, self.base_offset, self.base_offset + count - 1, self.at, None)
 
 
@@ -180,6 +193,13 @@ class BatchWriter:
         """Let a lane begin anew of which everything is answered, or refused: numbers go on."""
         del self._lanes[remote]
 
+    def take_back(self, lane: Lane) -> list[Packed]:
+        """What was refused and everything behind it, in order, once nothing flies; the lane begins anew."""
+        assert lane.refused is not None
+        assert not lane.flying
+        self.forget(lane.remote)
+        return [lane.refused.piece, *(one.piece for one in lane.waiting)]
+
     def next_sequence(self, remote: TopicPartition) -> int:
         """The number of the next record of a remote partition, once everything before it is answered."""
         return self._sequences.get(remote, 0)
@@ -192,9 +212,14 @@ class BatchWriter:
     def add(self, remote: TopicPartition, piece: Packed) -> None:
         """Give a batch its number and let it wait for its turn; behind one that was not taken nothing is.
 
+        What comes behind one that `may_be_opened` waits for what becomes of that one (`take_back`).
+
         Raises what `Transaction.begin` raises, for the first batch of all.
         """
         lane = self._lanes[remote]
+        if lane.may_be_opened:
+            lane.waiting.append(Numbered(piece, -1, lane.added))
+            lane.added += 1
         if lane.failure is not None or lane.refused is not None:
             return
         if self._author is None and self._transaction is not None:
@@ -411,7 +436,7 @@ class BatchWriter:
                 return Acknowledged(lane.source, sent.piece, answer.base_offset, time.time())
             self._broken(lane, sent, answer, "a batch was taken behind one that was not")
         elif lane.refused is not None and answer.error in _REFUSED | {_OUT_OF_ORDER}:
-            pass
+            self._repeat(lane, [sent])  # it goes behind what becomes of that one, if anything does
         elif answer.error in _PASSING or (lane.is_repeating and answer.error == _OUT_OF_ORDER):
             self._leaders.pop(lane.remote, None)
             lane.is_repeating, lane.is_known = True, False

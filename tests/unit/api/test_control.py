@@ -217,7 +217,7 @@ def test_a_plan_is_of_its_time_its_user_and_its_flow(site: Site, monkeypatch: py
     plan = site.post("A/B/moves/plan", "ada", kind="failover")["id"]
     assert site.post("A/B/moves", "abe", 409, plan=plan, confirm="A->B")["kind"] == "no-plan"
     assert site.post("B/A/moves", "ada", 409, plan=plan, confirm="B->A")["kind"] == "no-plan"
-    monkeypatch.setattr(site.app.state.moves, "_monotonic", lambda: 1e12)
+    monkeypatch.setattr(site.app.state.moves, "monotonic", lambda: 1e12)
     assert site.post("A/B/moves", "ada", 409, plan=plan, confirm="A->B")["kind"] == "no-plan"
     assert site.world.flow.target.group_calls.committed == {}
 
@@ -328,7 +328,7 @@ def test_nothing_is_done_that_cannot_be_recorded(site: Site, monkeypatch: pytest
 
 
 def test_too_many_at_once_are_told_to_come_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("srm_spark.api.control._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(site.control, "patience_seconds", 0.0)
     with _all_places(site.control):
         assert site.get("A/B/losses", status=503)["kind"] == "busy"
         assert site.client.get("/v3/flows", headers=login("ada:ada")).status_code == 200
