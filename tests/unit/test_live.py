@@ -26,7 +26,7 @@ from srm_spark.kafka.batches.sorting import Form, Pieces, form_of
 from srm_spark.kafka.batches.writer import BatchWriter
 from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.writer import WriteTask
-from tests.batch_bytes import NOW, Raw, batch, read, sealed, varint
+from tests.batch_bytes import NOW, Raw, batch, read, record, sealed, varint
 from tests.unit.memory_brokers import MemoryBrokers
 from tests.unit.memory_source import MemoryLog, MemorySource
 
@@ -309,6 +309,20 @@ def test_a_partition_waits_in_front_of_a_damaged_batch(*, is_large: bool) -> Non
     assert scene.copied() == raws(0, 10, SIZE)
     assert scene.report.failure is None
     assert not scene.sink.is_waiting
+
+
+def test_damage_behind_a_record_that_has_to_be_looked_at_holds_the_partition_there() -> None:
+    """What was in front of it in the same batch is copied, and must not come again."""
+    inside = raws(0, 10)
+    inside[5] = Raw(None, b"x", NOW)
+    cut = b"".join(record(raw, at, NOW) for at, raw in enumerate(inside))[:-3]
+    scene = scene_of(
+        small(0, 2), sealed(batch(raws(2, 10), 2, records=cut)), end=12, route=Route("t", Limits(needs_key=True))
+    )
+    scene.turn(2)
+    assert (scene.hold.offset, scene.hold.why.kind) == (7, FailureKind.BROKEN_BATCH)
+    assert len(scene.copied()) == 7
+    assert scene.report.intervals == [(0, 0, 7)]
 
 
 def test_a_batch_of_a_merged_one_that_is_refused_keeps_its_offsets() -> None:

@@ -283,7 +283,7 @@ def test_what_is_broken_is_told_and_its_neighbours_are_packed(way: Way, what: st
         assert at or raws_of(next(runs)) == [(7 + at, raw) for at, raw in enumerate(GOOD)]
         with pytest.raises(Broken, match=r"orders.*offset 10") as raised:
             next(runs)
-        assert raised.value.batch == source[1][0]
+        assert raised.value.at == source[1][0].base_offset
         assert raised.value.is_time == (what == "a time")
     done = merge(TP, source, 0, 99, limits=Limits(), now_ms=0, way=way)
     assert found(done.pieces) == [(7 + at, raw) for at, raw in enumerate(GOOD)], what

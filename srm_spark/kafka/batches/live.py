@@ -13,6 +13,7 @@ from srm_spark.kafka.batches.refusals import records_of
 from srm_spark.kafka.batches.sink import BatchSink, Refused
 from srm_spark.kafka.batches.sorting import Pieces
 from srm_spark.kafka.batches.unpacking import Broken
+from srm_spark.kafka.batches.ways import best
 from srm_spark.kafka.writer import WriteTask, Writing
 
 
@@ -21,6 +22,7 @@ class Copying:
 
     def __init__(self, task: WriteTask, slot: int) -> None:
         """Raises TargetUnavailable for a login that cannot be made here."""
+        best()  # to load the loops later would be seen in the latency of the first batches that need them
         self._routes = task.routes
         self._sink = BatchSink(task.hand(slot))
         self.writing = Writing(task, slot, self._sink)
@@ -56,5 +58,5 @@ class Copying:
             for run in records_of(partition, one.batch):
                 self.writing.write(run)
         except Broken as error:
-            self.writing.hold({partition: broken_hold(one.batch.batch.base_offset, str(error))})
+            self.writing.hold({partition: broken_hold(error.at, str(error))})
         self.write(one.behind)

@@ -234,11 +234,10 @@ class RunReader(Fetching[RunPlace]):
         except Broken as error:
             place.is_over = True
             self._pieces = deque(later for later in self._pieces if later.place is not place)
-            at = max(piece.start, error.batch.base_offset)
             if error.is_time:
-                self._leave(place, at)
+                self._leave(place, error.at)
             else:
-                self._hold(partition, broken_hold(at, str(error)))
+                self._hold(partition, broken_hold(error.at, str(error)))
             return
         if piece.hold is not None:
             self._hold(partition, piece.hold)

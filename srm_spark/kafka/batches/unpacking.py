@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from srm_spark.core.model import TopicPartition
-from srm_spark.core.record_batch import MAGIC, Batch
+from srm_spark.core.record_batch import MAGIC
 from srm_spark.core.rows import Run
 from srm_spark.errors import CodecError
 from srm_spark.kafka.batches import loop_fields
@@ -23,9 +23,10 @@ _HEADERS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 class Broken(CodecError):
     """A batch that is damaged, with everything in front of it unpacked."""
 
-    def __init__(self, batch: Batch, sentence: str, *, is_time: bool = False) -> None:
+    def __init__(self, at: int, sentence: str, *, is_time: bool = False) -> None:
         super().__init__(sentence)
-        self.batch = batch
+        self.at = at
+        """The first offset of it that was wanted."""
         self.is_time = is_time
         """Nothing but a timestamp is strange, which may be as its producer wanted it."""
 
@@ -52,7 +53,7 @@ def unpack(
                 return
             except CodecError as error:
                 assert groups.broken is not None
-                raise Broken(groups.broken, f"{partition}: {error}") from error
+                raise Broken(max(start, groups.broken.base_offset), f"{partition}: {error}") from error
             # What is yielded is copied out of the arena, which others may use until the next one is asked for.
             yield from _runs(partition, group, start, end, way)
 
@@ -69,7 +70,7 @@ def _runs(partition: TopicPartition, group: Group, start: int, end: int, way: Wa
         sound = _Unpacking(partition, group, way, before)
         sound.measure(start, end)
         yield from sound.filled()
-    raise Broken(batch, sentence, is_time=code == loop_fields.BAD_TIME)
+    raise Broken(max(start, batch.base_offset), sentence, is_time=code == loop_fields.BAD_TIME)
 
 
 class _Columns:
