@@ -76,9 +76,9 @@ def history_settings(values: Values) -> HistorySettings | None:
             if not is_default:
                 values.refuse(key, f"has no effect without {HISTORY_PATH_KEY}", "write both or none")
         return None
-    if not path or ":" in path:
+    if not path or ":" in path or "%" in path:  # an address, or what deltalake takes for a part of one
         hint = f"write {HISTORY_PATH_KEY} = /var/lib/srm/history"
-        values.refuse(HISTORY_PATH_KEY, f"got {path!r}; allowed the path of a folder, without a colon", hint)
+        values.refuse(HISTORY_PATH_KEY, f"got {path!r}; allowed the path of a folder, without ':' and '%'", hint)
         return None
     return HistorySettings(str(Path(path).expanduser().absolute()), days, is_embedded)
 

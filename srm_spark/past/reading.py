@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyarrow.dataset import dataset
 
 from srm_spark.config.settings import HistorySettings
 from srm_spark.core.history import Grain, Kind, Series
-from srm_spark.core.history_rows import day_of
+from srm_spark.core.history_rows import PARTITIONED_BY, SCHEMA, day_of
 from srm_spark.core.model import Flow
 from srm_spark.core.news import Every, News
 from srm_spark.core.series import Array, Line, Metric, Span
@@ -30,8 +32,17 @@ log = logging.getLogger(__name__)
 
 _NEWS_SECONDS = 10.0
 """How often it is seen what was committed."""
+_KEPT_SECONDS = 120.0
+"""For so long an answer is kept: what is asked here is over for two hours, and only what came very late changes it."""
+_KEPT_BYTES = 64_000_000
 _SINCE_SECONDS = 600.0
 _LATENCIES = {Metric.REPLICATION_LATENCY: "replication_latency", Metric.CHECKPOINT_LATENCY: "checkpoint_latency"}
+_STORED = pa.schema([field for field in SCHEMA if field.name not in PARTITIONED_BY])
+_COLUMNS = [
+    *("start", "newest", "topic", "records", "bytes", "seconds", "lag_records"),
+    *(f"{name}_{part}" for name in _LATENCIES.values() for part in ("count", "total", "least", "most")),
+]
+_Asked = tuple[Grain, int, int, tuple[Series, ...]]
 _BYTES = (Metric.BYTE_RATE, Metric.BYTE_COUNT)
 _RATES = (Metric.BYTE_RATE, Metric.RECORD_RATE)
 
@@ -51,8 +62,9 @@ class History:
         """Nothing is opened yet."""
         self._settings, self._clock = settings, clock
         self._targets: dict[str, _Target] = {}
+        self._kept: dict[_Asked, tuple[float, _Cells]] = {}
+        self._since: dict[Flow, tuple[float, int]] = {}
         self._lock = threading.Lock()
-        self._since: dict[Flow, tuple[float, int | None]] = {}
         self._news = News()
 
     def line(self, metric: Metric, span: Span, grain: Grain, flow: Flow, series: Sequence[Series]) -> Line | None:
@@ -60,35 +72,37 @@ class History:
 
         They are of one kind; of partitions and groups it is one.
         """
-        name = _LATENCIES.get(metric)
-        wanted = [f"{name}_{part}" for part in ("count", "total", "least", "most")]
-        if name is None:
-            wanted = [*("bytes" if metric in _BYTES else "records", "seconds", "lag_records")]
-        rows = self._rows(flow, series, span, grain, wanted)
-        if rows is None:
+        cells = self._cells(span, grain, flow, series)
+        if cells is None:
             return None
-        seconds = None
-        if metric in _RATES and series[0].kind is Kind.TOPIC:
-            seconds = self._rows(flow, [Series(Kind.FLOW, str(flow))], span, grain, ["seconds"])
-        cells = _Cells(rows, series, grain)
-        return cells.latency(wanted) if name is not None else cells.traffic(metric, wanted[0], seconds)
+        if metric in _LATENCIES:
+            return cells.latency(_LATENCIES[metric])
+        is_of_topics = metric in _RATES and series[0].kind is Kind.TOPIC
+        of_flow = self._cells(span, grain, flow, [Series(Kind.FLOW, str(flow))]) if is_of_topics else None
+        return cells.traffic(metric, of_flow)
 
     def since(self, flow: Flow) -> int | None:
         """Since when there is history of a flow, in milliseconds since the epoch; None where there is none."""
-        asked_at, found = self._since.get(flow, (float("-inf"), None))
-        if found is None or self._clock() - asked_at > _SINCE_SECONDS:
-            rows = self._rows(flow, [Series(Kind.FLOW, str(flow))], Span(0, 2**42), Grain.MINUTE, [])
+        found = self._since.get(flow)
+        if found is None or self._clock() - found[0] > _SINCE_SECONDS:
+            where = pc.field("flow") == str(flow)
+            rows = self._read(flow.target, _files(Grain.MINUTE, Kind.FLOW, 0), where, ["start"])
             starts = np.array([]) if rows is None else _milliseconds(rows, "start")
-            found = int(starts.min()) if len(starts) else None
-            self._since[flow] = (self._clock(), found)
-        return found
+            if not len(starts):
+                return None
+            found = self._since[flow] = (self._clock(), int(starts.min()))
+        return found[1]
 
-    def _rows(
-        self, flow: Flow, series: Sequence[Series], span: Span, grain: Grain, columns: Sequence[str]
-    ) -> pa.Table | None:
-        first = grain.start(span.start)
+    def _cells(self, span: Span, grain: Grain, flow: Flow, series: Sequence[Series]) -> _Cells | None:
+        first, end = grain.start(span.start), -(-span.end // grain.ms) * grain.ms
+        asked = (grain, first, end, tuple(series))
+        now = self._clock()
+        with self._lock:
+            kept = self._kept.get(asked)
+        if kept is not None and now - kept[0] < _KEPT_SECONDS:
+            return kept[1]
         where = (pc.field("flow") == str(flow)) & (pc.field("start") >= _instant(first))
-        where &= pc.field("start") < _instant(span.end)
+        where &= pc.field("start") < _instant(end)
         kind = series[0].kind
         if kind is Kind.TOPIC:
             where &= pc.field("topic").isin([one.topic for one in series])
@@ -96,8 +110,15 @@ class History:
             where &= (pc.field("topic") == series[0].topic) & (pc.field("partition") == series[0].partition)
         elif kind is Kind.GROUP:
             where &= pc.field("group") == series[0].group
-        files = [("grain", "=", grain.value), ("kind", "=", kind.value), ("day", ">=", str(day_of(first)))]
-        return self._read(flow.target, files, where, ["start", "newest", "topic", *columns])
+        rows = self._read(flow.target, _files(grain, kind, first), where, _COLUMNS)
+        if rows is None:
+            return None
+        cells = _Cells(rows, series, grain)
+        with self._lock:
+            self._kept[asked] = (now, cells)
+            while len(self._kept) > 1 and sum(one.size for _, one in self._kept.values()) > _KEPT_BYTES:
+                del self._kept[next(iter(self._kept))]
+        return cells
 
     def _read(
         self, name: str, files: list[tuple[str, str, str]], where: pc.Expression, columns: list[str]
@@ -107,8 +128,9 @@ class History:
         for is_last in (False, True):
             try:
                 with target.lock:
-                    dataset = self._opened(target).to_pyarrow_dataset(file_pruning_predicate=files)
-                found: pa.Table = dataset.to_table(columns=columns, filter=where)
+                    paths = [unquote(uri) for uri in self._opened(target).file_uris(file_pruning_predicate=files)]
+                # Not by deltalake's own data set, which takes milliseconds for each file.
+                found: pa.Table = dataset(paths, _STORED, format="parquet").to_table(columns=columns, filter=where)
                 self._news.is_new(name, None)
                 return found
             except TableNotFoundError:
@@ -129,6 +151,10 @@ class History:
         return target.table
 
 
+def _files(grain: Grain, kind: Kind, first: int) -> list[tuple[str, str, str]]:
+    return [("grain", "=", grain.value), ("kind", "=", kind.value), ("day", ">=", str(day_of(first)))]
+
+
 class _Cells:
     """Rows of the table, spread over series by buckets."""
 
@@ -144,23 +170,32 @@ class _Cells:
         self._newest = np.full(len(self._starts), -1.0)
         np.maximum.at(self._newest, self._column, _milliseconds(rows, "newest"))
 
-    def latency(self, names: Sequence[str]) -> Line:
-        """Count, total, least and most."""
-        count, total, least, most = (self._spread(name) for name in names)
+    def latency(self, name: str) -> Line:
+        """How long it took."""
+        count, total, least, most = (self._spread(f"{name}_{part}") for part in ("count", "total", "least", "most"))
         return self._line(np.nan_to_num(count), np.nan_to_num(total), least, most)
 
-    def traffic(self, metric: Metric, copied: str, flow_seconds: pa.Table | None) -> Line:
+    def traffic(self, metric: Metric, of_flow: _Cells | None) -> Line:
         """A rate, a count or a lag; of topics their flow says for how long."""
-        values = self._spread("lag_records" if metric is Metric.RECORDS_LAG else copied)
+        name = "lag_records" if metric is Metric.RECORDS_LAG else "bytes" if metric in _BYTES else "records"
+        values = self._spread(name)
         if metric in _RATES:
-            seconds = self._spread("seconds")
-            if flow_seconds is not None:
-                told = dict(zip(_milliseconds(flow_seconds, "start"), _numbers(flow_seconds, "seconds"), strict=True))
-                seconds = np.array([[told.get(start, np.nan) for start in self._starts]]).reshape(1, -1)
+            seconds = self._spread("seconds") if of_flow is None else of_flow.seconds_at(self._starts)
             values = values / np.where(seconds > 0, seconds, np.nan)
-        values = np.broadcast_to(values, self._shape)
         count = (~np.isnan(values)).astype(np.float64)
         return self._line(count, np.nan_to_num(values), values, values)
+
+    def seconds_at(self, starts: Array) -> Array:
+        """Time that is told of in the buckets that begin then, of the only series; NaN where it is not known."""
+        found = np.full((1, len(starts)), np.nan)
+        _, here, there = np.intersect1d(starts, self._starts, return_indices=True)
+        found[0, here] = self._spread("seconds")[0, there]
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return int(self._rows.nbytes)
 
     def _line(self, count: Array, total: Array, least: Array, most: Array) -> Line:
         return Line(self._starts, self._newest, count, total, least, most, bucket_ms=self._width)

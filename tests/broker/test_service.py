@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,10 +12,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from srm_spark.api.users import line_of
 from srm_spark.core.driver_status import FlowState
@@ -34,6 +40,8 @@ from tests.awaiting import await_until
 from tests.broker.mirror import SOON, write_config
 from tests.kafka_io import Kafka, Record
 
+LONG = 240.0
+"""For Spark to start, and the batch of a minute."""
 SRM_SERVICE = Path(sys.executable).parent / "srm-service"
 
 
@@ -79,6 +87,82 @@ def report(target: Kafka, flow: Flow, topic: str, at: int) -> None:
 
 def _sum(series: Any) -> float:
     return float(sum(part["sum"] for part in series["metrics"]))
+
+
+@contextmanager
+def running(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """srm-service, which is told to stop at the end, and leaves no process behind."""
+    with log.open("ab") as written:
+        process = subprocess.Popen([str(SRM_SERVICE), *arguments], stdout=written, stderr=written)
+        try:
+            yield process
+            others = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(120) == 0, log.read_text()
+            assert psutil.wait_procs(others, 30)[1] == []
+        finally:
+            if process.poll() is None:
+                for one in psutil.Process(process.pid).children(recursive=True):
+                    one.kill()
+                process.kill()
+                process.wait(20)
+
+
+def job_of(service: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The process that writes history, which has a JVM of its own."""
+    return [
+        one
+        for one in psutil.Process(service.pid).children()
+        if any("java" in child.name() for child in one.children(recursive=True))
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_history_counts_every_sample_once_whatever_happens(
+    secondary: KafkaCluster, unique: str, tmp_path: Path
+) -> None:
+    flow, target, topic = Flow(f"a{unique}", f"b{unique}"), Kafka(secondary), f"t-{unique}"
+    target.create(metrics_topic(flow))
+    port, table, log = free_port(), tmp_path / "history" / flow.target, tmp_path / "service.log"
+    keys = {"service.listen": f"127.0.0.1:{port}", "service.history.path": str(tmp_path / "history")}
+    clusters = {flow.source: secondary, flow.target: secondary}
+    path = write_config(tmp_path / "srm.properties", clusters, [str(flow)], keys)
+
+    def ago(minutes: int) -> None:
+        report(target, flow, topic, int(time.time() * 1000) - minutes * 60_000)
+
+    def rows() -> int:
+        try:
+            return int(DeltaTable(table).to_pyarrow_table().num_rows)
+        except TableNotFoundError:
+            return 0
+
+    ago(300)
+    with running(log, "history", "--config", str(path)):
+        await_until(lambda: rows() > 1, LONG, log.read_text)
+    ago(240)
+    ago(0)
+    service = Service(port)
+
+    def counted() -> float:
+        status, text = service.get(f"/v2/topic-metrics/{flow.source}/{flow.target}/{topic}/record-count?hours=6")
+        return _sum(json.loads(text)) if status == 200 else -1.0
+
+    with running(log, "--config", str(path)) as process:
+        await_until(lambda: counted() == 180, LONG, log.read_text)
+        (job,) = job_of(process)
+        job.kill()
+        ago(270)  # late
+        await_until(lambda: counted() == 240, LONG, log.read_text)
+        await_until(lambda: job_of(process), LONG, log.read_text)
+        shutil.rmtree(table)
+        ago(180)
+        await_until(lambda: counted() == 300, LONG, log.read_text)
+        where = f"/v3/flows/{flow.source}/{flow.target}/history/record-rate?topic={topic}&partition=0&hours=6&samples=1"
+        (part,) = service.json(where)["parts"]
+        assert part["avg"] == 2.0
+    assert "Traceback" not in log.read_text()
 
 
 @pytest.mark.slow

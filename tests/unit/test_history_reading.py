@@ -51,8 +51,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def history(tmp_path: Path, clock: Clock) -> History:
-    return History(HistorySettings(str(tmp_path)), clock)
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "a folder with #ä"
+
+
+@pytest.fixture
+def history(folder: Path, clock: Clock) -> History:
+    return History(HistorySettings(str(folder)), clock)
 
 
 def known(line: Line | None) -> list[list[float | None]]:
@@ -62,10 +67,10 @@ def known(line: Line | None) -> list[list[float | None]]:
     return [[total / count if count else None for total, count in zip(*row, strict=True)] for row in rows]
 
 
-def test_lines_of_a_flow_and_its_topics(tmp_path: Path, history: History) -> None:
+def test_lines_of_a_flow_and_its_topics(folder: Path, history: History) -> None:
     later = NOON + 3 * MINUTE
     other = report(NOON, 9, CB)
-    write(tmp_path, [*report(NOON), *report(NOON + 30_000), *report(later, 2), *other])
+    write(folder, [*report(NOON), *report(NOON + 30_000), *report(later, 2), *other])
     span, minute = Span(NOON - HOUR, NOON + HOUR), Grain.MINUTE
     line = history.line(Metric.BYTE_RATE, span, minute, AB, FLOW)
     assert line is not None
@@ -87,8 +92,8 @@ def test_lines_of_a_flow_and_its_topics(tmp_path: Path, history: History) -> Non
     assert known(history.line(Metric.CHECKPOINT_LATENCY, span, minute, AB, both))[1] == [100, 200]
 
 
-def test_a_partition_and_a_group(tmp_path: Path, history: History) -> None:
-    write(tmp_path, report(NOON))
+def test_a_partition_and_a_group(folder: Path, history: History) -> None:
+    write(folder, report(NOON))
     span = Span(NOON, NOON + 1)
     one = [Series(Kind.PARTITION, "A->B", "orders", 1)]
     assert known(history.line(Metric.RECORD_RATE, span, Grain.DAY, AB, one)) == [[1.0]]
@@ -100,16 +105,16 @@ def test_a_partition_and_a_group(tmp_path: Path, history: History) -> None:
 
 
 @pytest.mark.parametrize("grain", list(Grain))
-def test_a_span_has_the_buckets_that_it_touches(tmp_path: Path, history: History, grain: Grain) -> None:
+def test_a_span_has_the_buckets_that_it_touches(folder: Path, history: History, grain: Grain) -> None:
     day = NOON // DAY * DAY
-    write(tmp_path, [one for number in range(4) for one in report(day + number * grain.ms)])
+    write(folder, [one for number in range(4) for one in report(day + number * grain.ms)])
     span = Span(day + grain.ms + grain.ms // 2, day + 2 * grain.ms + 1)
     line = history.line(Metric.BYTE_RATE, span, grain, AB, FLOW)
     assert line is not None
     assert line.starts.tolist() == [day + grain.ms, day + 2 * grain.ms]
 
 
-def test_no_table_is_no_history_until_it_is_there(tmp_path: Path, history: History, clock: Clock) -> None:
+def test_no_table_is_no_history_until_it_is_there(folder: Path, history: History, clock: Clock) -> None:
     span = Span(NOON, NOON + HOUR)
 
     def rates() -> list[list[float | None]] | None:
@@ -118,24 +123,26 @@ def test_no_table_is_no_history_until_it_is_there(tmp_path: Path, history: Histo
 
     assert rates() is None
     assert history.since(AB) is None
-    write(tmp_path, report(NOON))
+    write(folder, report(NOON))
     assert rates() == [[300.0]]
     assert history.since(AB) == NOON
     assert history.since(CB) is None
     opened = history._targets["B"].table  # noqa: SLF001 - that it is not opened again is not to be seen otherwise
-    write(tmp_path, report(NOON + MINUTE))
-    clock.now += 11
+    write(folder, report(NOON + MINUTE))
+    clock.now += 130
     assert rates() == [[300.0, 300.0]]
     assert history._targets["B"].table is opened  # noqa: SLF001
-    shutil.rmtree(tmp_path / "B")
+    shutil.rmtree(folder / "B")
+    assert rates() == [[300.0, 300.0]]  # for two minutes
+    clock.now += 130
     assert rates() is None
-    write(tmp_path, report(NOON, 2))
+    write(folder, report(NOON, 2))
     assert rates() == [[600.0]]
 
 
-def test_what_cannot_be_read_is_told_once(tmp_path: Path, history: History, caplog: pytest.LogCaptureFixture) -> None:
-    write(tmp_path, report(NOON))
-    for file in (tmp_path / "B").rglob("*.parquet"):
+def test_what_cannot_be_read_is_told_once(folder: Path, history: History, caplog: pytest.LogCaptureFixture) -> None:
+    write(folder, report(NOON))
+    for file in (folder / "B").rglob("*.parquet"):
         file.write_bytes(b"garbage")
     for _ in range(2):
         assert history.line(Metric.BYTE_RATE, Span(NOON, NOON + 1), Grain.MINUTE, AB, FLOW) is None

@@ -71,7 +71,7 @@ def test_history_is_kept_where_a_folder_is_named(loaded: Loader) -> None:
     assert loaded(text).settings.service.history == HistorySettings("/h", 7, False)
 
 
-@pytest.mark.parametrize("path", ["", "s3a://bucket/history", "file:/history"])
+@pytest.mark.parametrize("path", ["", "s3a://bucket/history", "file:/history", "50%20"])
 def test_what_is_no_folder_is_told_with_everything_else(loaded: Loader, path: str) -> None:
     text = f"service.history.path = {path}\nservice.history.days = 0\nservice.history.embedded = maybe"
     found = problems(loaded(text))
