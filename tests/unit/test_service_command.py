@@ -119,3 +119,16 @@ def test_a_line_for_a_user_says_what_he_may_do() -> None:
     wrong = CliRunner().invoke(run, ["user", "bob", "--role", "root"], input="x\nx\n")
     assert wrong.exit_code == USAGE
     assert "viewer, operator, admin" in wrong.output
+
+
+def test_history_needs_a_folder(tmp_path: Path) -> None:
+    path = tmp_path / "srm.properties"
+    path.write_text(GOOD)
+    result = CliRunner().invoke(run, ["history", "--config", str(path)])
+    assert result.exit_code == ERROR
+    assert "service.history.path" in result.output
+    path.write_text(GOOD + "service.history.path = s3a://there\nservice.history.days = 0\n")
+    result = CliRunner().invoke(run, ["history", "--config", str(path)])
+    assert result.exit_code == ERROR
+    for words in ("allowed the path of a folder", "service.history.days"):
+        assert words in result.output
