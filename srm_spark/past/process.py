@@ -56,7 +56,7 @@ class HistoryProcess:
         # Not a fork: threads of this process hold locks that nobody would ever release in the copy.
         context = multiprocessing.get_context("spawn")
         arguments = (self._flows, self._history, logging.getLogger().level)
-        process = context.Process(target=_work, args=arguments, name="srm history")
+        process = context.Process(target=_work, args=arguments, name="srm history", daemon=True)
         process.start()
         return process
 
