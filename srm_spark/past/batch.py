@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
@@ -22,10 +22,14 @@ class HistoryBatch:
     """The batch function of a query that reads on from what is counted."""
 
     def __init__(
-        self, table: HistoryTable, known: Mapping[TopicPartition, Position], topic_ids: Mapping[str, str]
+        self,
+        table: HistoryTable,
+        known: Mapping[TopicPartition, Position],
+        topic_ids: Mapping[str, str],
+        tidy: Callable[[], None] = lambda: None,
     ) -> None:
-        """`known` is how far is counted; `topic_ids` those of the topics that are read now."""
-        self._table, self._known, self._topic_ids = table, dict(known), topic_ids
+        """`known` is how far is counted; `topic_ids` those of the topics that are read now. Each batch calls `tidy`."""
+        self._table, self._known, self._topic_ids, self._tidy = table, dict(known), topic_ids, tidy
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Count the records of a batch."""
@@ -41,6 +45,7 @@ class HistoryBatch:
             self._table.add(cells, positions, self._known)
             self._known |= positions
             log.debug("batch=%d cells=%d seconds=%.1f", batch_id, len(cells), time.monotonic() - began)
+            self._tidy()
 
 
 def gather(batches: Iterable[pa.RecordBatch], now: int) -> Iterator[pa.RecordBatch]:
