@@ -39,8 +39,8 @@ from srm_spark.spark.session import (
     release,
 )
 from srm_spark.spark.source import stream
-from srm_spark.state import SETTINGS, first_line
-from srm_spark.state.history_table import HistoryTable
+from srm_spark.state import first_line
+from srm_spark.state.history_table import HISTORY_SETTINGS, HistoryTable
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class TargetHistory:
         self._partitions: dict[str, int] = {}
         self._tidy = Every(_TIDY_SECONDS)
         self._news = News()
-        configure(session, {**SETTINGS, **SQL_SETTINGS})
+        configure(session, {**HISTORY_SETTINGS, **SQL_SETTINGS})
 
     def look(self) -> None:
         """Begin, or go on; what is in the way is told once and raised never: the next look tries again."""

@@ -25,7 +25,14 @@ from srm_spark.core.history_rows import (
 )
 from srm_spark.core.model import TopicPartition
 from srm_spark.spark import DataFrame, SparkSession
+from srm_spark.state.map_table import SETTINGS
 
+HISTORY_SETTINGS = {
+    **SETTINGS,
+    # Spark's own form of a moment has no least and most, by which a reader passes by what it does not want.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""SQL settings of the session that writes."""
 HISTORY_PROPERTIES = {
     # Readers of other makers know no deletion vectors; a file is small, and written again where a row of it changes.
     "delta.enableDeletionVectors": "false",
@@ -65,7 +72,7 @@ class HistoryTable:
     """Writes one table; what Spark or Delta refuses is raised as it comes."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
-        """`session` has `SETTINGS`; `path` is a folder that driver and executors reach."""
+        """`session` has `HISTORY_SETTINGS`; `path` is a folder that driver and executors reach."""
         self._session = session
         self._name = f"delta.`{path.replace('`', '``')}`"
 

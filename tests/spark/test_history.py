@@ -23,8 +23,7 @@ from srm_spark.past.batch import HistoryBatch
 from srm_spark.past.reading import History
 from srm_spark.spark.session import configure, own_session
 from srm_spark.spark.source import SourceRow, given
-from srm_spark.state import SETTINGS
-from srm_spark.state.history_table import HistoryTable
+from srm_spark.state.history_table import HISTORY_SETTINGS, HistoryTable
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +38,7 @@ NOON = 1_764_072_000_000
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
     own = own_session(spark)
-    configure(own, SETTINGS)
+    configure(own, HISTORY_SETTINGS)
     return own
 
 
