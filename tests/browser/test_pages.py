@@ -6,15 +6,20 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from srm_spark.api.app import make_app
+from srm_spark.api.roles import Role
 from srm_spark.core.driver_status import FlowState
 from tests.awaiting import await_until
+from tests.unit.api.acting import Site
 from tests.unit.api.boards import AB, EVERY, NOW, Filled, three_flows
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -24,9 +29,13 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this ma
 
 @contextmanager
 def served(filled: Filled) -> Iterator[str]:
-    server = uvicorn.Server(
-        uvicorn.Config(make_app(filled.board, only_local=True), port=0, log_config=None, lifespan="off")
-    )
+    with serving(make_app(filled.board, only_local=True)) as address:
+        yield address
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     await_until(lambda: server.started, 20, "the server listens")
@@ -129,3 +138,79 @@ def test_figures_are_brought_up_to_date_and_an_old_page_says_that_it_is_old(brow
     page.clock.run_for(11_000)
     page.wait_for_selector("text=The service does not answer")
     context.close()
+
+
+@pytest.mark.parametrize("who", ["ada", "everybody"])
+def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Browser, tmp_path: Path, who: str) -> None:
+    site = Site(tmp_path, anonymous=Role.ADMIN if who == "everybody" else None)
+    login = {} if who == "everybody" else {"http_credentials": {"username": who, "password": who}}
+    with serving(site.app) as base, page_of(browser, f"{base}/flows/A/B", **login) as page:
+        page.get_by_label("Topic, or all").fill("t")
+        page.get_by_label("Reason").press("Enter")  # the first button of the form, by the keyboard
+        assert "Paused: t" in page.get_by_role("status").inner_text()
+        page.get_by_role("link", name="Events").click()
+        assert "paused by" in page.get_by_role("region", name="Pauses").inner_text()
+        assert_accessible(page)
+        page.get_by_role("link", name="Lists").click()
+        page.locator("#add").fill("orders")
+        page.get_by_role("button", name="Add to the allow list").click()
+        assert "Changed: +orders" in page.get_by_role("status").inner_text()
+        page.get_by_role("link", name="Go back").click()
+        page.get_by_role("button", name="Remove orders").click()
+        assert "Changed: -orders" in page.get_by_role("status").inner_text()
+        page.get_by_role("link", name="Moves").click()
+        assert_accessible(page)
+        page.get_by_label("Groups, or all").fill("billing")
+        page.get_by_role("button", name="Plan").click()
+        assert "set the offsets of the groups on the target" in page.inner_text("main")
+        assert_accessible(page)
+        assert site.world.flow.target.group_calls.committed == {}
+        page.get_by_label("Type A->B to begin").fill("A->B")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("text=Over; everything moved")
+        assert "start the consumers of billing on B" in page.inner_text("main")
+        assert_accessible(page)
+        (offset,) = site.world.flow.target.group_calls.committed["billing"].values()
+        assert offset.offset == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("color", ["light", "dark"])
+def test_the_pages_of_a_flow_on_a_phone(browser: Browser, tmp_path: Path, color: str) -> None:
+    site = Site(tmp_path, anonymous=Role.ADMIN)
+    with serving(site.app) as base:
+        for tab in ("", "/lists", "/groups", "/losses", "/quarantine", "/explain?name=t", "/events", "/moves"):
+            with page_of(browser, f"{base}/flows/A/B{tab}", viewport=PHONE, color_scheme=color) as page:
+                assert_accessible(page)
+                assert_fits(page)
+
+
+def test_a_page_of_another_site_makes_a_browser_change_nothing(browser: Browser, tmp_path: Path) -> None:
+    site = Site(tmp_path, anonymous=Role.ADMIN)
+    evil = FastAPI()
+
+    @evil.get("/")
+    def _page() -> HTMLResponse:
+        form = (
+            f"<form method=post action='{base}/flows/A/B/pause'><input name=topic value=t><button>Win</button></form>"
+        )
+        return HTMLResponse(form)
+
+    with serving(site.app) as base, serving(evil) as other:
+        context = browser.new_context()
+        page = context.new_page()
+        elsewhere = other.replace("127.0.0.1", "localhost")
+        page.goto(elsewhere)
+        with page.expect_response(lambda answer: answer.url.startswith(base)) as answered:
+            page.click("button")
+        assert answered.value.status == 403
+        page.goto(elsewhere)
+        status = page.evaluate(
+            """base => fetch(base + "/v3/flows/A/B/pause", {method: "POST", body: "{}", mode: "no-cors",
+                headers: {"content-type": "text/plain"}}).then(answer => answer.type, error => "blocked")""",
+            base,
+        )
+        assert status in ("opaque", "blocked")
+        context.close()
+    assert {one["result"] for one in site.audit} == {"refused"}
+    assert site.client.get("/v3/flows/A/B/events").json()["total"] == 0

@@ -172,6 +172,16 @@ def test_a_viewer_has_no_forms_and_they_would_do_nothing(site: Site, path: str) 
     assert site.get("A/B/events")["total"] == 0
 
 
+def test_tabs_lead_to_pages(site: Site) -> None:
+    ada = Browser(site, "ada")
+    (tabs,) = re.findall(r'<nav class="tabs".*?</nav>', ada.get(), re.S)
+    links = re.findall(r'href="/flows/A/B([^"]*)"', tabs)
+    assert links == ["", "/lists", "/groups", "/losses", "/quarantine", "/explain", "/events", "/moves"]
+    for link in links:
+        (current,) = re.findall(r'href="/flows/A/B([^"]*)" aria-current="page"', ada.get(link))
+        assert current == link
+
+
 @pytest.mark.parametrize("tab", TABS)
 def test_pages_have_labels_and_nothing_from_elsewhere(site: Site, tab: str) -> None:
     page = Browser(site, "ada").get(tab)
