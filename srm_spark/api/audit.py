@@ -41,6 +41,7 @@ class Audit:
     def __init__(self, path: str | None = None, clock: Callable[[], float] = time.time) -> None:
         """`path` None: the log. Raises ConfigError for a file that cannot be written."""
         self._path, self._clock, self._lock = path, clock, threading.Lock()
+        _log.setLevel(logging.INFO)  # whatever else is not to be told
         if (why := self.why_not()) is not None:
             hint = "name a file in a directory that this user may write"
             raise ConfigError([Problem(str(path), SERVICE_AUDIT_KEY, f"cannot be written: {why}", hint)])

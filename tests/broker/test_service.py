@@ -37,8 +37,10 @@ from srm_spark.core.metrics import (
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
-from tests.broker.mirror import SOON, write_config
-from tests.kafka_io import Kafka, Record
+from tests.broker.conftest import Pair
+from tests.broker.mirror import SOON, await_lag_zero, write_config
+from tests.group_io import commit, committed
+from tests.kafka_io import Kafka, Record, numbered
 
 LONG = 240.0
 """For Spark to start, and the batch of a minute."""
@@ -67,6 +69,15 @@ class Service:
             return error.code, error.read().decode()
         except OSError as error:
             return 0, str(error)
+
+    def post(self, path: str, **body: object) -> Any:
+        """As a program changes something."""
+        request = urllib.request.Request(self._base + path, json.dumps(body).encode())
+        request.add_header("authorization", f"Basic {base64.b64encode(b'alice:secret').decode()}")
+        request.add_header("content-type", "application/json")
+        request.add_header("x-requested-with", "tests")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
 
     def json(self, path: str) -> Any:
         status, text = self.get(path)
@@ -217,3 +228,66 @@ def test_what_drivers_wrote_is_served_until_sigterm(secondary: KafkaCluster, uni
             process.wait(20)
     assert "Traceback" not in log.read_text()
     assert "secret" not in log.read_text()
+
+
+@pytest.mark.slow
+def test_a_flow_is_steered_and_a_group_fails_over_by_http(pair: Pair, tmp_path: Path) -> None:
+    group, topic = f"billing-{pair.unique}", pair.topic()
+    pair.source.create(topic)
+    pair.source.write(topic, numbered(10))
+    commit(pair.source, group, {(topic, 0): 6})
+    keys = {**pair.keys, "emit.checkpoints.interval.seconds": "1", "refresh.groups.interval.seconds": "1"}
+    await_lag_zero(pair.replicate(keys))
+    port, users, audit = free_port(), tmp_path / "users", tmp_path / "audit.log"
+    users.write_text(line_of("alice", "secret", f"{pair.flow}=admin"))
+    of_service = {
+        "service.listen": f"127.0.0.1:{port}",
+        "service.users.file": str(users),
+        "service.audit.path": str(audit),
+        "service.moves.path": str(tmp_path),
+    }
+    path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**keys, **of_service})
+    service, log = Service(port), tmp_path / "service.log"
+    at = f"/v3/flows/{pair.alias}/{pair.target_alias}"
+    with log.open("wb") as written:
+        process = subprocess.Popen([str(SRM_SERVICE), "--config", str(path)], stdout=written, stderr=written)
+        try:
+            await_until(lambda: service.get("/readyz")[0] == 200, SOON, log.read_text)
+            paused = service.post(f"{at}/pause", topic=topic, reason="maintenance")
+            assert (paused["is_changed"], paused["taken_by"] is not None) == (True, True), paused
+            assert service.post(f"{at}/resume", topic=topic)["taken_by"] is not None
+            assert service.json(f"{at}/explain/topic?name={topic}")[0]["verdict"] == "flows"
+            other = f"other-{pair.unique}"
+            pair.source.create(other)
+            tried = service.post(f"{at}/lists/topics", add_deny=[topic], dry_run=True)
+            assert [one["name"] for one in tried["effect"]["stops"]] == [topic], tried
+            assert service.post(f"{at}/lists/topics", add=["x"], add_deny=[other])["deny"] == [other]
+            rows = service.json(f"{at}/group-positions?search={group}")["positions"]
+            assert [(row["on_source"], row["goes_on_at"]) for row in rows] == [(6, 6)], rows
+            assert service.json(f"{at}/losses")["total"] == service.json(f"{at}/quarantine")["total"] == 0
+            plan = service.post(f"{at}/moves/plan", kind="planned-failover", groups=[group], wait_seconds=60)
+            assert plan["refusals"] == []
+            begun = service.post(f"{at}/moves", plan=plan["id"], confirm=pair.flow)
+            where = f"{at}/moves/{begun['id']}"
+            await_until(lambda: service.json(where)["is_over"], SOON, lambda: str(service.json(where)))
+            done = service.json(where)
+            assert (done["failure"], done["statement"]["unsafe"]) == (None, []), done
+            assert committed(pair.target, group, pair.remote())[pair.remote(), 0][0] == 6
+            events = service.json(f"{at}/events")["events"]
+            assert [one["kind"] for one in events] == ["topics", "resume", "pause"]
+            assert {one["who"] for one in events} == {"alice@127.0.0.1"}
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0, log.read_text()
+        finally:
+            process.kill()
+            process.wait(20)
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(one["does"], one["result"]) for one in records] == [
+        ("pause", "done"),
+        ("resume", "done"),
+        ("change lists of topics", "done"),
+        ("move groups", "begun"),
+        ("planned failover", "done"),
+    ]
+    assert "Traceback" not in log.read_text()
+    assert "secret" not in log.read_text() + audit.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from pathlib import Path
 
@@ -174,18 +175,18 @@ def test_a_record_is_a_line_of_its_own_whatever_stands_in_it(tmp_path: Path) -> 
 
 
 def test_without_a_file_records_stand_in_the_log_and_none_that_cannot_be_written_is_lost(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with caplog.at_level("INFO", "srm_spark.audit"):
-        Audit().record(ALICE, "pause", "A->B", Result.DONE)
-        assert json.loads(caplog.messages[-1])["kind"] == "audit"
-        folder = tmp_path / "gone"
-        folder.mkdir()
-        audit = Audit(str(folder / "audit.log"))
-        (folder / "audit.log").unlink()
-        folder.rmdir()
-        assert audit.why_not() == "No such file or directory"
-        audit.record(ALICE, "resume", "A->B", Result.DONE)
-        assert '"does": "resume"' in caplog.messages[-1]
+    monkeypatch.setattr(logging.getLogger(), "level", logging.WARNING)  # as the service's --log-level
+    Audit().record(ALICE, "pause", "A->B", Result.DONE)
+    assert json.loads(caplog.messages[-1])["kind"] == "audit"
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    audit = Audit(str(folder / "audit.log"))
+    (folder / "audit.log").unlink()
+    folder.rmdir()
+    assert audit.why_not() == "No such file or directory"
+    audit.record(ALICE, "resume", "A->B", Result.DONE)
+    assert '"does": "resume"' in caplog.messages[-1]
     with pytest.raises(ConfigError):
         Audit(str(folder / "audit.log"))
