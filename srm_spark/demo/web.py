@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -27,7 +28,9 @@ def served(config: Path, defines: Mapping[str, str], log: TextIO) -> Iterator[st
     port = PORT if _is_free(PORT) else free_ports(1)[0]
     address = f"http://127.0.0.1:{port}"
     command = [str(Path(sys.executable).parent / "srm-service"), "--config", str(config)]
-    for key, value in {**defines, "service.listen": f"127.0.0.1:{port}"}.items():
+    own = {"service.listen": f"127.0.0.1:{port}", "service.anonymous.role": "admin"}
+    own["service.moves.path"] = tempfile.gettempdir()
+    for key, value in {**own, **defines}.items():
         command += ["-D", f"{key}={value}"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:
