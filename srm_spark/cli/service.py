@@ -115,8 +115,8 @@ def history(*, files: tuple[Path, ...], defines: tuple[str, ...], log_level: str
 
 
 @manual(
-    "srm-service user alice >> users",
-    "srm-service user bob --role operator --role 'A->B=admin' >> users",
+    "srm-service user alice > users",
+    "srm-service user bob --role operator --role 'A->B=admin'",
     reads="the password, twice, from the terminal.",
     ok="the line is printed",
 )
