@@ -42,7 +42,7 @@ from tests.broker.mirror import SOON, await_lag_zero, write_config
 from tests.group_io import commit, committed
 from tests.kafka_io import Kafka, Record, numbered
 
-LONG = 240.0
+LONG = 480.0
 """For Spark to start, and the batch of a minute."""
 SRM_SERVICE = Path(sys.executable).parent / "srm-service"
 
