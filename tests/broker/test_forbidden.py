@@ -148,9 +148,15 @@ def test_a_right_that_is_withdrawn_costs_who_shares_the_transaction_no_restart(
     rules = [(AclOperation.WRITE, denied), (AclOperation.ALL, allowed)]
     for future in admin.create_acls([_acl(remote["closed"], *rule) for rule in rules]).values():
         future.result(30)
+    producer = pair.source.producer(transactional_id=f"tx-{pair.unique}")
+    producer.init_transactions(30)
+    producer.begin_transaction()  # so that both topics have them at once
     for name in remote:
-        pair.source.write(pair.topic(name), numbered(3, 1, "later"))
-    _await_forbidden(driver, flow, {f"{pair.topic('closed')}-0"}, f"allow WRITE on topic {remote['closed']}")
+        for number in range(3):
+            producer.produce(pair.topic(name), b"later %d" % number)
+    producer.commit_transaction(30)
+    partition = f"{pair.topic('closed')}-0"  # beside the topic, once the right is asked for
+    await_until(lambda: partition in status_of(driver, flow).held, SOON, lambda: f"{partition} in {driver.status()}")
     wanted = records(pair.source.read(pair.topic("fine")))
     await_until(lambda: records(ruled.read(remote["fine"], committed=True)) == wanted, SOON, "all of the other topic")
     assert not [one.getMessage() for one in caplog.records if one.name == mending.__name__]
