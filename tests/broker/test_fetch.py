@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from confluent_kafka import TopicCollection
@@ -17,10 +20,12 @@ from srm_spark.kafka.batches import brokers
 from srm_spark.kafka.batches.copy import FetchTask, copy_ranges
 from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.producers import record_options
-from srm_spark.kafka.ranges import RangeReader
+from srm_spark.kafka.ranges import Follower, RangeReader
 from srm_spark.kafka.rows_task import RowsTask
 from srm_spark.kafka.writer import WriteTask
 from srm_spark.testing import KafkaCluster
+from tests.awaiting import await_until
+from tests.broker.mirror import SOON
 from tests.kafka_io import Kafka, Record, numbered, produce, records
 from tests.unit.arrow_rows import arrow_batch
 
@@ -244,3 +249,41 @@ def test_a_broker_that_knows_topics_by_their_names_only_is_read_and_asked_for_th
 
 def topic_id(kafka: Kafka, topic: str) -> str:
     return str(kafka.admin.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id)
+
+
+def test_who_reads_for_ever_names_to_a_broker_what_has_moved_on(
+    primary: KafkaCluster, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the broker gives everything, from 40 partitions, of which a request names as many as have got records."""
+    kafka, topic, partitions = Kafka(primary), f"t{unique}", 40
+    kafka.create(topic, partitions)
+    bodies: list[bytes] = []
+    send = brokers.Connection.fetch
+
+    def seen(self: brokers.Connection, body: bytes, *, is_by_id: bool) -> None:
+        bodies.append(body)
+        send(self, body, is_by_id=is_by_id)
+
+    monkeypatch.setattr(brokers.Connection, "fetch", seen)
+    starts = {TopicPartition(topic, number): 0 for number in range(partitions)}
+    found: dict[int, list[int]] = {}
+    with closing(Follower(fetch_of(primary, own=True), starts)) as follower:
+
+        def is_read(wanted: int) -> bool:
+            for run in follower.take(0.1):
+                found.setdefault(run.partition.partition, []).extend(run.offsets.tolist())
+            return sum(map(len, found.values())) == wanted
+
+        kafka.write(topic, numbered(400, partitions))
+        await_until(partial(is_read, 400), SOON, "400 records")
+        first = len(bodies)
+        for round_ in range(5):
+            kafka.write(topic, [Record(None, b"v", round_), Record(None, b"v", 39)])
+            await_until(partial(is_read, 402 + 2 * round_), SOON, "two more")
+    assert found == {n: list(range(10 + (n < 5) + 5 * (n == 39))) for n in range(partitions)}
+    sessions, epochs = zip(*(struct.unpack_from(">ii", body, 17) for body in bodies), strict=True)
+    assert list(epochs) == list(range(len(bodies)))
+    assert len(set(sessions[1:])) == 1
+    assert sessions[1]
+    assert len(bodies[0]) > 33 * partitions
+    assert max(map(len, bodies[first + 1 :])) < 33 * 5, "behind the one that says how far all of them were read"

@@ -15,6 +15,7 @@ from srm_spark.errors import SourceChanged, SourceDenied, SourceUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.kafka.batches.runs import RunReader
 from srm_spark.kafka.batches.source_pool import keep_source
+from srm_spark.kafka.batches.ways import best
 from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.ranges import RangeReader
 from tests.batch_bytes import NOW, Raw, batch, raws_of, sealed, varint
@@ -244,6 +245,7 @@ def test_a_connection_that_breaks_off_is_made_anew(version: int) -> None:
 
 def test_a_broker_that_cannot_be_reached_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """To try takes seconds, in which nothing else is read."""
+    best()  # to load it takes a second or two, and time counts here
     source = MemorySource({P: three(), Q: three(topic_id=OTHER_ID)})
     source.leads[Q], source.dead[9] = 9, 0
     reader = reader_of(source, {P: (0, 2**62), Q: (0, 30)}, is_live=True)
