@@ -189,6 +189,7 @@ def test_old_days_go_and_small_files_are_put_together(
     assert positions[READ].next_offset == 20
 
 
+@pytest.mark.timeout(1500)  # a dozen commits, each of some seconds on a machine that does nothing else
 def test_opening_does_not_grow_with_the_number_of_commits(
     session: SparkSession, table: HistoryTable, tmp_path: Path
 ) -> None:
