@@ -5,18 +5,20 @@ both clusters are in memory.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.model import OffsetRange, RefusedPolicy, TopicPartition
-from srm_spark.core.record_batch import HEADER_BYTES, Author, Authorship
+from srm_spark.core.record_batch import HEADER_BYTES, Author, Authorship, batches_in
 from srm_spark.core.reports import PartitionReport
 from srm_spark.failure import FailureKind
-from srm_spark.kafka.batches import sorting
+from srm_spark.kafka.batches import sorting, writer
 from srm_spark.kafka.batches.hand import Hand
 from srm_spark.kafka.batches.live import Copying
 from srm_spark.kafka.batches.packer import Packing
@@ -70,9 +72,11 @@ class Scene:
     starts: Mapping[TopicPartition, int] = field(default_factory=lambda: {P: 0})
     route: Route = field(default_factory=lambda: Route("t", Limits()))
     isolation: str = "read_uncommitted"
+    fates: Sequence[str] = ()
+    """Of requests to the target."""
 
     def __post_init__(self) -> None:
-        self.target = MemoryBrokers()
+        self.target = MemoryBrokers(self.fates)
         task = MemoryTask({}, {"t": self.route}, frozenset(), 10**9, 30.0, brokers=self.target)
         fetch = Fetch(fetch_options({"isolation.level": self.isolation}), "a", 30.0)
         brokers: Any = self.source
@@ -355,3 +359,53 @@ def test_many_records_that_have_to_be_looked_at_are_looked_at_together(monkeypat
         scene.copying.write(one)
     scene.turn()
     assert [raw.key for raw in scene.copied()] == [raw.key for raw in raws(0, 500)]
+
+
+FATES = st.lists(
+    st.sampled_from(["fine"] * 6 + ["lost", "answer lost", "not leader", "appended, timed out", "moved"]), max_size=20
+)
+KINDS = st.lists(st.sampled_from(["large", "small", "zstd", "gap", "late", "late large"]), min_size=1, max_size=12)
+
+
+def random_log(kinds: list[str]) -> list[bytearray]:
+    """Batches of these kinds behind each other, every record with a key of its own."""
+    came: list[bytearray] = []
+    at = 0
+    for kind in kinds:
+        size = SIZE if "large" in kind else 10
+        inside = raws(at, 10, size)
+        if "late" in kind:
+            inside[4] = inside[4]._replace(timestamp=LATE.timestamp + at)
+        codec, deltas = "zstd" if kind == "zstd" else "none", range(0, 20, 2) if kind == "gap" else None
+        came.append(sealed(batch(inside, at, codec, deltas=deltas)))
+        at += 20 if kind == "gap" else 10
+    return came
+
+
+@settings(deadline=None, max_examples=60)
+@given(fates=FATES, kinds=KINDS, turns=st.integers(1, 4))
+def test_whatever_comes_and_whatever_passes_nothing_is_lost_doubled_or_out_of_order(
+    fates: list[str], kinds: list[str], turns: int
+) -> None:
+    """Late records have to be moved, and the target refuses their batches. Where it does so when one is sent again,
+    nobody knows whether it has taken it before: the partition fails there, with everything told that is known.
+    """
+    came = random_log(kinds)
+    expected = [(offset, raw.key) for one in came for offset, raw in read(bytes(one))]
+    scene = scene_of(end=0, route=MOVED, fates=fates)
+    scene.target.refused = {LATE.timestamp + at - NOW for at in range(0, 300, 10)}
+    log = scene.source.logs[P]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "RETRY_SECONDS", 0.0)
+        for turn in range(turns):
+            log.batches = [*came[: len(came) * (turn + 1) // turns]]
+            log.end = max((one.end for data in log.batches for one in batches_in(memoryview(data))), default=0)
+            scene.turn(2)
+    copied = [raw.key for raw in scene.copied()]
+    assert copied == [key for _, key in expected][: len(copied)]
+    report = scene.report
+    told = [offset for one in report.intervals for offset in range(one.upstream, one.upstream_end)]
+    assert told == [offset for offset, _ in expected][: len(told)]
+    if report.failure is None:
+        assert len(told) == len(copied) == len(expected)
+        assert any("late" in kind for kind in kinds) or report.whole + report.merged == report.records
