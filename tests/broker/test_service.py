@@ -255,7 +255,11 @@ def test_a_flow_is_steered_and_a_group_fails_over_by_http(pair: Pair, tmp_path: 
             paused = service.post(f"{at}/pause", topic=topic, reason="maintenance")
             assert (paused["is_changed"], paused["taken_by"] is not None) == (True, True), paused
             assert service.post(f"{at}/resume", topic=topic)["taken_by"] is not None
-            assert service.json(f"{at}/explain/topic?name={topic}")[0]["verdict"] == "flows"
+            await_until(
+                lambda: service.json(f"{at}/explain/topic?name={topic}")[0]["verdict"] == "flows",
+                SOON,
+                lambda: str(service.json(f"{at}/explain/topic?name={topic}")),
+            )
             other = f"other-{pair.unique}"  # not there: a move would tell of a topic that stops while it drains
             tried = service.post(f"{at}/lists/topics", add_deny=[topic], dry_run=True)
             assert [one["name"] for one in tried["effect"]["stops"]] == [topic], tried
