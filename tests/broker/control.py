@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -62,7 +62,11 @@ class Running:
         tasks = Path(f"/proc/{self._process.pid}/task")
 
         def clients() -> int:
-            return sum((task / "comm").read_text().strip() == "rdk:main" for task in tasks.iterdir())
+            found = 0
+            for task in tasks.iterdir():
+                with suppress(OSError):  # it ended while we looked
+                    found += (task / "comm").read_text().strip() == "rdk:main"
+            return found
 
         await_until(lambda: clients() >= count, END_SECONDS, lambda: f"{count} clients: {self.said}")
 
