@@ -7,14 +7,15 @@ import logging
 import os
 import signal
 import socket
-import ssl
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import uvicorn
 
 from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
+from srm_spark.api.certificate import CertificateWatch, why_unfit
 from srm_spark.api.control import Control
 from srm_spark.api.roles import Role, role_of
 from srm_spark.api.users import read_users
@@ -88,24 +89,22 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             ssl_certfile=service.certificate,
             ssl_keyfile=service.key,
         )
-        readers = Readers(board, flows)
-        readers.start()
-        writer = HistoryProcess(flows, kept) if kept is not None and kept.is_embedded else None
-        if writer is not None:
-            writer.start()
         scheme = "http" if service.certificate is None else "https"
-        webhook = service.alerts and Webhook(board, service.alerts, f"{scheme}://{_written(service)}")
-        if webhook:
-            webhook.start()
-        _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
-        try:
+        beside: list[Readers | HistoryProcess | Webhook | CertificateWatch] = [Readers(board, flows)]
+        if kept is not None and kept.is_embedded:
+            beside.append(HistoryProcess(flows, kept))
+        if service.alerts is not None:
+            beside.append(Webhook(board, service.alerts, f"{scheme}://{_written(service)}"))
+        if service.certificate is not None:
+            config.load()
+            assert config.ssl is not None
+            beside.append(CertificateWatch(config.ssl, service.certificate, service.key))
+        with ExitStack() as running:
+            for one in beside:
+                one.start()
+                running.callback(one.stop)
+            _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
             _run(uvicorn.Server(config), listening)
-        finally:
-            if webhook:
-                webhook.stop()
-            if writer is not None:
-                writer.stop()
-            readers.stop()
         _log.info("stopped")
 
 
@@ -157,9 +156,7 @@ def _folder(path: str) -> Path:
 def _check_certificate(service: ServiceSettings) -> None:
     if service.certificate is None:
         return
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(service.certificate, service.key, lambda: "")
-    except (OSError, ssl.SSLError) as error:
-        where, reason = f"{service.certificate}, {service.key}", error.strerror or str(error)
+    if (reason := why_unfit(service.certificate, service.key)) is not None:
         hint = "name a certificate chain and its key without a password, both in PEM"
-        raise ConfigError([Problem(where, SERVICE_CERTIFICATE_KEY, f"cannot be used: {reason}", hint)]) from error
+        where = f"{service.certificate}, {service.key}"
+        raise ConfigError([Problem(where, SERVICE_CERTIFICATE_KEY, f"cannot be used: {reason}", hint)])
