@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from srm_spark.config import clients
+from srm_spark.config.alerts import alert_settings
 from srm_spark.config.cross_checks import check_across
 from srm_spark.config.levels import Layered
 from srm_spark.config.placement import Placement
@@ -89,7 +90,8 @@ def load(
     check_across(sources, report, settings, clusters, dialect)
     export = resolver.export()
     service = service_settings(sources, report, aliases, resolver.expand)
-    service = replace(service, history=history_settings(resolver.process()))
+    process = resolver.process()
+    service = replace(service, history=history_settings(process), alerts=alert_settings(process))
     whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export, service)
     return Loaded(whole, sources, resolver, report)
 

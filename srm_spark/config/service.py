@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from srm_spark.config.alerts import alert_settings
 from srm_spark.config.keys_process import (
     HISTORY_DAYS_KEY,
     HISTORY_EMBEDDED_KEY,
@@ -63,7 +62,6 @@ def service_settings(
         _role(sources, report, values.get(SERVICE_ANONYMOUS_KEY)),
         values.get(SERVICE_AUDIT_KEY),
         values.get(SERVICE_MOVES_KEY, "."),
-        alert_settings(sources, report, expand),
     )
 
 

@@ -128,6 +128,11 @@ class Values:
         place, key = (setting.place, setting.key) if setting else (self._home, name)
         self._report.problem(place, key, message, hint)
 
+    def warn(self, name: str, message: str) -> None:
+        """Notes of `name`, where it is written, that it is not honoured, or probably not meant."""
+        if (setting := self._props.get(name)) is not None:
+            self._report.warn(setting.place, setting.key, message)
+
     def _raw(self, name: str) -> str | None:
         setting = self._props.get(name)
         return None if setting is None else self._expand(setting)
