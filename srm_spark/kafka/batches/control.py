@@ -116,7 +116,7 @@ class ControlBatches:
 
 def _is_open(lane: Lane) -> bool:
     """Whether anything of it is on its way."""
-    return bool(lane.flying) or (bool(lane.waiting) and lane.refused is None and lane.failure is None)
+    return bool(lane.flying) or lane.is_waiting
 
 
 def partition_of(record: ControlRecord, count: int) -> int:

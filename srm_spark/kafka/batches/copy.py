@@ -290,7 +290,7 @@ class _Copying:
 
     def _may_hand_over(self, reading: PartitionReading) -> bool:
         lane = self._writer.open(reading.partition, self._routes[reading.partition])
-        return bool(reading.pieces) and lane.failure is None and lane.refused is None
+        return bool(reading.pieces) and not lane.is_over
 
     def _has_room(self, lane: Lane) -> bool:
         return self._left_bytes > 0 and len(lane.waiting) < _TARGET_AHEAD and not self._writer.is_full

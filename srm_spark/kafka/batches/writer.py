@@ -105,9 +105,19 @@ class Lane:
         return self.refused is not None and self.failure is None and self.refused.piece.is_unseen
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing more of it goes: it has failed, or stands at a batch that was refused."""
+        return self.failure is not None or self.refused is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is a batch that has yet to go."""
+        return bool(self.waiting) and not self.is_over
+
+    @property
     def is_ready(self) -> bool:
         """Whether the next batch may go."""
-        if not self.waiting or self.failure is not None or self.refused is not None:
+        if not self.is_waiting:
             return False
         if self.waiting[0].turn >= self.answered + _IN_FLIGHT:
             return False  # a broker knows the newest five again: one of before may have to be sent again
@@ -220,7 +230,7 @@ class BatchWriter:
         if lane.may_be_opened:
             lane.waiting.append(Numbered(piece, -1, lane.added))
             lane.added += 1
-        if lane.failure is not None or lane.refused is not None:
+        if lane.is_over:
             return
         if self._author is None and self._transaction is not None:
             self._take_up(self._transaction.begin())
@@ -240,9 +250,7 @@ class BatchWriter:
     @property
     def is_idle(self) -> bool:
         """Whether everything is answered, or will never be."""
-        return not self._flights and not any(
-            lane.waiting and lane.failure is None and lane.refused is None for lane in self._lanes.values()
-        )
+        return not self._flights and not any(lane.is_waiting for lane in self._lanes.values())
 
     @property
     def lanes(self) -> Iterable[Lane]:
@@ -367,13 +375,13 @@ class BatchWriter:
         for connection in list(self._flights):
             self.lost(connection)
         for lane in self._lanes.values():
-            if lane.waiting and lane.refused is None and lane.failure is None:
+            if lane.is_waiting:
                 self.end_lane(lane, Failure(FailureKind.NOT_ACKNOWLEDGED, why))
                 self.is_broken = True
 
     def end_lane(self, lane: Lane, failure: Failure) -> None:
         """Nothing more of a partition is written; the first reason counts."""
-        if lane.failure is None and lane.refused is None:
+        if not lane.is_over:
             self._bytes -= sum(one.piece.batch.size for one in (*lane.waiting, *lane.flying))
         lane.failure = lane.failure or failure
 
@@ -395,7 +403,7 @@ class BatchWriter:
         self._gone_since = {p: self._gone_since.get(p, now) for p in absent}
         for remote, since in self._gone_since.items():
             lane = self._lanes[remote]
-            if now - since > GONE_SECONDS and lane.waiting and lane.failure is None and lane.refused is None:
+            if now - since > GONE_SECONDS and lane.is_waiting:
                 text = f"no broker of the target has known {remote} for {GONE_SECONDS:g} s: it was deleted"
                 self.end_lane(lane, Failure(FailureKind.TARGET_CHANGED, text))
                 self.is_broken = True
@@ -429,7 +437,7 @@ class BatchWriter:
 
     def _judge(self, lane: Lane, sent: Numbered, answer: Produced) -> Acknowledged | None:
         if answer.error == 0:
-            if lane.failure is None and lane.refused is None:
+            if not lane.is_over:
                 self._moved_at, self._away = monotonic(), ""
                 self._bytes -= sent.piece.batch.size
                 lane.is_known = True
@@ -469,7 +477,7 @@ class BatchWriter:
             f" ({answer.message})" if answer.message else ""
         )
         kind = _KINDS.get(answer.error, FailureKind.NOT_ACKNOWLEDGED)
-        self._bytes -= sent.piece.batch.size if lane.failure is None and lane.refused is None else 0
+        self._bytes -= 0 if lane.is_over else sent.piece.batch.size
         self.end_lane(lane, Failure(kind, text))
         self.is_broken = True
 
