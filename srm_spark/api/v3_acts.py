@@ -364,6 +364,7 @@ def _change(desk: Desk, kind: ListKind, body: ChangeBody) -> Listed:
             writer,
             kind,
             body.change,
+            before=writer.state().of(kind),
             who=desk.caller.who,
             why=body.reason,
             is_dry_run=body.dry_run,

@@ -153,7 +153,14 @@ def steer(kind: ListKind, asked: Asked) -> None:
                 may_count = interrupted_with("the change may count all the same: --list says")
                 with nullcontext() if asked.dry_run else may_count, _pattern_told():
                     done = change_lists(
-                        place, lists, kind, wanted, who=who(), why=asked.reason, is_dry_run=asked.dry_run
+                        place,
+                        lists,
+                        kind,
+                        wanted,
+                        before=before,
+                        who=who(),
+                        why=asked.reason,
+                        is_dry_run=asked.dry_run,
                     )
                 view.changed(done.decision, done.after, done.effect, done.warnings)
                 if done.decision.declined:

@@ -61,8 +61,7 @@ def run(
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
     try:
         settings = _settings(files, defines)
-        first = loaded(files, defines).settings
-        whole = load(files, pairs(defines), into=list(first.clusters))  # a way back may lead into any of them
+        whole = load(files, pairs(defines), into=list(settings.clusters))  # a way back may lead into any of them
         if whole.report.problems:
             raise ConfigError(whole.report.problems)
         _api("server").serve(settings.service, settings.flows, whole, allow_anonymous=allow_anonymous)

@@ -249,6 +249,7 @@ class FlowSeries:
         )
         if sample.state in _ENDED:
             return replace(said, health=Health.INACTIVE, why=(_said(sample),))
+        paused = self._standing_still()
         known = replace(
             said,
             topics=sample.topics,
@@ -258,15 +259,15 @@ class FlowSeries:
             lag_seconds=sample.lag_seconds,
             lost=sample.lost,
             quarantined=sample.quarantined,
-            paused=len(self._standing_still()),
+            paused=len(paused),
         )
-        why_not = tuple(self._remarks(sample))
+        why_not = tuple(self._remarks(sample, paused))
         return replace(known, health=Health.WARNING if why_not else Health.ACTIVE, why=why_not)
 
-    def _remarks(self, sample: FlowSample) -> Iterable[str]:
+    def _remarks(self, sample: FlowSample, paused: Sequence[str]) -> Iterable[str]:
         if sample.state is not FlowState.RUNNING:
             yield _said(sample)
-        if paused := self._standing_still():
+        if paused:
             yield f"{count(len(paused), 'partition')} paused: {some(paused, 3)}"
         if sample.lag_records is None:
             yield "the lag is not known"

@@ -85,16 +85,17 @@ def change_lists(
     kind: ListKind,
     wanted: Change,
     *,
+    before: Lists,
     who: str,
     why: str = "",
     is_dry_run: bool = False,
 ) -> Listed:
-    """Do what of `wanted` can be done; `who` is user@host.
+    """Do what of `wanted` can be done to the lists as they are `before`; `who` is user@host.
 
     Raises PatternError for a pattern that would stop drivers, TargetUnavailable; where a change does not come back in
     time it may count all the same.
     """
-    decision = decide(kind, wanted, lists.state().of(kind), place.file)
+    decision = decide(kind, wanted, before, place.file)
     _refuse_slow(decision.change)
     warnings = tuple(_warnings(place, kind, decision.change))
     if decision.change and not is_dry_run:
