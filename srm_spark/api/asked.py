@@ -130,3 +130,8 @@ def flows_from(board: Board, source: str) -> list[Flow]:
 def iso(milliseconds: int) -> str:
     """A moment in UTC, for people and programs."""
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")
+
+
+def iso_if_known(milliseconds: int | None) -> str | None:
+    """The same of a moment that may not be known."""
+    return None if milliseconds is None else iso(milliseconds)

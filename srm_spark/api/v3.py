@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheMetric, TheSpan, iso
+from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheMetric, TheSpan, iso, iso_if_known
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.metrics import GroupSample, PartitionSample
 from srm_spark.core.model import Flow
@@ -57,7 +57,7 @@ class Summary(BaseModel):
             avg=stats.mean,
             max=stats.most,
             latest=stats.latest,
-            latest_at=_iso(stats.latest_at),
+            latest_at=iso_if_known(stats.latest_at),
             samples=stats.samples,
         )
 
@@ -132,17 +132,17 @@ class FlowDocument(BaseModel):
             target=now.flow.target,
             status=now.health.value,
             why=list(now.why),
-            unknown_since=_iso(now.unknown_since),
+            unknown_since=iso_if_known(now.unknown_since),
             state=None if now.state is None else now.state.value,
-            since=_iso(now.since),
+            since=iso_if_known(now.since),
             driver=now.driver,
-            heard_at=_iso(now.heard_at),
+            heard_at=iso_if_known(now.heard_at),
             topics=now.topics,
             partitions=now.partitions,
             groups=now.groups,
             lag=LagDocument(records=now.lag_records, seconds=now.lag_seconds),
             clock_skew_ms=now.skew_ms,
-            figures_since=_iso(since),
+            figures_since=iso_if_known(since),
             figures=FiguresDocument.of(found.figures),
         )
 
@@ -292,9 +292,9 @@ def topics(
     total, rows = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=limit)
     return TopicsDocument(
         flow=str(flow),
-        unknown_since=_iso(board.now(flow).unknown_since),
+        unknown_since=iso_if_known(board.now(flow).unknown_since),
         range=RangeDocument.of(span),
-        figures_since=_iso(known_since(board, flow, span)),
+        figures_since=iso_if_known(known_since(board, flow, span)),
         total=total,
         offset=offset,
         topics=[_topic(row) for row in rows],
@@ -326,7 +326,7 @@ def partitions(
         raise unknown(f"topic of {flow}", topic, [one.name for one in topics_of(board, flow)])
     return PartitionsDocument(
         flow=str(flow),
-        unknown_since=_iso(now.unknown_since),
+        unknown_since=iso_if_known(now.unknown_since),
         total=len(found),
         offset=offset,
         partitions=[_partition(one, is_known=now.is_known) for one in found[offset : offset + limit]],
@@ -343,7 +343,7 @@ def groups(
         found: Sequence[GroupSample] = [one for one in series.groups() if search in one.group]
     return GroupsDocument(
         flow=str(flow),
-        unknown_since=_iso(now.unknown_since),
+        unknown_since=iso_if_known(now.unknown_since),
         total=len(found),
         offset=offset,
         groups=[_group(one, is_known=now.is_known) for one in found[offset : offset + limit]],
@@ -380,7 +380,7 @@ def history(
         flow=str(flow),
         metric=metric.value,
         range=RangeDocument.of(span),
-        figures_since=_iso(known_since(board, flow, span)),
+        figures_since=iso_if_known(known_since(board, flow, span)),
         parts=[PartDocument.part(one) for one in line.timeline(span, samples)],
     )
 
@@ -410,7 +410,7 @@ def _partition(one: PartitionSample, *, is_known: bool) -> PartitionDocument:
         partition=one.partition.partition,
         remote_topic=one.remote,
         lag=LagDocument(records=one.lag_records if is_known else None, seconds=one.lag_seconds if is_known else None),
-        checked_at=_iso(one.checked_at),
+        checked_at=iso_if_known(one.checked_at),
         sampled_at=iso(one.at),
         **(known if is_known else dict.fromkeys(known)),
     )
@@ -424,7 +424,3 @@ def _group(one: GroupSample, *, is_known: bool) -> GroupDocument:
         reason=one.reason if is_known else None,
         sampled_at=iso(one.at),
     )
-
-
-def _iso(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else iso(milliseconds)

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from srm_spark.api.asked import iso
+from srm_spark.api.asked import iso, iso_if_known
 from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.problems import CONTROL_RESPONSES, RequestProblem
 from srm_spark.api.roles import Role
@@ -255,8 +255,8 @@ class AnswerDocument(BaseModel):
             why=answer.why,
             rule=None
             if rule is None
-            else RuleDocument(text=rule.text, place=rule.place, who=rule.who, at=_moment(rule.at), why=rule.why),
-            since=_moment(answer.since),
+            else RuleDocument(text=rule.text, place=rule.place, who=rule.who, at=iso_if_known(rule.at), why=rule.why),
+            since=iso_if_known(answer.since),
             waits_for=answer.waits_for,
             remedy=answer.remedy,
             facts=dict(answer.facts),
@@ -434,7 +434,3 @@ def said(act: AnyAct) -> str:
 def _shown(name: str) -> str:
     """The name of a header, which may hold bytes that are no UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _moment(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else iso(milliseconds)

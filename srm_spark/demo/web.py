@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ _LOOK_SECONDS = 0.2
 @contextmanager
 def served(config: Path, defines: Mapping[str, str], log: TextIO) -> Iterator[str]:
     """The address of a service over the flows of a file, which answers. Raises SetupError where it does not start."""
-    port = PORT if _is_free(PORT) else free_ports(1)[0]
+    (port,) = free_ports(1, range(PORT, PORT + 1)) or free_ports(1)
     address = f"http://127.0.0.1:{port}"
     command = [str(Path(sys.executable).parent / "srm-service"), "--config", str(config)]
     own = {"service.listen": f"127.0.0.1:{port}", "service.anonymous.role": "admin"}
@@ -50,8 +49,3 @@ def _await_answer(process: subprocess.Popen[bytes], port: int) -> None:
                 return
         time.sleep(_LOOK_SECONDS)
     raise SetupError(f"srm-service does not answer at 127.0.0.1:{port}", "its reason is in the log")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
