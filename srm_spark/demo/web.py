@@ -1,4 +1,4 @@
-"""The service beside the demo: a process of its own, as it runs beside a driver."""
+"""The service beside the demo: a process of its own, as it runs beside a driver, that never outlives us."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TextIO
 
 from srm_spark.errors import SetupError
 from srm_spark.testing.ports import free_ports
+from srm_spark.testing.process import watchdog
 
 PORT = 6670
 _START_SECONDS = 60.0
@@ -32,12 +33,14 @@ def served(config: Path, defines: Mapping[str, str], log: TextIO) -> Iterator[st
     for key, value in {**own, **defines}.items():
         command += ["-D", f"{key}={value}"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    watching = watchdog(process.pid)
     try:
         _await_answer(process, port)
         yield address
     finally:
         process.terminate()
         process.wait()
+        watching.communicate(b"\n")
 
 
 def _await_answer(process: subprocess.Popen[bytes], port: int) -> None:

@@ -16,6 +16,12 @@ from srm_spark.testing.java import QUICK_START, java_arguments
 _POLL_SECONDS = 0.05
 
 
+def watchdog(pid: int) -> subprocess.Popen[bytes]:
+    """What kills a process once we are gone; a line to it, and it ends without."""
+    watch = ["sh", "-c", 'read -r _ || kill -9 "$0"', str(pid)]
+    return subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True)
+
+
 class JavaProcess:
     """One main class with a set of jars, its output in a file; may be started again after it ended.
 
@@ -76,8 +82,7 @@ class JavaProcess:
             self._jvm = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
-        watch = ["sh", "-c", 'read -r _ || kill -9 "$0"', str(self._jvm.pid)]
-        self._watchdog = subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True)
+        self._watchdog = watchdog(self._jvm.pid)
 
     def wait_for(self, pattern: str, timeout: float) -> None:
         """Wait until the output since the last start matches; a SetupError with the end of the log otherwise."""
@@ -141,9 +146,9 @@ class JavaProcess:
     def _dismiss_watchdog(self) -> None:
         # Its answer to a line is to end; left alone it would later kill whoever got the pid again. Forgotten first: a
         # Ctrl-C amid this closes its input, and whoever ends the same process then would write to it again.
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None:
-            watchdog.communicate(b"\n")
+        watching, self._watchdog = self._watchdog, None
+        if watching is not None:
+            watching.communicate(b"\n")
 
     def _exit_code(self) -> int | None:
         return None if self._jvm is None else self._jvm.returncode

@@ -104,8 +104,10 @@ def test_ctrl_c_leaves_nothing_behind(demo: Callable[..., subprocess.Popen[str]]
     assert_nothing_left(tmp_path)
 
 
-@pytest.mark.timeout(SECONDS)
-def test_what_is_kept_has_a_page_until_ctrl_c(demo: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+@pytest.mark.timeout(2 * SECONDS)
+def test_what_is_kept_has_a_page_until_ctrl_c_or_a_kill(
+    demo: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
     process = demo("--seconds", "1", "--keep")
     address = read_until(process, "The page of the service").split()[-2]
 
@@ -118,6 +120,10 @@ def test_what_is_kept_has_a_page_until_ctrl_c(demo: Callable[..., subprocess.Pop
     _, errors = process.communicate(timeout=90)
     assert (process.returncode, errors) == (130, "")
     assert_nothing_left(tmp_path)
+    process = demo("--seconds", "1", "--keep")
+    read_until(process, "The page of the service")
+    process.kill()
+    await_until(lambda: not of_demo(tmp_path), 30, lambda: str(of_demo(tmp_path)))
 
 
 def test_a_wrong_key_is_one_readable_line(demo: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
