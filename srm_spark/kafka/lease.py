@@ -13,11 +13,13 @@ lease, too, and a clock that is late must never cost one.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -31,6 +33,8 @@ from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.failures import is_denied
 from srm_spark.kafka.groups import GroupsClient
 
+log = logging.getLogger(__name__)
+
 SESSION_MS = 10_000
 """A dead owner's lease is free after this; with the poll of the one that waits it stays below 15 s."""
 POLL_MS = 300_000
@@ -42,6 +46,7 @@ _CONFIRM_SECONDS = 2.0
 _MARGIN_SECONDS = 1.0
 """What was asked right in front of the end is written behind it."""
 _POLL_SECONDS = 0.2
+_NOTE_POLL_SECONDS = 0.02
 _WATCH_SECONDS = 0.5
 _SURE_SECONDS = 3.5
 _ANSWER_SECONDS = 1.5
@@ -66,8 +71,8 @@ class Lease:
         self._consumer: Consumer | None = None
         self._groups = GroupsClient(target, "READ")
         self._clock = LeaseClock(SESSION_MS / 1000 - _MARGIN_SECONDS)
-        self._note = ""
-        self._lock = threading.Lock()
+        self._note = self._asked_note = ""
+        self._confirmed_note: str | None = None
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._member = ""
@@ -86,13 +91,15 @@ class Lease:
         """Join the group; False when somebody else was faster, and then nothing is left behind."""
         self._groups.close()
         self._clock, self._over = LeaseClock(self._clock.seconds), threading.Event()
+        self._is_asking = False
+        told = partial(self._told, self._over)
         self._consumer = consumer = member(
-            self._target.settings, self.group, SESSION_MS, self._last_error, on_commit=self._told, poll_ms=self._poll_ms
+            self._target.settings, self.group, SESSION_MS, self._last_error, on_commit=told, poll_ms=self._poll_ms
         )
         try:
             self._join(consumer)
             if self.is_held():
-                self._note = self._noted(consumer)
+                self._note, self._confirmed_note = self._noted(consumer), None
         except KafkaException as error:
             right = f"READ on group {self.group}, and on topic {self._topic}"
             failure = self._target.failure(f"join the group {self.group}", error, right)
@@ -123,17 +130,16 @@ class Lease:
         return Permit(self._flow, self._member, target.settings, dict(target.properties), target.timeout)
 
     def note(self, metadata: str) -> None:
-        """Leave a note that others can read; only the owner can, since the coordinator refuses everybody else.
+        """Leave a note that others can read, with the next confirmation; only the owner can, since the coordinator
+        refuses everybody else.
 
-        Raises LeaseLost where the lease is somebody else's now.
+        Raises LeaseLost where the lease is somebody else's, or ran out while the coordinator did not answer.
         """
-        assert self._consumer is not None
-        with self._lock:  # else a confirmation could follow with the note before
-            self._note = metadata
-            try:
-                self._consumer.commit(offsets=[self._place()], asynchronous=False)
-            except KafkaException as error:
-                raise LeaseLost(f"group {self.group}: cannot get a note: {error.args[0].str()}") from error
+        self._note = metadata
+        while self._confirmed_note != metadata:
+            if not self.is_held():
+                raise LeaseLost(f"group {self.group}: cannot get a note: nothing was confirmed in time")
+            time.sleep(_NOTE_POLL_SECONDS)
 
     def release(self) -> None:
         """Leave the group, so that another driver can take over at once."""
@@ -145,9 +151,9 @@ class Lease:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            _leave(consumer)
 
     def _join(self, consumer: Consumer) -> None:
         consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
@@ -164,21 +170,28 @@ class Lease:
         while not self._over.is_set():
             consumer.poll(_POLL_SECONDS)
             now = time.monotonic()
-            if now >= next_time and not self._is_asking and self._clock.may_write(now):
+            is_due = now >= next_time or self._asked_note != self._note
+            if is_due and not self._is_asking and self._clock.may_write(now):
                 next_time = now + _CONFIRM_SECONDS
-                with self._lock, suppress(KafkaException):  # then nothing is confirmed
-                    self._asked_at = time.monotonic()
-                    consumer.commit(offsets=[self._place()], asynchronous=True)
+                with suppress(KafkaException):  # then nothing is confirmed
+                    self._asked_at, self._asked_note = time.monotonic(), self._note
+                    consumer.commit(offsets=[self._place(self._asked_note)], asynchronous=True)
                     self._is_asking = True
 
-    def _told(self, error: KafkaError | None, _: list[KafkaTopicPartition]) -> None:
-        """The coordinator's answer to a confirmation; one is under way at a time."""
+    def _told(self, over: threading.Event, error: KafkaError | None, _: list[KafkaTopicPartition]) -> None:
+        """The coordinator's answer to a confirmation; one is under way at a time.
+
+        What a consumer hears that was left behind says nothing of the lease, nor do its assignments.
+        """
+        if over is not self._over:
+            return
         if error is None and self._is_asking:
             self._clock.confirmed(self._asked_at)
+            self._confirmed_note = self._asked_note
         self._is_asking = False
 
-    def _place(self) -> KafkaTopicPartition:
-        return KafkaTopicPartition(self._topic, 0, 0, self._note)
+    def _place(self, note: str) -> KafkaTopicPartition:
+        return KafkaTopicPartition(self._topic, 0, 0, note)
 
     def _noted(self, consumer: Consumer) -> str:
         """What the owner before has left; a confirmation says it again."""
@@ -196,16 +209,17 @@ class Lease:
         if any(partition.partition == 0 for partition in partitions):
             self._clock.confirmed(self._asked_at)
 
-    def _revoked(self, _: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+    def _revoked(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         # The next owner gets the partition only when this returns: until then nobody else writes.
-        if any(partition.partition == 0 for partition in partitions):
+        if consumer is self._consumer and any(partition.partition == 0 for partition in partitions):
             if not self._over.is_set():
                 self._clock.hand_over(time.monotonic() + _HAND_OVER_SECONDS)
                 self._over.wait(_HAND_OVER_SECONDS)
             self._clock.end()
 
-    def _lost(self, _: Consumer, _partitions: list[KafkaTopicPartition]) -> None:
-        self._clock.end()  # the session is over, somebody else may own it by now
+    def _lost(self, consumer: Consumer, _partitions: list[KafkaTopicPartition]) -> None:
+        if consumer is self._consumer:
+            self._clock.end()  # the session is over, somebody else may own it by now
 
 
 @dataclass(frozen=True)
@@ -276,6 +290,19 @@ class Watch:
 def lost(flow: Flow, group: str) -> LeaseLost:
     """The error where a flow is not ours any more."""
     return LeaseLost(f"flow {flow}: the lease (group {group}) is lost")
+
+
+def _leave(consumer: Consumer) -> None:
+    """Leave the group, or be dropped by it.
+
+    librdkafka's `close` waits without end for the answer to a commit where the brokers are gone (its issue 3740), and
+    cannot be interrupted. Once a session has passed the coordinator has dropped us anyway: the thread is left behind.
+    """
+    leaving = threading.Thread(target=consumer.close, name="srm lease leaves", daemon=True)
+    leaving.start()
+    leaving.join(SESSION_MS / 1000)
+    if leaving.is_alive():
+        log.warning("a lease's group did not answer within %d s and was not left", SESSION_MS // 1000)
 
 
 def _named(member: str, name: str) -> str:

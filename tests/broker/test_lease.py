@@ -108,6 +108,26 @@ def test_a_command_owns_the_flow_while_it_changes_something(pair: Pair, tmp_path
         again.require_lease()
 
 
+def test_a_lease_is_released_where_its_coordinator_died_amid_a_confirmation(
+    local_kafka: Callable[..., LocalKafka], unique: str
+) -> None:
+    broker = local_kafka("leases")
+    Kafka(broker).create(f"progress-{unique}")
+    with lease_of(broker, unique) as lease:
+        broker.pause()
+        await_until(lambda: not lease.is_held(), 2 * SESSION_MS / 1000, "a confirmation that nobody answers")
+        with pytest.raises(LeaseLost):
+            lease.note("nobody hears it")
+        broker.kill()
+        begun = time.monotonic()
+        lease.release()
+        assert time.monotonic() - begun < SESSION_MS / 1000 + 5
+        broker.start()
+    await_until(lambda: lease.other_owner() is None, 2 * SESSION_MS / 1000, "the end of the old session")
+    with lease_of(broker, unique) as again:
+        again.note("heard")
+
+
 def test_a_lease_of_before_that_the_coordinator_still_knows_is_named_as_one_s_own(
     local_kafka: Callable[..., LocalKafka], unique: str
 ) -> None:
