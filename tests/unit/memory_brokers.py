@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import crc32c
 
@@ -73,8 +73,9 @@ class MemoryConnection:
         """Whether an answer is there."""
         return bool(self._answers)
 
-    def produce(self, parts: Sequence[bytes | memoryview]) -> None:
+    def produce(self, parts: Sequence[bytes | memoryview], *, takes_in: bool) -> None:
         """The broker takes it in, or never gets it."""
+        assert takes_in == self._brokers.takes_in
         assert len(self._answers) < 5, "more requests than a broker knows again"
         fate = self._brokers.fate()
         if fate == "lost":
@@ -107,6 +108,8 @@ class MemoryBrokers:
         self.refusal = TOO_LARGE
         self.deleted: set[TopicPartition] = set()
         """Partitions that nobody knows."""
+        self.takes_in = False
+        """Whether batches take their partitions into their transactions."""
         self._fates = deque(fates)
         self._connections: dict[int, MemoryConnection] = {}
 
@@ -152,18 +155,29 @@ class MemoryBrokers:
 
 def _batches(request: bytes) -> Iterable[tuple[TopicPartition, memoryview]]:
     view = memoryview(request)
-    (size,) = struct.unpack_from(">h", view)  # of the transactional id
-    at = 12 + max(0, size)
-    (topics,) = struct.unpack_from(">i", view, at - 4)
+    size, at = _length(view, 0)  # of the transactional id
+    topics, at = _length(view, at + size + 6)
     for _ in range(topics):
-        (size,) = struct.unpack_from(">h", view, at)
-        name, at = bytes(view[at + 2 : at + 2 + size]).decode(), at + 2 + size
-        (count,) = struct.unpack_from(">i", view, at)
-        at += 4
+        size, at = _length(view, at)
+        name = bytes(view[at : at + size]).decode()
+        count, at = _length(view, at + size)
         for _ in range(count):
-            number, length = struct.unpack_from(">ii", view, at)
-            yield TopicPartition(name, number), view[at + 8 : at + 8 + length]
-            at += 8 + length
+            (number,) = struct.unpack_from(">i", view, at)
+            length, at = _length(view, at + 4)
+            yield TopicPartition(name, number), view[at : at + length]
+            at += length + 1
+        at += 1
+    assert len(view) == at + 1
+
+
+def _length(view: memoryview, at: int) -> tuple[int, int]:
+    """Of something compact, and where that begins."""
+    number = shift = 0
+    while True:
+        number |= (view[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if view[at - 1] < 0x80:
+            return max(0, number - 1), at
 
 
 def produce_answer_bytes(answers: Iterable[tuple[Any, ...]]) -> memoryview:
@@ -172,9 +186,9 @@ def produce_answer_bytes(answers: Iterable[tuple[Any, ...]]) -> memoryview:
     rows = list(answers)
     for partition, error, base in rows:
         name = partition.topic.encode()
-        found += struct.pack(">h", len(name)) + name + struct.pack(">i", 1)
-        found += struct.pack(">ihqqq", partition.partition, error, base, -1, 0) + struct.pack(">ih", 0, -1)
-    return memoryview(struct.pack(">i", len(rows)) + found + struct.pack(">i", 0))
+        found += bytes([len(name) + 1]) + name + b"\x02"
+        found += struct.pack(">ihqqq", partition.partition, error, base, -1, 0) + b"\x01\0\0\0"
+    return memoryview(b"\0" + bytes([len(rows) + 1]) + found + struct.pack(">i", 0) + b"\0")
 
 
 def piece(mark: int, count: int = 3) -> Any:
@@ -200,9 +214,13 @@ class TransactionBrokers(MemoryBrokers):
     A fate is `fine`, `lost` (it never gets the request), `answer lost`, or a code that it answers with.
     """
 
+    all_take_in: ClassVar[bool] = False
+    """Of brokers that a test makes."""
+
     def __init__(self, fates: Iterable[str] = (), asked: Iterable[tuple[str, str | int]] = ()) -> None:
         super().__init__(fates)
         self.where = "cluster B (memory)"
+        self.takes_in = self.all_take_in
         self.author = Author(4, -1)
         self.added: set[TopicPartition] = set()
         self.is_open = False
@@ -216,7 +234,7 @@ class TransactionBrokers(MemoryBrokers):
         """Of every topic, as far as anybody asks."""
         self._asked = deque(asked)
         self._pending: list[Transacted] = []
-        self._last_epoch = -1
+        self._last_epoch = self._ended_epoch = -1
         """Whose answer may have been lost: asked again under it, the coordinator answers the same."""
 
     def take_in(self, node: int, partition: TopicPartition, data: memoryview, fate: str) -> tuple[Any, ...]:
@@ -230,7 +248,11 @@ class TransactionBrokers(MemoryBrokers):
         if owner.epoch < self.author.epoch:
             return partition, FENCED, -1
         if partition not in self.added:
-            return partition, INVALID_STATE, -1
+            code = self.codes.get(partition, 0) if self.takes_in else INVALID_STATE
+            if code:
+                return partition, code, -1
+            self.added.add(partition)
+            self.is_open = True
         before = self.logs[partition].end
         answer = super().take_in(node, partition, data, fate)
         if self.logs[partition].end > before:
@@ -304,10 +326,14 @@ class TransactionBrokers(MemoryBrokers):
         )
 
     def _EndTxn(self, request: Any, error: int) -> Any:
-        error = error or self._fenced(request.producer_id, request.producer_epoch)
-        if not error:
+        is_repeated = self.takes_in and not self.is_open and request.producer_epoch == self._ended_epoch
+        error = error or (0 if is_repeated else self._fenced(request.producer_id, request.producer_epoch))
+        if not error and not is_repeated:
             self._end(self.committed if request.committed else self.aborted)
-        return SimpleNamespace(error_code=error)
+            if self.takes_in:
+                self._ended_epoch = self.author.epoch
+                self.author = Author(self.author.producer_id, self.author.epoch + 1)
+        return SimpleNamespace(error_code=error, producer_id=self.author.producer_id, producer_epoch=self.author.epoch)
 
     def _fenced(self, producer_id: int, epoch: int) -> int:
         if producer_id != self.author.producer_id:

@@ -49,10 +49,21 @@ ROUTE = Route("A.t", Limits())
 _names = itertools.count()
 
 
+@pytest.fixture(autouse=True, params=["asked before", "with the first batch"])
+def taken_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """When partitions are taken into a transaction: as the target's version of transactions wants it."""
+    monkeypatch.setattr(TransactionBrokers, "all_take_in", request.param == "with the first batch")
+    return str(request.param)
+
+
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails in passing is tried again without a pause."""
     monkeypatch.setattr(writing, "RETRY_SECONDS", 0.0)
+
+
+asked_before = pytest.mark.parametrize("taken_in", ["asked before"], indirect=True)
+with_batches = pytest.mark.parametrize("taken_in", ["with the first batch"], indirect=True)
 
 
 def recording_of() -> Recording:
@@ -116,6 +127,7 @@ def in_order(requests: Sequence[str], *wanted: str) -> bool:
     return all(one in left for one in wanted)
 
 
+@asked_before
 def test_records_and_progress_are_committed_together_each_partition_taken_in_before_its_first_batch() -> None:
     brokers, recording = TransactionBrokers(), recording_of()
     task = Task(brokers, recording)
@@ -132,6 +144,77 @@ def test_records_and_progress_are_committed_together_each_partition_taken_in_bef
         assert report.next_sequence is None, "numbers stay with the id"
     assert [len(committed(brokers, remote)) for remote in (R0, R1)] == [6, 3]
     assert (brokers.aborted, brokers.is_open) == ([], False)
+
+
+@with_batches
+def test_a_partition_is_taken_in_with_its_first_batch_and_the_next_transaction_has_another_epoch() -> None:
+    brokers, recording = TransactionBrokers(), recording_of()
+    for mark in (1, 2, 3):
+        task = Task(brokers, recording)
+        task.copy(T0, mark)
+        assert all(report.failure is None for report in task.end())
+        recording = replace(recording, writers={1: process_id()})
+    found = [one for one in brokers.requests if PROGRESS not in one]
+    assert found == [
+        *("FindCoordinator", "InitProducerId", "token"),
+        *(f"batch {R0}", "EndTxn", f"batch {R0}", "EndTxn", f"batch {R0}", "EndTxn"),
+    ]
+    assert (brokers.logs[R0].epoch, brokers.logs[R0].next_sequence) == (2, 3)
+    assert [raw.timestamp - NOW for raw in committed(brokers, R0)] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+@with_batches
+def test_markers_of_the_transaction_before_are_waited_for() -> None:
+    brokers, recording = TransactionBrokers(), recording_of()
+    brokers.codes = {R0: BUSY}
+    task = Task(brokers, recording)
+    lane = task.hand.open(T0, R0)
+    task.hand.writer.add(R0, piece(1))
+    task.hand.writer.add(R0, piece(2))
+    for _ in range(5):
+        assert task.hand.writer.step(0) == []
+    assert lane.failure is None
+    brokers.codes = {}
+    while not task.hand.writer.is_idle:
+        for done in task.hand.writer.step(0):
+            done.answer().into(task.reports[T0])
+    assert all(report.failure is None for report in task.end())
+    assert [raw.timestamp - NOW for raw in committed(brokers, R0)] == [1, 1, 1, 2, 2, 2]
+
+
+@with_batches
+def test_markers_that_never_come_are_named() -> None:
+    brokers = TransactionBrokers()
+    brokers.codes = {R0: BUSY}
+    task = Task(brokers, recording_of())
+    task.hand.writer.begin(task.transaction, 0.0)
+    task.copy(T0, 1)
+    failure = task.reports[T0].failure
+    assert failure is not None
+    assert failure.kind is FailureKind.NOT_ACKNOWLEDGED
+    assert "not all in-sync replicas" in failure.sentence
+
+
+@with_batches
+@pytest.mark.parametrize(("code", "words"), [(INVALID_STATE, "is over"), (53, "allow WRITE"), (120, "taken into")])
+def test_a_transaction_that_lets_a_partition_not_in_comes_to_nothing(code: int, words: str) -> None:
+    brokers, recording = TransactionBrokers(), recording_of()
+    task = Task(brokers, recording)
+    task.copy(T0, 1)
+    brokers.codes = {R1: code}
+    task.copy(T1, 2)
+    good, bad = task.end()
+    assert good.failure is not None
+    assert bad.failure is not None
+    assert good.failure.kind is FailureKind.ROLLED_BACK
+    assert words in bad.failure.sentence
+    assert (brokers.committed, len(brokers.aborted), brokers.is_open) == ([], 1, False)
+    assert brokers.requests[-1] == "EndTxn"
+    brokers.codes = {}
+    after = Task(brokers, replace(recording, writers={1: process_id()}))
+    after.copy(T0, 3)
+    assert all(report.failure is None for report in after.end())
+    assert [raw.timestamp - NOW for raw in committed(brokers, R0)] == [3, 3, 3]
 
 
 def test_progress_lies_where_connect_would_put_it() -> None:
@@ -161,6 +244,8 @@ def test_progress_lies_where_connect_would_put_it() -> None:
 @pytest.mark.parametrize("kind", ["InitProducerId", "AddPartitionsToTxn", "EndTxn"])
 def test_what_passes_is_asked_again(kind: str, fate: str | int) -> None:
     brokers, recording = TransactionBrokers(asked=[(kind, fate)] * 3), recording_of()
+    if kind == "AddPartitionsToTxn" and brokers.takes_in:
+        return  # nobody asks
     task = Task(brokers, recording)
     task.copy(T0, 1, 2)
     (report,) = task.end()
@@ -272,6 +357,7 @@ def test_what_breaks_off_before_anything_is_taken_in_has_nothing_to_abort() -> N
     assert brokers.requests.count("InitProducerId") == 1
 
 
+@asked_before
 def test_an_abort_waits_for_a_partition_that_is_just_taken_in() -> None:
     brokers = TransactionBrokers()
     task = Task(brokers, recording_of())
@@ -298,6 +384,7 @@ def test_where_nobody_knows_whether_it_was_committed_the_next_generation_finds_o
     assert in_order(brokers.requests, "EndTxn", "InitProducerId", "token"), "the id begins anew"
 
 
+@asked_before
 def test_a_failure_aborts_all_of_it_and_the_id_begins_anew() -> None:
     brokers, recording = TransactionBrokers(), recording_of()
     brokers.codes = {R1: DENIED}
@@ -319,6 +406,7 @@ def test_a_failure_aborts_all_of_it_and_the_id_begins_anew() -> None:
     assert [raw.timestamp - NOW for raw in committed(brokers, R0)] == [3, 3, 3]
 
 
+@asked_before
 def test_of_two_partitions_the_one_that_may_be_written_to_is_taken_in() -> None:
     brokers, recording = TransactionBrokers(), recording_of()
     brokers.codes = {R1: DENIED}
@@ -334,6 +422,7 @@ def test_of_two_partitions_the_one_that_may_be_written_to_is_taken_in() -> None:
     assert lanes[1].failure.kind is FailureKind.TARGET_DENIED
 
 
+@asked_before
 def test_a_topic_that_is_new_to_the_coordinator_is_waited_for() -> None:
     brokers, recording = TransactionBrokers(), recording_of()
     brokers.codes = {R0: UNKNOWN_TOPIC}
@@ -361,6 +450,7 @@ def test_a_deleted_topic_is_not_waited_for_as_long_as_a_new_one(monkeypatch: pyt
     assert lane.failure.kind is FailureKind.TARGET_CHANGED
 
 
+@asked_before
 def test_an_id_of_this_process_is_used_on_with_the_numbers_behind_the_last() -> None:
     brokers, recording = TransactionBrokers(), recording_of()
     for mark in (1, 2, 3):
@@ -387,7 +477,7 @@ def test_an_id_that_may_be_somebody_else_s_begins_anew(why: str) -> None:
             note = recording.fencing.note._replace(token="newer")
             recording = replace(recording, fencing=replace(recording.fencing, note=note))
     assert brokers.requests.count("InitProducerId") == brokers.requests.count("token") == 2
-    assert (brokers.logs[R0].epoch, brokers.logs[R0].next_sequence) == (1, 3)
+    assert (brokers.logs[R0].epoch, brokers.logs[R0].next_sequence) == (2 if brokers.takes_in else 1, 3)
 
 
 def test_single_records_go_between_whole_batches_in_the_same_transaction() -> None:
@@ -397,7 +487,7 @@ def test_single_records_go_between_whole_batches_in_the_same_transaction() -> No
     task.write(T0, b"by itself", b"and another")
     task.copy(T0, 2)
     assert brokers.requests.count("InitProducerId") == 1
-    assert brokers.requests.count("AddPartitionsToTxn") == 1
+    assert brokers.requests.count("AddPartitionsToTxn") == (0 if brokers.takes_in else 1)
     task.end()
     assert [raw.value for raw in committed(brokers, R0)] == [*[b"v"] * 3, b"by itself", b"and another", *[b"v"] * 3]
     assert brokers.requests.count("EndTxn") == 1
@@ -453,6 +543,7 @@ def test_reports_say_whose_remote_partitions_get_a_marker() -> None:
     assert [(report.slot, report.in_transaction) for report in reports] == [(1, True), (1, False)]
 
 
+@asked_before
 def test_what_nobody_has_taken_into_the_transaction_ends_it() -> None:
     """As where its coordinator has aborted it for the time that it took."""
     brokers, recording = TransactionBrokers(), recording_of()
@@ -480,6 +571,7 @@ def test_a_transaction_that_was_open_for_too_long_may_be_told_as_such(partition:
     assert "or the transaction was open for longer than" in failure.sentence
 
 
+@asked_before
 def test_silence_is_told_with_what_is_in_the_way() -> None:
     brokers = TransactionBrokers(asked=[("AddPartitionsToTxn", BUSY)] * 10_000)
     task = Task(brokers, recording_of())

@@ -21,7 +21,7 @@ from kafka.errors import KafkaError
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.consumer import ListOffsetsRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
 from srm_spark.core.model import TopicPartition
@@ -32,6 +32,7 @@ from srm_spark.kafka.batches.wire import (
     FETCH_BY_ID,
     FETCH_BY_NAME,
     PRODUCE,
+    PRODUCE_TAKING_IN,
     PRODUCE_VERSION,
     Bytes,
     header,
@@ -49,6 +50,7 @@ _LIST_OFFSETS, _BEFORE_TIERS, _WITH_TIERS = 2, 7, 8
 _ANYBODY, _OF_A_REPLICA = -1, -2
 """Who asks for offsets: a consumer, whom only a leader answers, or somebody who looks at a replica."""
 _UNSUPPORTED_VERSION = 35
+_TRANSACTION_FEATURE, _TAKES_IN = "transaction.version", 2
 _TRIES = 3
 """At least: which broker is asked is chance, and one of them may hang."""
 _SOCKET_SECONDS = 30.0
@@ -104,19 +106,16 @@ class Connection:
         """Whether the broker may have records in remote storage, as from Kafka 3.6 on."""
         return self._versions.get(_LIST_OFFSETS, (0, -1))[1] >= _WITH_TIERS
 
-    @property
-    def can_produce(self) -> bool:
-        """The same for produce requests."""
-        return _knows(self._versions, PRODUCE, PRODUCE_VERSION)
-
     def fetch(self, body: bytes, *, is_by_id: bool) -> None:
         """Send a fetch request that names topics by their ids, where it `fetches_by_id`, or by name. Raises OSError."""
         version = FETCH_BY_ID if is_by_id else FETCH_BY_NAME
         self._send(FETCH, version, [body], is_flexible=True)
 
-    def produce(self, parts: Sequence[Bytes]) -> None:
-        """Send a produce request. Raises OSError."""
-        self._send(PRODUCE, PRODUCE_VERSION, parts, is_flexible=False)
+    def produce(self, parts: Sequence[Bytes], *, takes_in: bool) -> None:
+        """Send a produce request; of a transaction it may take its partitions in by itself, where the cluster does so
+        (`Brokers.takes_in`). Raises OSError.
+        """
+        self._send(PRODUCE, PRODUCE_TAKING_IN if takes_in else PRODUCE_VERSION, parts, is_flexible=True)
 
     def receive(self) -> memoryview:
         """The body of the next answer. Raises OSError where it does not come, or is none of ours."""
@@ -174,6 +173,18 @@ class Brokers:
         self._net: Any = None
         self._manager: Any = None
         self._connections: dict[int, Connection] = {}
+        self._takes_in: bool | None = None
+
+    @property
+    def takes_in(self) -> bool:
+        """Whether a batch takes its partition into its transaction by itself, and each transaction has an epoch of its
+        own (KIP-890): where the cluster's feature `transaction.version` says so.
+        """
+        if self._takes_in is None:
+            answer = self.ask(ApiVersionsRequest(client_software_name="srm-spark", client_software_version="1"))
+            levels = {one.name: one.max_version_level for one in getattr(answer, "finalized_features", None) or ()}
+            self._takes_in = levels.get(_TRANSACTION_FEATURE, 0) >= _TAKES_IN
+        return self._takes_in
 
     def look(
         self, partitions: Iterable[TopicPartition]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest
@@ -22,8 +23,8 @@ from srm_spark.kafka.tries import pauses
 
 _TRANSACTION = 1
 """The type of a coordinator's key."""
-_COORDINATORS, _INITS, _ADDS, _ENDS = 3, 4, 3, 4
-"""Newest versions of requests that are used: later ones end transactions by another epoch (KIP-890)."""
+_COORDINATORS, _INITS, _ADDS, _ENDS, _ENDS_BY_EPOCH = 3, 4, 3, 4, 5
+"""Newest versions of requests that are used; the last one ends a transaction by another epoch (KIP-890)."""
 _LOADING = 14
 _MOVED = frozenset({_LOADING, 15, 16})
 """Its coordinator loads, is not there yet, or is another broker by now."""
@@ -112,6 +113,15 @@ class Coordinator:
         """
         self._persist(lambda: self._end_request(author, committed=committed), _error_of)
 
+    def end_by_epoch(self, author: Author, *, committed: bool) -> Author:
+        """The same where the cluster `takes_in`: who may write the next one.
+
+        The author may write no more, and nothing of his is taken that comes late.
+        """
+        request = partial(self._end_request, author, committed=committed, version=_ENDS_BY_EPOCH)
+        answer = self._persist(request, _error_of)
+        return Author(answer.producer_id, answer.producer_epoch, is_transactional=True)
+
     def abandon(self, author: Author, taken_in: TopicPartition) -> None:
         """Abort what the author has open, and let nothing more of his be taken, however late it comes (KIP-360).
 
@@ -131,13 +141,13 @@ class Coordinator:
             max_version=_INITS,
         )
 
-    def _end_request(self, author: Author, *, committed: bool) -> Any:
+    def _end_request(self, author: Author, *, committed: bool, version: int = _ENDS) -> Any:
         return EndTxnRequest(
             transactional_id=self.name,
             producer_id=author.producer_id,
             producer_epoch=author.epoch,
             committed=committed,
-            max_version=_ENDS,
+            max_version=version,
         )
 
     def _persist(self, request: Callable[[], Any], error_of: Callable[[Any], int], tell: Tell = _nobody) -> Any:

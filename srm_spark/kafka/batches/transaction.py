@@ -2,7 +2,7 @@
 
 ```
 init     the slot's transactional id → an author, unless it is ours still; then the fencing token is looked at
-add      each partition, before the first batch goes there
+add      each partition, before the first batch goes there, unless brokers take it in with that (KIP-890)
 batches  under the author, with the bit that says that a marker decides
 progress its records, in the same transaction
 end      commit; or, where anything has failed, abort
@@ -70,6 +70,8 @@ class Transaction:
         self._options, self._brokers = options_key(options), brokers
         self.seconds = transaction_ms(options) / 1000
         """It may be open for so long."""
+        self.is_implicit = False
+        """Once it has begun: whether brokers take partitions in by themselves, and its epoch ends with it."""
         self._coordinator = Coordinator(
             brokers, self.name, recording.fencing.timeout, timeout_ms=transaction_ms(options)
         )
@@ -86,6 +88,7 @@ class Transaction:
 
         Raises LeaseLost where there is a newer generation, TargetUnavailable where the target lets nobody write.
         """
+        self.is_implicit = self._does_take_in()
         kept = _take(self.recording, self.slot, self._options)
         if kept is None:
             self._author = self._initialised()
@@ -143,7 +146,10 @@ class Transaction:
         assert self._author is not None
         author, self._author = self._author, None
         try:
-            self._coordinator.end(author, committed=True)
+            if self.is_implicit:
+                author, sequences = self._coordinator.end_by_epoch(author, committed=True), {}
+            else:
+                self._coordinator.end(author, committed=True)
         except (LeaseLost, ProtocolUnavailable) as error:
             text = f"{self.name}: whether the transaction was committed is found out by the next start: {error}"
             raise QueryFailed(text, FailureKind.NOT_COMMITTED) from error
@@ -158,9 +164,18 @@ class Transaction:
         if author is None or not self.partitions:
             return
         try:
-            self._coordinator.abandon(author, next(iter(self.partitions)))
+            if self.is_implicit:
+                self._coordinator.end_by_epoch(author, committed=False)
+            else:
+                self._coordinator.abandon(author, next(iter(self.partitions)))
         except (LeaseLost, ProtocolUnavailable) as error:
             log.debug("%s: not aborted here: %s", self.name, error)
+
+    def _does_take_in(self) -> bool:
+        try:
+            return self._brokers.takes_in
+        except ProtocolUnavailable as error:
+            raise TargetUnavailable(f"{self.name}: cannot begin to write in transactions: {error}") from error
 
     def _initialised(self) -> Author:
         try:

@@ -1,8 +1,8 @@
 """Fetch and Produce requests, to the byte: the two that carry records, so that no record is copied to be encoded.
 
 Layouts: FetchRequest and FetchResponse version 13 (topics by their ids, KIP-516), or 12 (by their names) for brokers
-before Kafka 3.1; ProduceRequest and ProduceResponse version 8 (KIP-467), of Kafka's protocol guide
-(https://kafka.apache.org/protocol).
+before Kafka 3.1; ProduceRequest and ProduceResponse version 9, which is laid out like 12 (KIP-890), of Kafka's protocol
+guide (https://kafka.apache.org/protocol).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.errors import CodecError
 
 FETCH, FETCH_BY_ID, FETCH_BY_NAME = 1, 13, 12
-PRODUCE, PRODUCE_VERSION = 0, 8
+PRODUCE, PRODUCE_VERSION, PRODUCE_TAKING_IN = 0, 9, 12
+"""The last takes its partitions into its transaction by itself."""
 _ALL_ACKS = -1
 _PARTITION = struct.Struct(">iiqiqib")
 _FETCHED = struct.Struct(">ihqqq")
@@ -128,7 +129,7 @@ def fetch_answer(data: memoryview, *, is_by_id: bool) -> FetchAnswer:
     throttled, error, session = read.unpack(struct.Struct(">ihi"))
     answers = []
     for _ in range(read.length()):
-        topic = bytes(read.take(16)) if is_by_id else bytes(read.take(read.length())).decode("utf-8", "replace")
+        topic = bytes(read.take(16)) if is_by_id else read.text()
         for _ in range(read.length()):
             partition, code, high_watermark, stable, _ = read.unpack(_FETCHED)
             aborted = []
@@ -157,33 +158,36 @@ def produce_parts(
     for partition in batches:
         topics.setdefault(partition.topic, []).append(partition)
     parts: list[Bytes] = []
-    name = None if transactional_id is None else transactional_id.encode()
-    small = struct.pack(">h", -1) if name is None else struct.pack(">h", len(name)) + name
-    small += struct.pack(">hii", _ALL_ACKS, timeout_ms, len(topics))
+    small = b"\0" if transactional_id is None else _text(transactional_id)
+    small += struct.pack(">hi", _ALL_ACKS, timeout_ms) + _varint(len(topics) + 1)
     for topic, partitions in topics.items():
-        of_topic = topic.encode()
-        small += struct.pack(">h", len(of_topic)) + of_topic + struct.pack(">i", len(partitions))
+        small += _text(topic) + _varint(len(partitions) + 1)
         for partition in partitions:
             batch = batches[partition]
-            parts += (small + struct.pack(">ii", partition.partition, len(batch)), batch)
-            small = b""
-    return parts
+            parts += (small + struct.pack(">i", partition.partition) + _varint(len(batch) + 1), batch)
+            small = b"\0"
+        small += b"\0"
+    return [*parts, small + b"\0"]
 
 
 def produce_answer(data: memoryview) -> tuple[int, list[Produced]]:
     """Throttle time in ms, and the partitions. Raises CodecError for what is no produce answer."""
     read = _Reader(data)
+    read.tags()
     answers = []
-    for _ in range(read.count()):
+    for _ in range(read.length()):
         topic = read.text()
-        for _ in range(read.count()):
+        for _ in range(read.length()):
             number, error, base, _, _ = read.unpack(_PRODUCED)
             reasons = []
-            for _ in range(read.count()):
+            for _ in range(read.length()):
                 read.unpack(struct.Struct(">i"))
                 reasons.append(read.text())
+                read.tags()
             message = read.text() or "; ".join(filter(None, reasons))
+            read.tags()
             answers.append(Produced(TopicPartition(topic, number), error, base, message))
+        read.tags()
     (throttled,) = read.unpack(struct.Struct(">i"))
     return throttled, answers
 
@@ -239,14 +243,9 @@ class _Reader:
         """Of something compact: 0 where it is null."""
         return max(0, self.varint() - 1)
 
-    def count(self) -> int:
-        """Of an array that is not compact."""
-        return max(0, self.unpack(struct.Struct(">i"))[0])
-
     def text(self) -> str:
-        """A string that is not compact; empty where it is null."""
-        (size,) = self.unpack(struct.Struct(">h"))
-        return bytes(self.take(max(0, size))).decode("utf-8", "replace")
+        """A compact string; empty where it is null."""
+        return bytes(self.take(self.length())).decode("utf-8", "replace")
 
     def tags(self) -> None:
         """Pass tagged fields."""

@@ -35,7 +35,9 @@ RETRY_SECONDS = 0.1
 GONE_SECONDS = 10.0
 """So long no broker may know a remote topic before it counts as deleted: a new leader may hear of it late."""
 _UNKNOWN_TOPIC = 3
-_PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 56, 89, 97})
+_BUSY = 51
+"""The transaction before is not over on all partitions."""
+_PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, _BUSY, 56, 89, 97})
 """Errors after which the same batch is sent again."""
 _REFUSED = frozenset({2, 10, 17, 18, 29, 31, 32, 43, 44, 76, 87})
 """Errors that say that the batch was not appended, and will not be as it is."""
@@ -46,15 +48,20 @@ _KINDS = {
     45: FailureKind.TARGET_CHANGED,
     46: FailureKind.TARGET_CHANGED,
     47: FailureKind.OVERTAKEN,
+    48: FailureKind.NOT_COMMITTED,
+    53: FailureKind.NOT_COMMITTED,
     90: FailureKind.OVERTAKEN,
+    120: FailureKind.NOT_COMMITTED,
 }
 _MEANINGS = {
     45: "those in front of it are not there: an election has cost them, or a task ran twice",
     46: "an older copy of the batch is on the target",
     47: "a newer writer of the flow has taken over",
+    48: "its transaction is over, or was never begun",
+    53: "allow WRITE on the transactional id to the principal of these credentials",
     90: "a newer writer of the flow has taken over",
+    120: "its partition cannot be taken into the transaction",
 }
-
 _DOUBT = "the batch may or may not be on the target"
 
 
@@ -315,7 +322,7 @@ class BatchWriter:
     def _admitted(self) -> Iterable[Lane]:
         """What may be written to: in a transaction a partition has to be taken in first."""
         lanes, transaction = self._lanes.values(), self._transaction
-        if transaction is None:
+        if transaction is None or transaction.is_implicit:
             return lanes
         new = [lane for lane in lanes if lane.is_ready and lane.remote not in transaction.partitions]
         if new and monotonic() >= self._add_at:
@@ -427,8 +434,12 @@ class BatchWriter:
             batches[lane.remote] = sent.piece.data
             size += len(sent.piece.data)
         self._flights.setdefault(connection, deque()).append((monotonic(), list(batches)))
-        under = None if self._transaction is None else self._transaction.name
-        connection.produce(produce_parts(_TIMEOUT_MS, batches, under))
+        if self._transaction is None:
+            connection.produce(produce_parts(_TIMEOUT_MS, batches), takes_in=False)
+        else:
+            self._transaction.partitions.update(batches)
+            parts = produce_parts(_TIMEOUT_MS, batches, self._transaction.name)
+            connection.produce(parts, takes_in=self._transaction.is_implicit)
 
     def _address(self, sent: Numbered) -> None:
         assert self._author is not None
@@ -449,6 +460,8 @@ class BatchWriter:
             self._leaders.pop(lane.remote, None)
             lane.is_repeating, lane.is_known = True, False
             self._repeat(lane, [sent])
+            if answer.error == _BUSY:
+                self._away = f"{lane.remote}: not all in-sync replicas have the marker of the transaction before"
         elif _is_refused(sent, answer) and sent.tries == 1 and not lane.is_repeating:
             self._bytes -= sum(one.piece.batch.size for one in (sent, *lane.waiting, *lane.flying))
             lane.refused, lane.refusal = sent, answer
