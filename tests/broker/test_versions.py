@@ -7,7 +7,7 @@ import random
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from srm_spark.cli.control import main
 from srm_spark.core.record_batch import batches_in
 from srm_spark.driver import Driver
 from srm_spark.jars import OTHER_KAFKAS, fetch
+from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.testing import KafkaCluster, LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair, Start
@@ -66,6 +67,14 @@ def pair_of(brokers: Mapping[str, LocalKafka], unique: str, start: Start) -> Cal
         return Pair(Kafka(brokers[source]), Kafka(brokers[target]), clusters, unique, start)
 
     return make
+
+
+def test_new_clusters_take_partitions_into_transactions_by_themselves(brokers: Mapping[str, LocalKafka]) -> None:
+    found = {}
+    for version, broker in brokers.items():
+        with closing(Brokers({"bootstrap.servers": broker.bootstrap_servers}, version)) as asked:
+            found[version] = asked.takes_in
+    assert found == {OLD: False, LAST_3: False, NEWEST: True}
 
 
 def write_whole(pair: Pair, name: str, codec: str) -> None:
