@@ -19,6 +19,7 @@ from srm_spark.jars import DELTA_SETTINGS, fetch, find_java
 from srm_spark.jars.archive import archive_options
 from srm_spark.spark.session import ARCHIVE
 from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
+from srm_spark.testing.java import QUICK_START
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "broker", "browser")
@@ -84,9 +85,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.jars": ",".join(str(jar) for jar in fetch("driver")),
         "spark.driver.memory": "1g",
         # Hundreds of short flows: a compiler that optimises less takes a third of the CPU.
-        "spark.driver.extraJavaOptions": " ".join(
-            ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", *archive_options(ARCHIVE))
-        ),
+        "spark.driver.extraJavaOptions": " ".join((*QUICK_START[:2], *archive_options(ARCHIVE))),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

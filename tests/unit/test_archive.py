@@ -18,11 +18,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def record(name: str) -> None:
+def record(name: str, *, breaks_off: bool = False) -> None:
     """As a JVM does that ends."""
     with recording(name) as options:
         assert options is not None
         Path(options[0].partition("=")[2]).write_text(name)
+        if breaks_off:
+            raise RuntimeError("the JVM did not end")
 
 
 def test_a_jvm_is_told_of_an_archive_once_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +56,8 @@ def test_one_of_other_jars_is_none_and_goes_when_a_new_one_comes(
 
 
 def test_a_jvm_that_breaks_off_leaves_none(cache: Path) -> None:
-    with pytest.raises(RuntimeError), recording("kafka") as options:
-        assert options is not None
-        Path(options[0].partition("=")[2]).write_text("half")
-        raise RuntimeError("the JVM did not end")
+    with pytest.raises(RuntimeError):
+        record("kafka", breaks_off=True)
     with recording("kafka"):
         pass  # nothing was written
     assert list((cache / "archives").glob("kafka*")) == []
