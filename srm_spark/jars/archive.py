@@ -21,8 +21,8 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def archive(name: str) -> Path:
-    """Where the archive of this Java and these jars is kept."""
-    made_of = "\n".join((java_command(), LOCK.read_text(encoding="utf-8")))
+    """Where the archive of this Java and these jars is kept; a JVM wants to find them where they were."""
+    made_of = "\n".join((java_command(), str(cache_dir()), LOCK.read_text(encoding="utf-8")))
     return cache_dir() / "archives" / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsa"
 
 
