@@ -16,7 +16,10 @@ from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
 from srm_spark.jars import DELTA_SETTINGS, fetch, find_java
+from srm_spark.jars.archive import archive_options
+from srm_spark.spark.session import ARCHIVE
 from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
+from srm_spark.testing.java import QUICK_START
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "broker", "browser")
@@ -82,7 +85,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.jars": ",".join(str(jar) for jar in fetch("driver")),
         "spark.driver.memory": "1g",
         # Hundreds of short flows: a compiler that optimises less takes a third of the CPU.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": " ".join((*QUICK_START[:2], *archive_options(ARCHIVE))),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -25,12 +25,15 @@ from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home, unfit_java_home
+from srm_spark.jars.archive import archive_options
 from srm_spark.spark.scratch import scratch
 from srm_spark.spark.starting import sparing_the_jvm
 
 log = logging.getLogger(__name__)
 
 APP_NAME = "srm-spark"
+ARCHIVE = "spark"
+"""The name of the archive of classes that an embedded session loads."""
 _SITE_DECIDES = ("spark.ui.enabled",)
 """Settings that are ours unless the spark-defaults.conf of SPARK_CONF_DIR says otherwise."""
 _LOOPBACK = "127.0.0.1"
@@ -111,7 +114,7 @@ def session(settings: Mapping[str, str] | None = None) -> SparkSession:
 def _in_scratch() -> dict[str, str]:
     """Settings by which a JVM of our own leaves no files behind, and says errors only unless a site wants more."""
     folder, logging_settings = scratch(), Path(__file__).with_name("log4j2.properties")
-    options = f'"-Djava.io.tmpdir={folder}"'
+    options = " ".join(f'"{option}"' for option in (f"-Djava.io.tmpdir={folder}", *archive_options(ARCHIVE)))
     if _of_site(logging_settings.name) is None:
         options += f' "-Dlog4j2.configurationFile={logging_settings}"'
     return {"spark.local.dir": str(folder), "spark.driver.defaultJavaOptions": options}

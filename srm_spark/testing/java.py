@@ -8,6 +8,7 @@ from pathlib import Path
 
 from srm_spark.errors import SetupError
 from srm_spark.jars import KAFKA, fetch, find_java, java_command
+from srm_spark.jars.archive import archive_options
 from srm_spark.jars.java import REMEDY
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
@@ -25,7 +26,9 @@ def java_arguments(
     """The command that runs a main class, or a `.java` file, with a set of jars on its class path."""
     # The folder, not 94 paths: the command stays readable in `ps` and in messages.
     class_path = str(fetch(jar_set)[0].parent / "*")
-    return [java_command(), *jvm_options, *_logging(log_levels or {}), "-cp", class_path, main, *arguments]
+    is_recorded = any(option.startswith("-XX:ArchiveClassesAtExit") for option in jvm_options)
+    options = (*jvm_options, *(() if is_recorded else archive_options(jar_set)))
+    return [java_command(), *options, *_logging(log_levels or {}), "-cp", class_path, main, *arguments]
 
 
 def _logging(levels: Mapping[str, str]) -> list[str]:
