@@ -12,6 +12,7 @@ from fastapi.staticfiles import StaticFiles
 from srm_spark.api import flow_pages, health, pages, problems, smm, v1, v3, v3_acts, v3_looks, v3_moves
 from srm_spark.api.audit import Audit
 from srm_spark.api.control import Control
+from srm_spark.api.gateway import Gateway
 from srm_spark.api.guard import Guard
 from srm_spark.api.moves import Moves
 from srm_spark.api.roles import Role
@@ -36,15 +37,17 @@ def make_app(
     only_local: bool = False,
     control: Control | None = None,
     certificate: Path | None = None,
+    gateway: Gateway | None = None,
 ) -> FastAPI:
     """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`.
 
     Without `control` it knows no clusters: what would ask them is refused. `certificate` is the file of its own, of
-    which it says when it ends.
+    which it says when it ends. Without `gateway` no other site is asked.
     """
     control = control or Control(Audit())
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
     app.state.board, app.state.control, app.state.certificate = board, control, certificate
+    app.state.gateway = gateway
     app.state.moves, app.state.tokens = Moves(control), Tokens()
     problems.install(app, flow_pages.problem_page)
     for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
 
+from srm_spark.api.gateway import Gateway
 from srm_spark.api.problems import RequestProblem, unknown
 from srm_spark.core.model import Flow
 from srm_spark.core.series import WINDOW_MS, Metric, Span
@@ -60,6 +61,15 @@ def board_of(request: Request) -> Board:
 TheBoard = Annotated[Board, Depends(board_of)]
 
 
+def gateway_of(request: Request) -> Gateway | None:
+    """The same of other sites; None where none are asked."""
+    gateway: Gateway | None = request.app.state.gateway
+    return gateway
+
+
+TheGateway = Annotated[Gateway | None, Depends(gateway_of)]
+
+
 def span_of(
     board: TheBoard,
     minutes: Annotated[int | None, Query(ge=1, le=_MOST, description="The last so many minutes.")] = None,
@@ -108,10 +118,12 @@ def metric_of(metric: Annotated[str, Path(description=", ".join(one.value for on
 TheMetric = Annotated[Metric, Depends(metric_of)]
 
 
-def flow_of(board: TheBoard, source: str, target: str) -> Flow:
-    """A flow by its clusters."""
+def flow_of(board: TheBoard, gateway: TheGateway, source: str, target: str) -> Flow:
+    """A flow by its clusters; one of our own."""
     flow = Flow(source, target)
     if flow not in board.flows:
+        if gateway is not None and (elsewhere := gateway.where(flow)) is not None:
+            raise RequestProblem(409, "flow of another site", elsewhere, "other-site")
         raise unknown("flow", str(flow), map(str, board.flows))
     return flow
 

@@ -14,9 +14,10 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from srm_spark.api import wording
-from srm_spark.api.asked import Duration, TheBoard, TheFlow
+from srm_spark.api.asked import Duration, TheBoard, TheFlow, TheGateway
 from srm_spark.api.charts import HEIGHT, WIDTH, chart
 from srm_spark.api.control import Desk, TheDesk
+from srm_spark.api.gateway import look
 from srm_spark.api.roles import Role
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.v3 import TopicOrder, topic_page
@@ -140,6 +141,7 @@ SearchText = Annotated[str, Query(alias="search", max_length=249)]
 def overview(
     *,
     board: TheBoard,
+    gateway: TheGateway,
     show: Show = Shown.AVG,
     duration: Range = Duration.LAST_ONE_HOUR,
     search: SearchText = "",
@@ -150,15 +152,18 @@ def overview(
     is_ascending = sort in (FlowOrder.SOURCE, FlowOrder.TARGET) if order is None else order == "asc"
     asked = Asked("/", show, duration, search, sort, is_ascending)
     span = duration.until(board.now_ms())
-    found = [flow_figures(board, flow, span) for flow in board.flows if search in flow.source]
+    seen = look(board, gateway, span)
+    found = [row for row in seen.all if search in row.now.flow.source]
     return _rendered(
         board,
         "overview.html",
         asked,
         title="Cluster Replications",
         rows=_sorted(found, sort, show, is_ascending=is_ascending),
-        known_since=max(filter(None, (known_since(board, row.now.flow, span) for row in found)), default=None),
-        all_count=len(board.flows),
+        known_since=max(filter(None, (known_since(board, row.now.flow, span) for row in seen.own)), default=None),
+        all_count=len(seen.all),
+        elsewhere=seen.elsewhere,
+        sites_why_not=seen.why_not,
     )
 
 
@@ -229,12 +234,12 @@ def _charts(board: Board, flow: Flow, asked: Asked, span: Span) -> list[Any]:
     ]
 
 
-def _rendered(board: Board, template: str, asked: Asked, **values: Any) -> str:
+def _rendered(board: Board, template: str, asked: Asked, *, sites_why_not: Sequence[str] = (), **values: Any) -> str:
     is_long = asked.duration.until(0).start < -_DAY_MS
     return TEMPLATES.get_template(template).render(
         asked=asked,
         at=board.now_ms(),
-        why_not=board.why_not_ready(),
+        why_not=[*board.why_not_ready(), *sites_why_not],
         axis=wording.day if is_long else wording.clock,
         **values,
     )

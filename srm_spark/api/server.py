@@ -10,6 +10,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 import uvicorn
 
@@ -17,7 +18,10 @@ from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
 from srm_spark.api.certificate import CertificateWatch, why_unfit
 from srm_spark.api.control import Control
+from srm_spark.api.gateway import Gateway
 from srm_spark.api.roles import Role, role_of
+from srm_spark.api.site_call import Client
+from srm_spark.api.told import flows_told
 from srm_spark.api.users import read_users
 from srm_spark.api.webhook import Webhook
 from srm_spark.config.keys_process import (
@@ -28,11 +32,13 @@ from srm_spark.config.keys_process import (
     SERVICE_USERS_KEY,
 )
 from srm_spark.config.load import Loaded
-from srm_spark.config.settings import FlowSettings, ServiceSettings
+from srm_spark.config.settings import FlowSettings, RemoteSettings, ServiceSettings
 from srm_spark.core.wording import some
 from srm_spark.errors import ConfigError, Problem, SetupError
+from srm_spark.look.advertiser import Advertiser, own_address
 from srm_spark.look.board import Board
 from srm_spark.look.metrics_reader import Readers
+from srm_spark.look.sites import Site, SiteReaders
 from srm_spark.past.process import HistoryProcess
 from srm_spark.past.reading import History
 
@@ -71,8 +77,15 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         board = Board([one.flow for one in flows], past=None if kept is None else History(kept))
         is_closed = users is None and not allow_anonymous
         certificate = None if service.certificate is None else Path(service.certificate)
+        sites = None if service.remote is None else _Sites(service.remote, flows, loaded)
         app = make_app(
-            board, users, anonymous=anonymous, only_local=is_closed, control=control, certificate=certificate
+            board,
+            users,
+            anonymous=anonymous,
+            only_local=is_closed,
+            control=control,
+            certificate=certificate,
+            gateway=None if sites is None else sites.gateway,
         )
         config = uvicorn.Config(
             app,
@@ -90,7 +103,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             ssl_keyfile=service.key,
         )
         scheme = "http" if service.certificate is None else "https"
-        beside: list[Readers | HistoryProcess | Webhook | CertificateWatch] = [Readers(board, flows)]
+        beside: list[_Beside] = [Readers(board, flows)]
         if kept is not None and kept.is_embedded:
             beside.append(HistoryProcess(flows, kept))
         if service.alerts is not None:
@@ -99,6 +112,11 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             config.load()
             assert config.ssl is not None
             beside.append(CertificateWatch(config.ssl, service.certificate, service.key))
+        if sites is not None:
+            beside.append(sites.readers)
+        if (address := own_address(service, is_local=is_local)) is not None:
+            _log.info("other services find this one at %s", address.url)
+            beside.append(Advertiser(address, flows, service.advertised.replication_factor))
         with ExitStack() as running:
             for one in beside:
                 one.start()
@@ -106,6 +124,25 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
             _run(uvicorn.Server(config), listening)
         _log.info("stopped")
+
+
+class _Beside(Protocol):
+    """What runs as long as the service does."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class _Sites:
+    """Other sites: where their services are is read, and they are asked."""
+
+    def __init__(self, remote: RemoteSettings, flows: Sequence[FlowSettings], loaded: Loaded) -> None:
+        settings = loaded.settings
+        sites = [Site(alias) for alias in remote.targets]
+        self.readers = SiteReaders(sites, [settings.clusters[alias] for alias in remote.targets])
+        own, written = [one.flow for one in flows], [one.flow for one in settings.flows]
+        self.gateway = Gateway(sites, Client(remote).get, flows_told, own=own, expected=written)
 
 
 def _run(server: uvicorn.Server, listening: socket.socket) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from srm_spark.api.asked import SmmSpan, TheBoard, flows_from
+from srm_spark.api.asked import SmmSpan, TheBoard, TheGateway, flows_from
+from srm_spark.api.gateway import look
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.model import Flow
 from srm_spark.core.series import Metric, Span, Stats
 from srm_spark.look.board import Board
-from srm_spark.look.figures import copied_to, flow_figures, timeline, topic_figures, topics_of
+from srm_spark.look.figures import copied_to, timeline, topic_figures, topics_of
 
 router = APIRouter(prefix="/api/v1/admin/replication-stats", tags=["SMM"], responses=RESPONSES)
 _POINTS = 120
@@ -85,11 +86,11 @@ def is_configured() -> bool:
 
 
 @router.get("", operation_id="clusterReplicationStats")
-def cluster_stats(board: TheBoard, span: SmmSpan) -> ClusterStats:
+def cluster_stats(board: TheBoard, gateway: TheGateway, span: SmmSpan) -> ClusterStats:
     """All flows."""
     entries = {}
-    for flow in board.flows:
-        found = flow_figures(board, flow, span)
+    for found in look(board, gateway, span).all:
+        flow = found.now.flow
         entries[str(flow)] = FlowEntry(
             name=str(flow),
             source=flow.source,

@@ -11,13 +11,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheMetric, TheSpan, flows_from
+from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheGateway, TheMetric, TheSpan, flows_from
+from srm_spark.api.gateway import look
 from srm_spark.api.models import ClusterInfo, ReplicationInfo, StatsDocument, TimeRange, TimeSeriesResponse, TopicInfo
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.model import Flow
 from srm_spark.core.series import Metric, Span
 from srm_spark.look.board import Board
-from srm_spark.look.figures import Figures, TopicFigures, copied_to, flow_figures, timeline, topic_figures, topics_of
+from srm_spark.look.figures import Figures, FlowFigures, TopicFigures, copied_to, timeline, topic_figures, topics_of
 
 router = APIRouter(tags=["SRM V1"], responses=RESPONSES)
 v2 = APIRouter(prefix="/v2", tags=["SRM V2"], responses=RESPONSES)
@@ -26,11 +27,15 @@ _SAMPLES = 1000
 
 @router.get("/replications", operation_id="replicationInfo")
 def replications(
-    board: TheBoard, span: TheSpan, source: Annotated[list[str] | None, Query()] = None
+    board: TheBoard, gateway: TheGateway, span: TheSpan, source: Annotated[list[str] | None, Query()] = None
 ) -> dict[str, ReplicationInfo]:
     """All flows, or those from some sources."""
-    wanted = {flow for one in source for flow in flows_from(board, one)} if source else set(board.flows)
-    return {str(flow): _replication(board, flow, span) for flow in board.flows if flow in wanted}
+    rows = look(board, gateway, span).all
+    sources = {row.now.flow.source for row in rows}
+    for one in source or ():
+        if one not in sources:
+            raise unknown("source", one, sources)
+    return {str(row.now.flow): _replication(row) for row in rows if not source or row.now.flow.source in source}
 
 
 @router.get("/remote-topics/{source}", operation_id="remoteTopics")
@@ -82,11 +87,12 @@ def cluster_metrics_local(board: TheBoard, span: TheSpan, cluster: str, metric: 
 
 
 @v2.get("/cluster-info/{kafka_cluster_id}")
-def cluster_info(board: TheBoard, kafka_cluster_id: str) -> ClusterInfo:
-    """The alias of a cluster, by Kafka's own id: of the targets, which are read."""
-    known = {view.cluster_id: view.alias for view in board.targets.values() if view.cluster_id is not None}
+def cluster_info(board: TheBoard, gateway: TheGateway, kafka_cluster_id: str) -> ClusterInfo:
+    """The alias of a cluster, by Kafka's own id: of the targets, which are read, and of other sites."""
+    known = {} if gateway is None else {site.cluster_id: site.alias for site in gateway.sites}
+    known |= {view.cluster_id: view.alias for view in board.targets.values()}
     if kafka_cluster_id not in known:
-        raise unknown("cluster id", kafka_cluster_id, known)
+        raise unknown("cluster id", kafka_cluster_id, (one for one in known if one is not None))
     return ClusterInfo(alias=known[kafka_cluster_id], kafkaClusterId=kafka_cluster_id)
 
 
@@ -139,8 +145,8 @@ def _ambiguous(what: str) -> RequestProblem:
     return RequestProblem(409, "several targets", detail)
 
 
-def _replication(board: Board, flow: Flow, span: Span) -> ReplicationInfo:
-    found = flow_figures(board, flow, span)
+def _replication(found: FlowFigures) -> ReplicationInfo:
+    flow = found.now.flow
     return ReplicationInfo(
         name=str(flow),
         source=flow.source,

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheMetric, TheSpan, iso, iso_if_known
+from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheGateway, TheMetric, TheSpan, iso, iso_if_known
+from srm_spark.api.gateway import ServiceAnswer, SiteAnswer, look
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.metrics import GroupSample, PartitionSample
 from srm_spark.core.model import Flow
@@ -121,9 +122,15 @@ class FlowDocument(BaseModel):
     figures_since: str | None
     """Where the range begins before any figure is kept; else null."""
     figures: FiguresDocument
+    site: str | None = None
+    """Of another site that was asked: the alias of its cluster."""
+    site_url: str | None = None
+    """Its service, where everything else of the flow is told, and where it is steered."""
 
     @classmethod
-    def of(cls, found: FlowFigures, since: int | None) -> FlowDocument:
+    def of(
+        cls, found: FlowFigures, since: int | None, site: str | None = None, site_url: str | None = None
+    ) -> FlowDocument:
         """That of a flow; `since` is `known_since`."""
         now = found.now
         return cls(
@@ -144,15 +151,54 @@ class FlowDocument(BaseModel):
             clock_skew_ms=now.skew_ms,
             figures_since=iso_if_known(since),
             figures=FiguresDocument.of(found.figures),
+            site=site,
+            site_url=site_url,
+        )
+
+
+class ServiceDocument(BaseModel):
+    """A service of another site; `kind` is null where it answered."""
+
+    url: str
+    advertised_at: str | None
+    kind: str | None
+    why: str | None
+
+    @classmethod
+    def of(cls, answer: ServiceAnswer) -> ServiceDocument:
+        """That of an answer."""
+        kind = None if answer.kind is None else answer.kind.value
+        return cls(url=answer.url, advertised_at=iso_if_known(answer.advertised_at), kind=kind, why=answer.why)
+
+
+class SiteDocument(BaseModel):
+    """Another site. Where none of its services answers, `kind` and `why` say why, and its flows are unknown."""
+
+    site: str
+    answered_at: str | None
+    kind: str | None
+    why: str | None
+    services: list[ServiceDocument]
+
+    @classmethod
+    def of(cls, answer: SiteAnswer) -> SiteDocument:
+        """That of an answer."""
+        return cls(
+            site=answer.site,
+            answered_at=iso_if_known(answer.answered_at),
+            kind=None if answer.kind is None else answer.kind.value,
+            why=answer.why,
+            services=[ServiceDocument.of(one) for one in answer.services],
         )
 
 
 class FlowsDocument(BaseModel):
-    """All flows."""
+    """All flows, those of other sites behind our own."""
 
     at: str
     range: RangeDocument
     flows: list[FlowDocument]
+    sites: list[SiteDocument] = []
 
 
 class TopicDocument(BaseModel):
@@ -264,11 +310,17 @@ _BY_FIGURE: dict[TopicOrder, Callable[[TopicFigures], float | None]] = {
 }
 
 
+Own = Annotated[bool, Query(description="Only flows of this service itself; no other site is asked.")]
+
+
 @router.get("/flows")
-def flows(board: TheBoard, span: TheSpan) -> FlowsDocument:
+def flows(board: TheBoard, gateway: TheGateway, span: TheSpan, own: Own = False) -> FlowsDocument:
     """All flows."""
-    found = [_flow(board, flow, span) for flow in board.flows]
-    return FlowsDocument(at=iso(board.now_ms()), range=RangeDocument.of(span), flows=found)
+    seen = look(board, None if own else gateway, span)
+    found = [FlowDocument.of(one, known_since(board, one.now.flow, span)) for one in seen.own]
+    found += [FlowDocument.of(one.found, None, one.site, one.url) for one in seen.elsewhere.values()]
+    sites = [SiteDocument.of(one) for one in seen.sites]
+    return FlowsDocument(at=iso(board.now_ms()), range=RangeDocument.of(span), flows=found, sites=sites)
 
 
 @router.get("/flows/{source}/{target}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from srm_spark.config import keys_client, keys_connector, keys_process
+from srm_spark.config import keys_client, keys_connector, keys_process, keys_sites
 from srm_spark.config.keys import TABLE
 from srm_spark.config.overruled import in_batches, told
 from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
@@ -35,6 +35,7 @@ _GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("SRM's connectors", keys_connector.SRM_CONNECTOR),
     ("Connect workers and REST", keys_process.WORKER),
     ("srm-service", keys_process.OWN_SERVICE),
+    ("srm-service and those of other sites", keys_sites.SITES),
     ("SRM Service and Client", keys_process.SERVICE),
 )
 

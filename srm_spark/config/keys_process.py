@@ -345,7 +345,6 @@ SERVICE = (
         _row(name, Scope.SERVICE, _SERVICE)
         for name in (
             "colocated.cluster.alias",
-            "streams.replication.manager.service.remote.advertisement.topic.replication.factor",
             "streams.replication.manager.service.streams.replication.factor",
             "streams.replication.manager.service.streams.cache.max.bytes.buffering",
             "streams.replication.manager.service.streams.commit.interval.ms",

@@ -16,11 +16,12 @@ from srm_spark.config.references import References
 from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
 from srm_spark.config.service import history_settings, service_settings
-from srm_spark.config.settings import HeartbeatSettings, Settings
+from srm_spark.config.settings import HeartbeatSettings, ServiceSettings, Settings
+from srm_spark.config.sites import advertised_settings, remote_settings
 from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
 from srm_spark.config.topology import Topology
-from srm_spark.config.values import Report, split_list
+from srm_spark.config.values import Report, Values, split_list
 from srm_spark.config.written import take_apart
 from srm_spark.core.model import Flow
 from srm_spark.errors import ConfigError
@@ -92,8 +93,18 @@ def load(
     service = service_settings(sources, report, aliases, resolver.expand)
     process = resolver.process()
     service = replace(service, history=history_settings(process), alerts=alert_settings(process))
+    service = _with_sites(service, process, aliases)
     whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export, service)
     return Loaded(whole, sources, resolver, report)
+
+
+def _with_sites(service: ServiceSettings, process: Values, aliases: Sequence[str]) -> ServiceSettings:
+    """What other sites are asked for, a service does not read itself."""
+    remote = remote_settings(process, aliases, service.targets)
+    service = replace(service, advertised=advertised_settings(process), remote=remote)
+    if remote is None or service.targets:
+        return service
+    return replace(service, targets=tuple(alias for alias in aliases if alias not in remote.targets))
 
 
 def find_dialect(sources: Sources, report: Report) -> Dialect:

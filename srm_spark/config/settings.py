@@ -444,6 +444,35 @@ class HistorySettings:
 
 
 @dataclass(frozen=True)
+class AdvertisedSettings:
+    """Where other services find a service, as far as that is not where it listens."""
+
+    protocol: str | None = None
+    """http or https."""
+    host: str | None = None
+    """An IPv6 address has no brackets."""
+    port: int | None = None
+    path: str = ""
+    """In front of the paths of its API; empty, or begins with a slash and does not end with one."""
+    replication_factor: int | None = None
+    """Of the topic; None: that of the topics of samples."""
+
+
+@dataclass(frozen=True)
+class RemoteSettings:
+    """Services of other sites that a service asks for their flows."""
+
+    targets: tuple[str, ...]
+    """Clusters in which they say where they are."""
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    """Instead of user and password."""
+    ca_file: str | None = None
+    """PEM file; None: the authorities of the system."""
+
+
+@dataclass(frozen=True)
 class ServiceSettings:
     """What `srm-service` serves, and to whom."""
 
@@ -464,6 +493,9 @@ class ServiceSettings:
     """None: nobody is told."""
     history: HistorySettings | None = None
     """None: nothing is kept beyond what memory holds."""
+    advertised: AdvertisedSettings = field(default_factory=AdvertisedSettings)
+    remote: RemoteSettings | None = None
+    """None: no other service is asked."""
 
 
 @dataclass(frozen=True)

@@ -107,13 +107,13 @@ class Selection:
         return f"{self.topic} {self.reason.value}" + (f" ({self.pattern})" if self.pattern is not None else "")
 
 
-_METRICS = re.compile(r"srm-metrics-.+\.internal|srm-meta\.internal")
-"""SRM's topics of metrics, which MirrorMaker 2 does not know."""
+_OF_SERVICES = re.compile(r"srm-metrics-.+\.internal|srm-meta\.internal|srm-service\.internal")
+"""SRM's topics of metrics and services, which MirrorMaker 2 does not know."""
 
 
 def is_internal(topic: str, policy: ReplicationPolicy) -> bool:
     """Whether a topic is nobody's data, and so never replicated."""
-    return policy.is_internal_topic(topic) or _METRICS.fullmatch(topic) is not None
+    return policy.is_internal_topic(topic) or _OF_SERVICES.fullmatch(topic) is not None
 
 
 def is_replicated(

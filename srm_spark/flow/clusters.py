@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from srm_spark.config.rights import fence_id
-from srm_spark.config.settings import FlowSettings
+from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.core.cluster import Cluster, Fence, Writer
 from srm_spark.core.filter_plugins import GROUPS, TOPICS, load_filter
 from srm_spark.core.filters import NameFilter, is_replicated
@@ -165,3 +165,8 @@ def target_of(settings: FlowSettings, role: str) -> ClusterClient:
         timeout=settings.admin_timeout_seconds,
         role=f"{settings.flow}|{role}",
     )
+
+
+def target_alone(settings: ClusterSettings, role: str, seconds: float) -> ClusterClient:
+    """A client of a cluster of which no flow is known; each call lasts so many seconds at most."""
+    return ClusterClient(settings, TargetUnavailable, timeout=seconds, role=role)

@@ -56,7 +56,7 @@ def flow_figures(board: Board, flow: Flow, span: Span) -> FlowFigures:
     """Of one flow."""
     now = board.now(flow)
     if not now.is_known:
-        return FlowFigures(now, _unknown(span))
+        return FlowFigures(now, unknown_figures(span))
     return FlowFigures(now, Figures(*(line_of(board, flow, metric, span).stats(span)[0] for metric in _METRICS)))
 
 
@@ -71,7 +71,7 @@ def topics_of(board: Board, flow: Flow) -> list[TopicNow]:
 def topic_figures(board: Board, flow: Flow, span: Span, topics: Sequence[TopicNow]) -> list[TopicFigures]:
     """Of these topics of a flow."""
     if not board.now(flow).is_known:
-        return [TopicFigures(flow, topic, _unknown(span)) for topic in topics]
+        return [TopicFigures(flow, topic, unknown_figures(span)) for topic in topics]
     names = [topic.name for topic in topics]
     columns = [line_of(board, flow, metric, span, names).stats(span) for metric in _METRICS]
     return [TopicFigures(flow, topic, Figures(*row)) for topic, *row in zip(topics, *columns, strict=True)]
@@ -146,6 +146,7 @@ def copied_to(board: Board, target: str, remote: str) -> list[tuple[Flow, str]]:
     return found
 
 
-def _unknown(span: Span) -> Figures:
+def unknown_figures(span: Span) -> Figures:
+    """Those of which nothing is known."""
     nothing = Stats(span)
     return Figures(nothing, nothing, nothing, nothing)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core import metrics
+from srm_spark.core import advertised, metrics
 from srm_spark.core.cluster import Cluster, TopicSpec
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import count
@@ -23,6 +23,12 @@ from srm_spark.flow.clusters import Clusters
 log = logging.getLogger(__name__)
 
 _COMPACTED = {"cleanup.policy": "compact"}
+_STAMPED = {
+    **_COMPACTED,
+    "message.timestamp.type": "LogAppendTime",
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
 _SHOWN_SECONDS = 10.0
 """A topic that was created shows on every broker much sooner than that."""
 _LOOK_SECONDS = 0.1
@@ -90,9 +96,12 @@ def lists_topic(name: str, replication_factor: int) -> InternalTopic:
 def status_topic(settings: FlowSettings) -> InternalTopic:
     """Where drivers say how their flow is. The broker stamps it, so that one clock counts; short segments are compacted
     soon, for whoever asks reads all of it."""
-    configs = {**_COMPACTED, "message.timestamp.type": "LogAppendTime", "segment.ms": "600000"}
-    configs["min.cleanable.dirty.ratio"] = "0.1"
-    return InternalTopic(TopicSpec(settings.status_topic, 1, settings.progress_replication_factor, configs))
+    return InternalTopic(TopicSpec(settings.status_topic, 1, settings.progress_replication_factor, _STAMPED))
+
+
+def advertisements_topic(replication_factor: int) -> InternalTopic:
+    """Where services say how they are reached, in the same way."""
+    return InternalTopic(TopicSpec(advertised.TOPIC, 1, replication_factor, _STAMPED))
 
 
 def metrics_topic(settings: FlowSettings) -> InternalTopic:
