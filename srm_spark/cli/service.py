@@ -27,8 +27,9 @@ _EXTRA = ("fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline", "deltalak
 @manual(
     "srm-service --config srm.properties",
     "srm-service --config srm.properties -D service.listen=0.0.0.0:6670 -D service.users.file=users",
-    reads="srm-metrics-A.internal and srm-meta.internal on each target; the files of service.users.file and "
-    "service.tls.certificate.",
+    reads="srm-metrics-A.internal and srm-meta.internal on each target; srm-service.internal on those of "
+    "service.remote.targets; the files of service.users.file and service.tls.certificate.",
+    writes="srm-service.internal on each target, where other machines reach it.",
     ok="stopped in peace",
     error="the configuration cannot be used, or the address is taken",
 )
