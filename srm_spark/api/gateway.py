@@ -20,6 +20,7 @@ from srm_spark.core.advertised import Address, HeardAdvertisement
 from srm_spark.core.flow_series import FlowNow, Health
 from srm_spark.core.model import Flow
 from srm_spark.core.series import Span
+from srm_spark.core.wording import some
 from srm_spark.look.board import Board
 from srm_spark.look.figures import FlowFigures, flow_figures, unknown_figures
 from srm_spark.look.sites import Site
@@ -262,7 +263,7 @@ class Gateway:
     def _take(self, told: dict[Flow, SiteFlow], alias: str, heard: HeardAdvertisement, question: _Question) -> None:
         for found in question.told:
             flow = found.now.flow
-            if flow.target != heard.said.target or flow in self._own:
+            if flow.target != alias or flow in self._own:
                 continue
             if flow not in told or (found.now.is_known and not told[flow].found.now.is_known):
                 told[flow] = SiteFlow(alias, heard.said.address.url, found)
@@ -292,6 +293,11 @@ class Gateway:
             return SiteFailure.NO_ADVERTISEMENT, f"its newest advertisement is {age} old: nobody is asked there{ago}"
         if site.why_not is not None:
             return SiteFailure.NO_CLUSTER, f"where its services are cannot be read: {site.why_not}{ago}"
+        if names := site.other_names():
+            why = (
+                f"services are there, but they call that cluster {some(names)}: aliases have to be the same everywhere"
+            )
+            return SiteFailure.NO_ADVERTISEMENT, f"{why}{ago}"
         return SiteFailure.NO_ADVERTISEMENT, f"no service says on that cluster where it is{ago}"
 
     def where(self, flow: Flow) -> str | None:

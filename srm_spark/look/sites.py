@@ -30,7 +30,7 @@ class Site:
     """What is known of where the services of one cluster are. What it held last counts while it does not answer."""
 
     alias: str
-    """Ours."""
+    """The same everywhere."""
     why_not: str | None = "it was not read yet"
     """Why the cluster cannot be read; None where it can."""
     cluster_id: str | None = None
@@ -40,8 +40,15 @@ class Site:
 
     def heard(self) -> list[HeardAdvertisement]:
         """The advertisements that were not taken back, the newest first."""
+        return sorted((one for one in self._all() if one.said.target == self.alias), key=lambda one: -(one.at or 0))
+
+    def other_names(self) -> set[str]:
+        """How else services call this cluster."""
+        return {one.said.target for one in self._all()} - {self.alias}
+
+    def _all(self) -> list[HeardAdvertisement]:
         with self._lock:
-            return sorted(self._heard.values(), key=lambda one: -(one.at or 0))
+            return list(self._heard.values())
 
     def take(self, key: bytes, heard: HeardAdvertisement | None) -> None:
         """Take one in; None takes it back."""

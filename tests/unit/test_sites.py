@@ -118,6 +118,13 @@ def test_the_newest_comes_first_and_garbage_takes_nothing() -> None:
     assert target.urls == [SAID.address.url, "https://two:1"]
 
 
+def test_services_that_call_the_cluster_otherwise_are_none_of_this_site() -> None:
+    target = Target()
+    Advertisements(Advertisement("west", SAID.address, 30.0), target.cluster, 1).renew()
+    assert target.urls == []
+    assert target.site.other_names() == {"west"}
+
+
 def test_a_topic_that_was_made_anew_is_read_anew() -> None:
     target = Target()
     Advertisements(SAID, target.cluster, 1).renew()
