@@ -1,5 +1,5 @@
-"""Two services, each beside a broker of its own: one shows the flows of both, and what is true when the other ends, dies
-and comes back."""
+"""Two services, each beside a broker of its own: one shows the flows of both, and says what is true when the other ends,
+dies and comes back."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def test_one_service_shows_the_flows_of_both_sites(
 ) -> None:
     here, there = Flow(f"a{unique}", f"b{unique}"), Flow(f"a{unique}", f"c{unique}")
     scene = Scene(here, there, {here.source: primary, here.target: primary, there.target: secondary}, tmp_path)
-    for flow, cluster in ((here, primary), (there, secondary)):
-        target = Kafka(cluster)
+    targets = {here: Kafka(primary), there: Kafka(secondary)}
+    for flow, target in targets.items():
         target.create(metrics_topic(flow))
         report(target, flow, "t", int(time.time() * 1000))
     path = f"flows/{there.source}/{there.target}"
@@ -127,7 +127,7 @@ def test_one_service_shows_the_flows_of_both_sites(
             assert (flow["site"], flow["site_url"]) == (there.target, scene.url)
             assert (flow["topics"], flow["lag"]["records"]) == (1, 3)
             assert flow["figures"]["bytes_per_second"]["avg"] == 200.0
-            assert TOPIC in Kafka(secondary).topics()
+            assert TOPIC in targets[there].topics()
             assert set(scene.gateway.json("/replications")) == {str(here), str(there)}
             assert f"{scene.url}/{path}" in scene.gateway.get("/")[1]
             with pytest.raises(urllib.error.HTTPError) as refused:
@@ -137,12 +137,14 @@ def test_one_service_shows_the_flows_of_both_sites(
             site.send_signal(signal.SIGTERM)
             assert site.wait(30) == 0, scene.words()
         assert scene.await_site("no-advertisement")["unknown_since"] is not None
+        report(targets[there], there, "t", int(time.time() * 1000))
         with scene.site() as site:
             scene.await_site(None, "ACTIVE")
             site.kill()
             site.wait(20)
             flow = scene.await_site("no-answer")
             assert (flow["topics"], scene.url in flow["why"][0]) == (None, True)
+        report(targets[there], there, "t", int(time.time() * 1000))
         with scene.site():
             scene.await_site(None, "ACTIVE")
     assert "Traceback" not in scene.words()
