@@ -93,10 +93,10 @@ class Client:
             raise _failed(error) from error
 
     def _exchange(self, connection: HTTPConnection, path: str) -> bytes:
-        headers = {"accept": "application/json", "user-agent": "srm-service"}
-        connection.request(
-            "GET", path, headers=headers | ({} if self._login is None else {"authorization": self._login})
-        )
+        headers = {"accept": "application/json", "user-agent": "srm-service", "connection": "close"}
+        if self._login is not None:
+            headers["authorization"] = self._login
+        connection.request("GET", path, headers=headers)
         with connection.getresponse() as answer:
             _check(answer)
             body = answer.read(_LARGEST_ANSWER + 1)

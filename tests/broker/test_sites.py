@@ -1,5 +1,5 @@
-"""Two services, each beside a broker of its own: one shows the flows of both, and says what is true when the other ends,
-dies and comes back."""
+"""Two services, each beside a broker of its own: one shows the flows of both, and says what is true when the other
+ends, dies and comes back."""
 
 from __future__ import annotations
 
