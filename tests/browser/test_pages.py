@@ -21,6 +21,9 @@ from srm_spark.core.driver_status import FlowState
 from tests.awaiting import await_until
 from tests.unit.api.acting import Site
 from tests.unit.api.boards import AB, EVERY, NOW, Filled, three_flows
+from tests.unit.api.sites import site_at, unused_port
+from tests.unit.api.test_gateway import AC, AD, gateway_of
+from tests.unit.api.test_gateway import filled as site_flows
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=800)
@@ -214,3 +217,19 @@ def test_a_page_of_another_site_makes_a_browser_change_nothing(browser: Browser,
         context.close()
     assert {one["result"] for one in site.audit} == {"refused"}
     assert site.client.get("/v3/flows/A/B/events").json()["total"] == 0
+
+
+@pytest.mark.slow
+def test_flows_of_other_sites_lead_to_their_pages(browser: Browser) -> None:
+    with serving(make_app(site_flows(AC).board)) as there:
+        sites = [site_at("C", int(there.rpartition(":")[2])), site_at("D", unused_port())]
+        app = make_app(three_flows().board, gateway=gateway_of(*sites, expected=[AD]))
+        with serving(app) as base, page_of(browser, base) as page:
+            row = page.locator("tbody tr", has_text="site C")
+            assert row.locator("a").get_attribute("href").startswith(f"{there}/flows/A/C?")  # type: ignore[union-attr]
+            assert "does not answer" in page.locator("tbody tr", has_text="site D").inner_text()
+            assert "site D" in page.locator(".banner").inner_text()
+            assert_accessible(page)
+            page.set_viewport_size(PHONE)
+            assert_fits(page)
+            assert_accessible(page)
