@@ -10,6 +10,7 @@ from fastapi import Depends, Path, Query, Request
 
 from srm_spark.api.gateway import Gateway
 from srm_spark.api.problems import RequestProblem, unknown
+from srm_spark.api.roles import Caller, Role
 from srm_spark.core.model import Flow
 from srm_spark.core.series import WINDOW_MS, Metric, Span
 from srm_spark.look.board import Board
@@ -62,9 +63,12 @@ TheBoard = Annotated[Board, Depends(board_of)]
 
 
 def gateway_of(request: Request) -> Gateway | None:
-    """The same of other sites; None where none are asked."""
+    """The same of other sites, as far as who asks may see them; None where none are asked."""
     gateway: Gateway | None = request.app.state.gateway
-    return gateway
+    caller: Caller = request.state.caller
+    if gateway is None or caller.roles.everywhere >= Role.VIEWER:
+        return gateway
+    return gateway.only(lambda flow: caller.roles.of(flow) >= Role.VIEWER)
 
 
 TheGateway = Annotated[Gateway | None, Depends(gateway_of)]

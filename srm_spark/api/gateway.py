@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from srm_spark.api.site_call import CallFailed, SiteFailure
@@ -190,7 +191,12 @@ class Round:
         for _, questions in self._asked:
             for _, question in questions:
                 question.done.wait(max(0.0, self._deadline - time.monotonic()))
-        return [self._gateway.judge(site, questions, self._span) for site, questions in self._asked]
+        found = [self._gateway.judge(site, questions, self._span) for site, questions in self._asked]
+        sees = self._gateway.sees
+        if sees is None:
+            return found
+        seen = [replace(one, flows=tuple(row for row in one.flows if sees(row.found.now.flow))) for one in found]
+        return [one for one in seen if one.flows]
 
 
 class Gateway:
@@ -213,8 +219,16 @@ class Gateway:
         self.sites = tuple(sites)
         self._means = _Means(ask, read, clock, monotonic, seconds)
         self._own, self._expected = frozenset(own), tuple(expected)
+        self.sees: Callable[[Flow], bool] | None = None
+        """What who asks may know of; None: everything."""
         self._lock = threading.Lock()
         self._memories = {site.alias: _Memory() for site in sites}
+
+    def only(self, sees: Callable[[Flow], bool]) -> Gateway:
+        """The same as far as these flows go: for who may see no others."""
+        seen = copy(self)
+        seen.sees = sees
+        return seen
 
     def begin(self, span: Span) -> Round:
         """Ask all of them for the figures of a range."""
@@ -302,6 +316,8 @@ class Gateway:
 
     def where(self, flow: Flow) -> str | None:
         """The sentence for who asks here for a flow of another site, or acts on it; None where it is none."""
+        if self.sees is not None and not self.sees(flow):
+            return None
         with self._lock:
             of = [alias for alias, memory in self._memories.items() if flow in memory.told_at]
         for site in self.sites:

@@ -89,7 +89,9 @@ def cluster_metrics_local(board: TheBoard, span: TheSpan, cluster: str, metric: 
 @v2.get("/cluster-info/{kafka_cluster_id}")
 def cluster_info(board: TheBoard, gateway: TheGateway, kafka_cluster_id: str) -> ClusterInfo:
     """The alias of a cluster, by Kafka's own id: of the targets, which are read, and of other sites."""
-    known = {} if gateway is None else {site.cluster_id: site.alias for site in gateway.sites}
+    known = (
+        {} if gateway is None or gateway.sees is not None else {site.cluster_id: site.alias for site in gateway.sites}
+    )
     known |= {view.cluster_id: view.alias for view in board.targets.values()}
     if kafka_cluster_id not in known:
         raise unknown("cluster id", kafka_cluster_id, (one for one in known if one is not None))

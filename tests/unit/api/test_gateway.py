@@ -213,6 +213,17 @@ def test_two_services_of_a_site_complete_each_other() -> None:
     assert sorted(str(one["kind"]) for one in site["services"]) == ["None", "None", "no-answer"]
 
 
+def test_who_may_see_single_flows_sees_no_others_of_other_sites() -> None:
+    other = Flow("X", "C")
+    with served(site_app(AC, other)) as port:
+        gateway = gateway_of(site_at("C", port), site_at("D"), expected=[AD])
+        answers = gateway.only(lambda flow: flow == AC).begin(SPAN).answers()
+        assert [[row.found.now.flow for row in one.flows] for one in answers] == [[AC]]
+        assert [len(one.flows) for one in gateway.begin(SPAN).answers()] == [2, 1]
+    assert gateway.where(other) is not None
+    assert gateway.only(lambda flow: flow == AC).where(other) is None
+
+
 def test_nobody_asks_in_circles() -> None:
     here, there = unused_port(), unused_port()
     one = Counted(ready(make_app(filled(AB).board, gateway=gateway_of(site_at("C", there)))))
