@@ -27,6 +27,7 @@ from srm_spark.flow.topics.internal_topics import ensure_topic, quarantine_topic
 from tests.browser.test_pages import CHROMIUM, PHONE, page_of, serving
 from tests.unit.api.acting import Site
 from tests.unit.api.boards import AB, BA, EVERY, NOW, Filled
+from tests.unit.memory_words import say
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 AC = Flow("A", "C")
@@ -101,14 +102,16 @@ def furnished(folder: Path) -> Site:
     site = Site(folder, anonymous=Role.ADMIN)
     flow = site.world.flow
     for name in _TOPICS:
-        site.world.topic(name, *(f'{{"{name}": {number}}}'.encode() for number in range(12)))
+        records = (f'{{"{name}": {number}}}'.encode() for number in range(12))
+        site.world.topic(name, *records, timestamp=NOW)
     site.world.copied()
     del flow.source.held["t"]
     committed = flow.source.group_calls.committed
     committed.clear()
     for group, offset in (("billing", 9), ("fraud", 12), ("search", 4)):
         committed[group] = {TopicPartition(name, 0): Committed(offset) for name in ("orders", "payments")}
-    _put_aside(site, TopicPartition("orders", 0), 7)
+    say(site.world, lag=30, ago=-60.0)  # so that it is fresh for as long as this takes
+    _put_aside(site, TopicPartition("clicks", 0), 7)
     return site
 
 
@@ -116,16 +119,16 @@ def _put_aside(site: Site, partition: TopicPartition, offset: int) -> None:
     flow = site.world.flow
     record = flow.source.log(partition).records[offset]
     content = encode_content(record)
-    why = Failure(FailureKind.TOO_LARGE, "it takes 1,200,000 bytes, and max.message.bytes of A.orders is 1,048,576")
+    why = Failure(FailureKind.TOO_LARGE, "it takes 1,200,000 bytes, and max.message.bytes of A.clicks is 1,048,576")
     place = SourcePlace(flow.settings.flow, partition, flow.source.held[partition.topic].topic_id, offset)
     ensure_topic(flow.target, quarantine_topic(flow.settings))
     writer = QuarantineWriter(flow.settings, flow.target.writer("park", ProgressFailed))
-    writer.put([(QuarantinedRecord(place, why, record.timestamp, False, 1_200_000, 0), content)])
+    writer.put([(QuarantinedRecord(place, why, record.timestamp, False, 1_200_000, NOW), content)])
 
 
 def take(page: Page, folder: Path, name: str) -> None:
     """A picture of a page as it is."""
-    height = min(_HIGHEST, int(page.evaluate("document.documentElement.scrollHeight")))
+    height = min(_HIGHEST, int(page.evaluate("document.body.offsetHeight")))
     width = page.evaluate("window.innerWidth")
     clip = {"x": 0, "y": 0, "width": width, "height": height}
     page.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)  # type: ignore[arg-type]
@@ -146,7 +149,7 @@ def walk(page: Page, address: str, folder: Path) -> None:
     for name in ("lists", "groups", "quarantine", "losses", "events"):
         page.goto(f"{flow}/{name}")
         take(page, folder, name)
-    page.goto(f"{flow}/explain?subject=topic&name=orders")
+    page.goto(f"{flow}/explain?subject=group&name=billing")
     take(page, folder, "explain")
     page.goto(f"{flow}/moves")
     page.get_by_label("Groups, or all").fill("billing")
@@ -154,7 +157,7 @@ def walk(page: Page, address: str, folder: Path) -> None:
     page.get_by_label("Type A->B to begin").fill("A->B")
     take(page, folder, "plan")
     page.get_by_role("button", name="Begin").click()
-    page.wait_for_selector("text=Over")
+    page.wait_for_selector("#live[data-over]")
     take(page, folder, "move")
 
 
@@ -171,7 +174,7 @@ def take_all(browser: Browser, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    to = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    to = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else FOLDER
     to.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         take_all(playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]), to)
