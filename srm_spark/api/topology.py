@@ -1,21 +1,21 @@
 """Where clusters and flows stand in a picture of all of them, worked out on the server: no script is needed to see it.
 
-Two clusters stand beside each other, more of them on an ellipse; two flows of a pair run beside each other. All lengths
-are in the picture's own units, of which a text of 15 is 15 high.
+Two clusters stand beside each other, more of them on an ellipse, and one that has a part in every flow in the middle;
+two flows of a pair run beside each other. All lengths are in the picture's own units, of which a text of 15 is 15 high.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from srm_spark.core.model import Flow
 
 MOST_CLUSTERS = 24
 """Of more nobody could see anything."""
-_MOST_LABELS = 8
-"""Of more arrows each one has its mark only: their labels would lie on each other."""
+_MOST_LABELS = 12
+"""Of more arrows each one has its mark only, and where labels would lie on each other."""
 _LETTER, _BOX_HEIGHT, _PADDING = 8.6, 38.0, 14.0
 _LONGEST = 20
 """Letters of a name; a longer one is cut."""
@@ -26,9 +26,11 @@ _GAP = 3.0
 _PAIR = 10.0
 """From the middle to each of two flows of a pair."""
 _HEAD = 11.0
-_LABEL_GAP, _LABEL_WIDTH, _LABEL_HEIGHT = 15.0, 130.0, 34.0
+_LABEL_GAP, _LABEL_WIDTH, _LABEL_HEIGHT, _LETTER_HEIGHT = 15.0, 104.0, 31.0, 11.0
 _MARGIN = 8.0
 _Point = tuple[float, float]
+_RADII: tuple[_Point, ...] = ((210.0, 140.0), (310.0, 200.0))
+"""Of the ellipse, at least; the larger one where labels have room in that one only."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,28 @@ def picture(flows: Sequence[Flow]) -> Picture | None:
     aliases = list(dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target)))
     if not 0 < len(aliases) <= MOST_CLUSTERS:
         return None
-    boxes = {box.alias: box for box in _placed([_box(alias) for alias in aliases])}
-    has_labels = len(flows) <= _MOST_LABELS
-    arrows = [_arrow(flow, boxes, flow.reverse in flows, has_labels=has_labels) for flow in flows]
-    return _cut(list(boxes.values()), arrows)
+    hubs = set(aliases).intersection(*({flow.source, flow.target} for flow in flows)) if len(aliases) > 3 else set()
+    boxes, taken = [_box(alias) for alias in aliases], set(flows)
+    for radii in _RADII:
+        placed = _placed(boxes, hubs, radii)
+        by_alias = {box.alias: box for box in placed}
+        arrows = [_arrow(flow, by_alias, flow.reverse in taken) for flow in flows]
+        if _have_room([arrow.label for arrow in arrows if arrow.label is not None], placed):
+            return _cut(placed, arrows)
+    return _cut(placed, [replace(arrow, label=None) for arrow in arrows])
+
+
+def _have_room(labels: Sequence[Label], boxes: Sequence[Box]) -> bool:
+    """Whether no label lies on another one, or on a cluster."""
+    if len(labels) > _MOST_LABELS:
+        return False
+    places = [(one.left, one.y - _LETTER_HEIGHT, _LABEL_WIDTH, _LABEL_HEIGHT) for one in labels]
+    others = [(box.left, box.top, box.width, box.height) for box in boxes]
+    return not any(
+        abs(x + w / 2 - ox - ow / 2) < (w + ow) / 2 and abs(y + h / 2 - oy - oh / 2) < (h + oh) / 2
+        for number, (x, y, w, h) in enumerate(places)
+        for ox, oy, ow, oh in (*places[:number], *others)
+    )
 
 
 def _box(alias: str) -> Box:
@@ -120,21 +140,20 @@ def _box(alias: str) -> Box:
     return Box(alias, text, 0.0, 0.0, max(64.0, len(text) * _LETTER + 2 * _PADDING))
 
 
-def _placed(boxes: Sequence[Box]) -> list[Box]:
+def _placed(boxes: Sequence[Box], hubs: Set[str], radii: _Point) -> list[Box]:
     if len(boxes) < 3:
         apart = _BESIDE + sum(box.width for box in boxes) / 2
         return [replace(box, x=number * apart) for number, box in enumerate(boxes)]
-    wide = max(190.0, (max(box.width for box in boxes) + 30) * len(boxes) / 5.5)
-    high = max(130.0, 0.6 * wide)
-    turn = 0.0 if len(boxes) % 2 else 0.5  # an even number has two of them in the first row: that is less high
-    placed = []
-    for number, box in enumerate(boxes):
-        angle = 2 * math.pi * (number + turn) / len(boxes) - math.pi / 2
-        placed.append(replace(box, x=wide * math.cos(angle), y=high * math.sin(angle)))
-    return placed
+    around = [box for box in boxes if box.alias not in hubs]
+    wide = max(radii[0], (max(box.width for box in boxes) + 56) * len(around) / 5.5)
+    high = max(radii[1], 0.55 * wide)
+    turn = 0.0 if len(around) % 2 else 0.5  # an even number has two of them in the first row: that is less high
+    angles = [2 * math.pi * (number + turn) / len(around) - math.pi / 2 for number in range(len(around))]
+    ring = [replace(box, x=wide * math.cos(at), y=high * math.sin(at)) for box, at in zip(around, angles, strict=True)]
+    return [*(box for box in boxes if box.alias in hubs), *ring]
 
 
-def _arrow(flow: Flow, boxes: dict[str, Box], is_pair: bool, *, has_labels: bool) -> Arrow:
+def _arrow(flow: Flow, boxes: Mapping[str, Box], is_pair: bool) -> Arrow:
     source, target = boxes[flow.source], boxes[flow.target]
     length = math.dist((source.x, source.y), (target.x, target.y))
     dx, dy = (target.x - source.x) / length, (target.y - source.y) / length
@@ -151,10 +170,10 @@ def _arrow(flow: Flow, boxes: dict[str, Box], is_pair: bool, *, has_labels: bool
     tip = (tx - arriving * dx, ty - arriving * dy)
     end = (tip[0] - _HEAD * dx, tip[1] - _HEAD * dy)
     head = (tip, *((end[0] + sign * _HEAD / 2 * -dy, end[1] + sign * _HEAD / 2 * dx) for sign in (1, -1)))
-    # In a ring, ways across all meet in the middle: marks stand nearer to where they come from.
+    # Ways across a ring all meet in its middle: marks stand nearer to where they come from.
     part = 0.5 if len(boxes) <= 3 else 0.42
     mark = (start[0] + part * (end[0] - start[0]), start[1] + part * (end[1] - start[1]))
-    return Arrow(flow, start, end, head, mark, _label(mark, side) if has_labels else None)
+    return Arrow(flow, start, end, head, mark, _label(mark, side))
 
 
 def _edge(box: Box, point: _Point, way: _Point) -> float:

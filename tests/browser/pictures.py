@@ -39,7 +39,7 @@ _HIGHEST = 1000
 
 def lively() -> Filled:
     """A->B is well, B->A has a paused partition, and the driver of A->C is silent since five minutes."""
-    filled, chance = Filled(flows=(AB, BA, AC)), random.Random(1)  # noqa: S311 - the same every time
+    filled, chance = Filled(flows=(AB, BA, AC)), random.Random(1)
     for flow in filled.flows:
         for name, partitions in _TOPICS.items():
             meta = TopicMeta(flow, name, f"{flow.source}.{name}", partitions, name)

@@ -71,8 +71,13 @@ def test_everything_is_in_the_picture_and_nothing_lies_on_a_cluster(flows: Seque
         for x, y in (arrow.start, arrow.end, arrow.mark, *arrow.head):
             assert 0 <= x <= found.width
             assert 0 <= y <= found.height
-        if arrow.label is not None:
-            assert not any(holds(box, arrow.label.x, arrow.label.y) for box in found.boxes)
+    labels = [arrow.label for arrow in found.arrows if arrow.label is not None]
+    for one, other in itertools.combinations(labels, 2):
+        assert abs(one.left - other.left) >= 90 or abs(one.y - other.y) >= 30
+    for label in labels:
+        assert not any(holds(box, label.x, label.y) or holds(box, label.left + 50, label.y) for box in found.boxes)
+        assert 0 <= label.left <= found.width - 90
+        assert 10 <= label.y <= found.height - 20
 
 
 @pytest.mark.parametrize("flows", [ring(3), ring(12), mesh(2), mesh(3), mesh(4), mesh(8)])
@@ -91,9 +96,33 @@ def test_two_clusters_stand_beside_each_other_and_two_flows_have_a_lane_each() -
     assert one.label.y < one.mark[1] < other.mark[1] < other.label.y
 
 
-def test_labels_are_for_few_flows_and_a_picture_for_not_too_many_clusters() -> None:
-    assert all(arrow.label is not None for arrow in drawn(ring(8)).arrows)
-    assert all(arrow.label is None for arrow in drawn(ring(9)).arrows)
+@pytest.mark.parametrize(
+    ("name", "has_labels"),
+    [
+        ("one way", True),
+        ("both ways", True),
+        ("two into one", True),
+        ("ring", True),
+        ("triangle both ways", True),
+        ("ring of twelve", False),
+        ("twelve", False),
+    ],
+)
+def test_labels_are_where_there_is_room_for_all_of_them(name: str, has_labels: bool) -> None:
+    assert {arrow.label is not None for arrow in drawn(ALL[name]).arrows} == {has_labels}
+
+
+def test_a_cluster_with_a_part_in_every_flow_is_in_the_middle() -> None:
+    found = drawn(ALL["a hub"])
+    (hub,) = (box for box in found.boxes if box.alias == "center")
+    assert abs(hub.x - found.width / 2) < 60
+    assert abs(hub.y - found.height / 2) < 40
+    for arrow in found.arrows:
+        for box in found.boxes:
+            assert box.alias in (arrow.flow.source, arrow.flow.target) or not holds(box, *arrow.mark)
+
+
+def test_a_picture_is_for_not_too_many_clusters() -> None:
     assert picture(ring(MOST_CLUSTERS)) is not None
     assert picture(ring(MOST_CLUSTERS + 1)) is None
     assert picture([]) is None
