@@ -24,7 +24,7 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.groups.sync import SyncState
 from srm_spark.flow.refused.quarantine import QuarantineWriter
 from srm_spark.flow.topics.internal_topics import ensure_topic, quarantine_topic
-from tests.browser.test_pages import CHROMIUM, PHONE, page_of, serving
+from tests.browser.pages import CHROMIUM, PHONE, page_of, serving
 from tests.unit.api.acting import Site
 from tests.unit.api.boards import AB, BA, EVERY, NOW, Filled
 from tests.unit.memory_words import say

@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from tests.awaiting import await_until
-from tests.browser.test_pages import CHROMIUM, page_of
+from tests.browser.pages import CHROMIUM, NO_CHROMIUM, page_of
 from tests.demo_process import SECONDS, assert_nothing_left, demos, read_until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
 ]
 
 

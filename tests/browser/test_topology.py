@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from srm_spark.core.model import Flow
-from tests.browser.test_pages import CHROMIUM, PHONE, WIDE, assert_accessible, assert_fits, page_of, served
-from tests.unit.api.boards import NOW, Filled, three_flows
-from tests.unit.api.test_topology import ring
+from tests.browser.pages import CHROMIUM, NO_CHROMIUM, PHONE, WIDE, assert_accessible, assert_fits, page_of, served
+from tests.unit.api.boards import NOW, Filled, ring, three_flows
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 
 
 def test_arrows_are_reached_by_the_keyboard_and_lead_to_their_flows(browser: Browser) -> None:

@@ -13,12 +13,7 @@ from starlette.testclient import TestClient
 from srm_spark.api.app import make_app
 from srm_spark.api.topology import MOST_CLUSTERS, Box, Picture, picture
 from srm_spark.core.model import Flow
-from tests.unit.api.boards import AB, Filled, three_flows
-
-
-def ring(clusters: int) -> list[Flow]:
-    names = [f"cluster-{number}" for number in range(clusters)]
-    return [Flow(one, names[(number + 1) % clusters]) for number, one in enumerate(names)]
+from tests.unit.api.boards import AB, Filled, ring, three_flows
 
 
 def mesh(clusters: int) -> list[Flow]:
@@ -72,8 +67,8 @@ def test_everything_is_in_the_picture_and_nothing_lies_on_a_cluster(flows: Seque
             assert 0 <= x <= found.width
             assert 0 <= y <= found.height
     labels = [arrow.label for arrow in found.arrows if arrow.label is not None]
-    for one, other in itertools.combinations(labels, 2):
-        assert abs(one.left - other.left) >= 90 or abs(one.y - other.y) >= 30
+    for label, next_one in itertools.combinations(labels, 2):
+        assert abs(label.left - next_one.left) >= 90 or abs(label.y - next_one.y) >= 30
     for label in labels:
         assert not any(holds(box, label.x, label.y) or holds(box, label.left + 50, label.y) for box in found.boxes)
         assert 0 <= label.left <= found.width - 90
