@@ -6,10 +6,10 @@ KEEP ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-unit soak lint format bench clean
+.PHONY: help setup demo test test-all test-unit soak lint format bench screenshots clean
 
 help: ## this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo '  PYTHON=…        the interpreter to make .venv with (3.10 or newer)'
 	@echo '  ARGS=…          more arguments for pytest, the demo or the benchmark'
 
@@ -45,6 +45,9 @@ format: setup ## let ruff rewrite what it can
 
 bench: setup ## our flow against MirrorMaker 2 on the same brokers; ARGS="--only lz4,1kb,latency --page docs/benchmarks.md", --quick
 	@$(BIN)/python -m srm_spark.bench $(ARGS)
+
+screenshots: setup ## draw the pages of the service for docs/pictures, by chromium; ARGS=folder
+	@$(BIN)/python -m tests.browser.pictures $(ARGS)
 
 clean: ## remove .venv and what was built; the jars stay in .cache
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse

@@ -36,6 +36,7 @@ from srm_spark.api.v3_looks import (
     quarantine,
 )
 from srm_spark.api.v3_moves import MoveBody, MoveDocument, PlanDocument, TheMoves
+from srm_spark.api.wording import stamp
 from srm_spark.core.acts import CommandKind, Scope
 from srm_spark.core.filters import split_list
 from srm_spark.core.lists import ListKind
@@ -157,7 +158,7 @@ def losses_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
     found = losses(desk=desk, offset=offset, limit=_PAGE)
     rows = [
         (
-            one.found_at,
+            stamp(one.found_at),
             f"{one.source_topic}-{one.partition}",
             one.cause,
             f"{one.source.start} to {one.source.end - 1}",
@@ -226,7 +227,7 @@ def events_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
     pauses = [(str(one.scope), one.held) for one in pauses_of(desk)]
     found = events_of(desk)
     shown = [EventDocument.of(one) for one in found[offset : offset + _PAGE]]
-    rows = [(one.at, one.who, one.said, one.why, _outcome(one)) for one in shown]
+    rows = [(stamp(one.at), one.who, one.said, one.why, _outcome(one)) for one in shown]
     return _page(request, desk, "events", "events.html", pauses=pauses, rows=rows, total=len(found), offset=offset)
 
 

@@ -20,8 +20,9 @@ from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.gateway import look
 from srm_spark.api.roles import Role
 from srm_spark.api.tokens import Tokens
+from srm_spark.api.topology import MOST_CLUSTERS, picture
 from srm_spark.api.v3 import TopicOrder, topic_page
-from srm_spark.core.flow_series import Health
+from srm_spark.core.flow_series import FlowNow, Health
 from srm_spark.core.model import Flow
 from srm_spark.core.series import Metric, Span, Stats
 from srm_spark.look.board import Board
@@ -108,7 +109,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for function in (wording.duration, wording.number, wording.moment, wording.day):
+    for function in (wording.duration, wording.number, wording.moment, wording.stamp, wording.day):
         made.filters[function.__name__] = function
     made.globals |= {
         "durations": list(Duration),
@@ -159,12 +160,21 @@ def overview(
         "overview.html",
         asked,
         title="Cluster Replications",
+        picture=picture([row.now.flow for row in found]),
+        drawn=_drawn_last([row.now for row in found]),
+        unread={alias: view.why_not for alias, view in board.targets.items() if view.why_not is not None},
+        most_clusters=MOST_CLUSTERS,
         rows=_sorted(found, sort, show, is_ascending=is_ascending),
         known_since=max(filter(None, (known_since(board, row.now.flow, span) for row in seen.own)), default=None),
         all_count=len(seen.all),
         elsewhere=seen.elsewhere,
         sites_why_not=seen.why_not,
     )
+
+
+def _drawn_last(flows: Sequence[FlowNow]) -> list[tuple[int, FlowNow]]:
+    """With their numbers, the worst last: what is drawn later lies upon what is there."""
+    return sorted(enumerate(flows), key=lambda one: _HEALTH_ORDER[one[1].health])
 
 
 _BY_NAME: dict[FlowOrder, Callable[[FlowFigures], str]] = {

@@ -57,7 +57,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
     anonymous = role_of(service.anonymous_role)
     control = Control(Audit(service.audit_path), loaded, _folder(service.moves_path))
     _check_certificate(service)
-    with _listening(service) as listening:
+    with listening_at(service) as listening:
         is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
         if users is None and not is_local and not allow_anonymous:
             raise SetupError(
@@ -161,7 +161,8 @@ def _written(service: ServiceSettings) -> str:
     return f"{host}:{service.port}"
 
 
-def _listening(service: ServiceSettings) -> socket.socket:
+def listening_at(service: ServiceSettings) -> socket.socket:
+    """A socket that listens where it shall. Raises SetupError where that cannot be."""
     try:
         found = socket.getaddrinfo(service.host, service.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
@@ -180,7 +181,7 @@ def _listening(service: ServiceSettings) -> socket.socket:
 
 def _cannot_listen(service: ServiceSettings, error: OSError) -> SetupError:
     text = f"cannot listen on {_written(service)}: {error.strerror or error}"
-    return SetupError(f"{text}; end what listens there, or set {SERVICE_LISTEN_KEY} to another host:port")
+    return SetupError(text, f"end what listens there, or set {SERVICE_LISTEN_KEY} to another host:port")
 
 
 def _folder(path: str) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
+from srm_spark.core.moments import moment_of
+
 UNKNOWN = "unknown"
 NOTHING = "N/A"
 """Known, and there was nothing to measure; SMM's word."""
@@ -46,6 +48,11 @@ def number(value: int | None) -> str:
 def moment(milliseconds: int) -> str:
     """With its zone."""
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def stamp(text: str) -> str:
+    """The same for a moment that is written as /v3 does."""
+    return moment(moment_of(text))
 
 
 def clock(milliseconds: int) -> str:

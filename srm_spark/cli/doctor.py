@@ -1,4 +1,4 @@
-"""`srm-driver doctor`: prints what `srm_spark.doctor` found."""
+"""`srm-driver doctor`: prints what `srm_spark.doctor` found; `srm-service doctor` prints alike."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -39,7 +40,11 @@ def doctor(
     before = context.parent.params if context.parent else {}
     files = (*before.get("files", ()), *files)
     flows, defines = (*before.get("flows", ()), *flows), (*before.get("defines", ()), *defines)
-    findings = examine(files, pairs(defines), flows)
+    answer(examine(files, pairs(defines), flows), output)
+
+
+def answer(findings: Sequence[Finding], output: str) -> NoReturn:
+    """Print what was found, as text or JSON, and end with the exit code that says whether something failed."""
     if output == "json":
         click.echo(json.dumps([{**asdict(finding), "health": finding.health.value} for finding in findings], indent=2))
     else:

@@ -13,9 +13,10 @@ from typing import Any
 import click
 
 from srm_spark.cli.completion import completion_of
+from srm_spark.cli.doctor import answer
 from srm_spark.cli.driver import LOG_LEVELS
 from srm_spark.cli.manual import manual
-from srm_spark.cli.options import DEFINES, ERROR, VERSION, config, loaded, pairs, settings_of, told
+from srm_spark.cli.options import DEFINES, ERROR, OUTPUT, VERSION, config, loaded, pairs, settings_of, told
 from srm_spark.config.keys_process import HISTORY_PATH_KEY
 from srm_spark.config.load import load
 from srm_spark.config.settings import Settings
@@ -143,6 +144,31 @@ def user(name: str, roles: tuple[str, ...]) -> None:
         click.echo(users.line_of(name, password, " ".join(roles)))
 
 
+@manual(
+    "srm-service doctor --config srm.properties",
+    "srm-service doctor --config srm.properties -o json",
+    reads="the files that the configuration names; srm-metrics-A.internal and srm-meta.internal on each target.",
+    ok="nothing failed; unknown is not failed",
+    error="something failed, and its remedy is printed",
+)
+@click.command()
+@config("The file to check; repeatable, merged in order.", required=False)
+@DEFINES
+@click.option("--allow-anonymous", is_flag=True, help="As for the service: let everybody ask who reaches the address.")
+@OUTPUT
+@click.pass_context
+def doctor(
+    context: click.Context, *, files: tuple[Path, ...], defines: tuple[str, ...], allow_anonymous: bool, output: str
+) -> None:
+    """Check what the service needs before it starts: address, users, certificate, folders, targets; change nothing."""
+    before = context.parent.params if context.parent else {}
+    files, defines = (*before.get("files", ()), *files), (*before.get("defines", ()), *defines)
+    if not files:
+        raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
+    is_open = allow_anonymous or before.get("allow_anonymous", False)
+    answer(_api("doctor").examine_service(files, pairs(defines), allow_anonymous=is_open), output)
+
+
 def _api(module: str) -> Any:
     """A module of the API, which needs the extra. Ends the command where that is missing."""
     try:
@@ -155,6 +181,7 @@ def _api(module: str) -> Any:
 
 
 run.add_command(completion_of("srm-service"))
+run.add_command(doctor)
 run.add_command(history)
 run.add_command(user)
 

@@ -29,6 +29,7 @@ from srm_spark.config import load_settings
 from srm_spark.core.lists import Act, Change, ListKind
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
+from srm_spark.demo.applications import GROUP, WAITING, Applications
 from srm_spark.demo.samples import SAMPLE_TOPICS, Samples
 from srm_spark.demo.view import View
 from srm_spark.demo.web import served
@@ -48,6 +49,8 @@ SOURCE, TARGET = "primary", "secondary"
 
 Predicate = Callable[[FlowStatus], bool]
 
+_WAY_BACK = {f"{TARGET}->{SOURCE}.enabled": "true"}
+"""Of what is kept: without it nobody could move back."""
 _ADDED = "payments"
 """Not in the file: it flows when its list has it."""
 _LOOK_SECONDS = 0.25
@@ -106,12 +109,14 @@ class Demo:
         return list(compare_topics(clusters[SOURCE], clusters[TARGET], self._names()))
 
     def keep(self) -> None:
-        """Say what can be tried, and wait for Ctrl-C."""
+        """Let flows run both ways with applications beside them, say what can be tried, and wait for Ctrl-C."""
         source, target = self._brokers
-        defines = {**addresses(self._brokers), **self._defines}
+        defines = {**addresses(self._brokers), **_WAY_BACK, **self._defines}
+        self._driver.reload(load_settings([self._config], defines))
+        self._stack.enter_context(Applications(*(self.settings.clusters[alias] for alias in (SOURCE, TARGET))))
+        self._view.step(f"the way back, {TARGET}->{SOURCE}, starts, and applications go on writing")
         page = self._stack.enter_context(served(self._config, defines, self._log))
-        self._view.say(f"The page of the service, and its REST API:  {page}  {page}/docs")
-        for text in suggestions(source.bootstrap_servers, target.bootstrap_servers):
+        for text in (*invitation(page), *suggestions(source.bootstrap_servers, target.bootstrap_servers)):
             self._view.say(text)
         while not self._driver.wait(3600):
             pass
@@ -176,6 +181,17 @@ def addresses(brokers: tuple[LocalKafka, LocalKafka]) -> dict[str, str]:
     return {f"{broker.name}.bootstrap.servers": broker.bootstrap_servers for broker in brokers}
 
 
+def invitation(page: str) -> list[str]:
+    """Where the page is, and what to try there."""
+    return [
+        "",
+        f"The page of the service, and its REST API:  {page}  {page}/docs",
+        f"1. Let a topic flow: {SOURCE} → {TARGET}, Lists, add {WAITING}; then Overview shows it.",
+        f"2. Pause it: on Overview, topic {WAITING}, Pause; Resume lets it go on.",
+        f"3. Fail over: Moves, groups {GROUP}, Plan; type {SOURCE}->{TARGET}, Begin.",
+    ]
+
+
 def suggestions(source: str, target: str) -> list[str]:
     """What to try while it runs, with Kafka's own tools."""
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
@@ -184,7 +200,7 @@ def suggestions(source: str, target: str) -> list[str]:
     show = "--formatter-property print.key=true --formatter-property print.headers=true"
     return [
         "",
-        f"The clusters and the flow go on until Ctrl-C:  {SOURCE} at {source}  {TARGET} at {target}",
+        f"The clusters and both flows go on until Ctrl-C:  {SOURCE} at {source}  {TARGET} at {target}",
         "",
         f"# watch a remote topic on {TARGET}",
         f"{tools}.consumer.ConsoleConsumer --bootstrap-server {target} --topic {SOURCE}.orders {show}",

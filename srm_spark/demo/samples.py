@@ -237,5 +237,7 @@ def _oddities(number: int) -> Iterator[_Record]:
     yield _Record(topic, b"same", b"twice", [("again", b"1"), ("other", b"x"), ("again", b"2"), ("again", b"1")])
     yield _Record(topic, bytes(range(256)), bytes(range(255, -1, -1)), [("schlüssel", b"\x00\xff")])
     yield _Record(topic, b"long ago", b"1970", timestamp=1 + number)
+    # A batch's latency is that of its last record: with this one behind it, it is not that of half a century.
+    yield _Record(topic, b"long ago", b"and now")
     if number % 50 == 0:
         yield _Record(topic, b"large", b"x" * _LARGE_BYTES)

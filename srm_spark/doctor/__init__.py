@@ -6,17 +6,17 @@ written anywhere, and each cluster has ten seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from srm_spark.config.load import load
+from srm_spark.config.load import Loaded, load
 from srm_spark.core.wording import count
 from srm_spark.doctor.clusters import CLUSTER_SECONDS, check_clusters
 from srm_spark.doctor.machine import check_machine
 from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
 from srm_spark.errors import SrmError
 
-__all__ = ["Finding", "Health", "examine"]
+__all__ = ["Finding", "Health", "examine", "read_configuration"]
 
 
 def examine(
@@ -29,22 +29,29 @@ def examine(
     findings = check_machine()
     if not configs:
         return [*findings, unknown("configuration", "not checked: none was given", "srm-driver doctor --config FILE")]
-    try:
-        loaded = load(configs, overrides, flows)
-    except SrmError as error:
-        return [*findings, failed("configuration", str(error), "correct the line that it names"), _skipped()]
-    problems = loaded.report.problems
-    for problem in problems:
-        findings.append(failed("configuration", str(problem), problem.hint or f"correct {problem.key}"))
-    if problems:
-        return [*findings, _skipped()]
-    names = ", ".join(str(flow.flow) for flow in loaded.settings.flows)
-    findings.append(ok("configuration", f"{count(len(loaded.settings.flows), 'flow')}: {names}"))
-    findings.extend(warned("configuration", str(warning)) for warning in loaded.report.warnings)
+    loaded, found = read_configuration(lambda: load(configs, overrides, flows))
+    findings += found
+    if loaded is None:
+        return findings
     try:
         return findings + check_clusters(loaded.settings, seconds)
     except SrmError as error:
         return [*findings, failed("clusters", str(error), "correct the setting that it names")]
+
+
+def read_configuration(read: Callable[[], Loaded]) -> tuple[Loaded | None, list[Finding]]:
+    """What is in the files, None where it cannot be used; and what is to be said of them."""
+    try:
+        loaded = read()
+    except SrmError as error:
+        return None, [failed("configuration", str(error), "correct the line that it names"), _skipped()]
+    problems = loaded.report.problems
+    if problems:
+        found = [failed("configuration", str(one), one.hint or f"correct {one.key}") for one in problems]
+        return None, [*found, _skipped()]
+    names = ", ".join(str(flow.flow) for flow in loaded.settings.flows)
+    flows = ok("configuration", f"{count(len(loaded.settings.flows), 'flow')}: {names}")
+    return loaded, [flows, *(warned("configuration", str(warning)) for warning in loaded.report.warnings)]
 
 
 def _skipped() -> Finding:

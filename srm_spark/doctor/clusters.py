@@ -45,21 +45,23 @@ def check_clusters(settings: Settings, seconds: float = CLUSTER_SECONDS) -> list
         return []
     clusters = [settings.clusters[alias] for alias in aliases]
     with ThreadPoolExecutor(len(clusters)) as pool:
-        reached = dict(zip(aliases, pool.map(lambda cluster: _reach(cluster, seconds), clusters), strict=True))
+        reached = dict(zip(aliases, pool.map(lambda cluster: reach_of(cluster, seconds), clusters), strict=True))
         flows = list(pool.map(lambda flow: list(_check_flow(flow, reached, seconds)), settings.flows))
     factors = list(factors_of(settings))
-    findings = [_reached(cluster, reached[cluster.alias], factors) for cluster in clusters]
+    findings = [cluster_finding(cluster, reached[cluster.alias], factors) for cluster in clusters]
     return [*findings, *(finding for of_flow in flows for finding in of_flow)]
 
 
-def _reach(cluster: ClusterSettings, seconds: float) -> Reach | SrmError:
+def reach_of(cluster: ClusterSettings, seconds: float) -> Reach | SrmError:
+    """Whether a cluster answers within some seconds, or what forbids to ask it."""
     try:
         return Access(cluster, {}, seconds).reach()
     except SrmError as error:  # a store or a login that cannot be read
         return error
 
 
-def _reached(cluster: ClusterSettings, reach: Reach | SrmError, factors: Sequence[Factor]) -> Finding:
+def cluster_finding(cluster: ClusterSettings, reach: Reach | SrmError, factors: Sequence[Factor] = ()) -> Finding:
+    """What is to be said of that; `factors` are the copies that are asked of it."""
     check, where = f"cluster {cluster.alias}", cluster.bootstrap_servers
     if isinstance(reach, SrmError):
         return failed(check, str(reach), f"correct the {cluster.alias}. settings that it names")
@@ -92,7 +94,7 @@ def factors_of(settings: Settings) -> Iterator[Factor]:
 
 
 def _check_flow(flow: FlowSettings, reached: Mapping[str, Reach | SrmError], seconds: float) -> Iterator[Finding]:
-    missing = [alias for alias in (flow.flow.source, flow.flow.target) if not _is_reached(reached[alias])]
+    missing = [alias for alias in (flow.flow.source, flow.flow.target) if not is_reached(reached[alias])]
     if missing:
         unreachable = f"not checked: {' and '.join(missing)} cannot be reached"
         yield unknown(f"permissions {flow.flow}", unreachable)
@@ -103,5 +105,6 @@ def _check_flow(flow: FlowSettings, reached: Mapping[str, Reach | SrmError], sec
     yield from check_internal_topics(flow, seconds)
 
 
-def _is_reached(reach: Reach | SrmError) -> bool:
+def is_reached(reach: Reach | SrmError) -> bool:
+    """Whether it can be asked more."""
     return isinstance(reach, Reach) and reach.trouble is None

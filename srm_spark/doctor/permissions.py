@@ -62,7 +62,7 @@ def _check_source(flow: FlowSettings, topics: _Topics, target: Access) -> Iterat
     alias = flow.flow.source
     needed = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
     yield from _unseen(flow, topics)
-    yield _topics(f"{flow.flow}: read the topics on {alias}", topics.selected, needed, topics.source, flow.source)
+    yield check_topics(f"{flow.flow}: read the topics on {alias}", topics.selected, needed, topics.source, flow.source)
     if flow.syncs.enabled:
         side, cluster = (target, flow.target) if flow.syncs.on_target else (topics.source, flow.source)
         check = f"{flow.flow}: write offset syncs on {cluster.alias}"
@@ -80,7 +80,9 @@ def _check_target(flow: FlowSettings, topics: _Topics, target: Access) -> Iterat
         unseen = "no CREATE on the cluster; whether single names or prefixes may be created cannot be seen"
         yield unknown(check, unseen, _grant(flow.target, target, ["CREATE"], "--cluster"))
     there = topics.remote & target.topic_partitions().keys()
-    yield _topics(f"{flow.flow}: write the remote topics on {alias}", there, frozenset({"WRITE"}), target, flow.target)
+    yield check_topics(
+        f"{flow.flow}: write the remote topics on {alias}", there, frozenset({"WRITE"}), target, flow.target
+    )
     needed = frozenset({"READ", "WRITE"})
     check = f"{flow.flow}: record progress on {alias}"
     yield _own_topic(check, flow.progress_topic, needed, target, flow.target)
@@ -122,7 +124,7 @@ def _check_kept_alike(flow: FlowSettings, topics: _Topics, target: Access) -> It
     if flow.topics.configs_seconds is not None:
         there = topics.remote & target.topic_partitions().keys()
         check = f"{flow.flow}: keep the configs of remote topics on {alias}"
-        found = _topics(check, there, frozenset({"ALTER_CONFIGS"}), target, flow.target)
+        found = check_topics(check, there, frozenset({"ALTER_CONFIGS"}), target, flow.target)
         yield _warned(found)
     if flow.acls.seconds is not None:
         sides = (
@@ -191,9 +193,10 @@ def _unseen(flow: FlowSettings, topics: _Topics) -> Iterator[Finding]:
         )
 
 
-def _topics(
+def check_topics(
     check: str, names: Collection[str], needed: Operations, access: Access, cluster: ClusterSettings
 ) -> Finding:
+    """Whether the operations that are needed are allowed on all of these topics, which are there."""
     if not names:
         return unknown(check, "no such topic is there yet, or none may be described")
     allowed = access.on_topics(names)
@@ -214,7 +217,7 @@ def _topics(
 def _own_topic(check: str, topic: str, needed: Operations, access: Access, cluster: ClusterSettings) -> Finding:
     allowed = access.on_topics([topic])
     if topic in allowed:
-        return _topics(check, [topic], needed, access, cluster)
+        return check_topics(check, [topic], needed, access, cluster)
     on_cluster = access.on_cluster()
     if on_cluster is not None and "CREATE" in on_cluster:
         return ok(check, f"{topic} is not there yet and may be created")

@@ -3,80 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
 from tests.awaiting import await_until
+from tests.demo_process import SECONDS, Start, assert_nothing_left, demos, of_demo, read_until
 
 pytestmark = pytest.mark.slow
 
-DEMO = [sys.executable, "-m", "srm_spark.demo.run"]
-SECONDS = 480
-"""Long, for a loaded machine: with ten processes per core the brokers alone took two minutes to start."""
-
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start the demo with all its temporary files below `tmp_path`."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [*DEMO, *arguments],
-            env={**os.environ, "TMPDIR": str(tmp_path)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def of_demo(folder: Path) -> list[str]:
-    """Command lines of the processes that were started with this folder for temporary files: brokers and Spark."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            environment, command = (process / "environ").read_bytes(), (process / "cmdline").read_bytes()
-        except OSError:
-            continue  # it ended while we looked
-        if f"TMPDIR={folder}".encode() in environment and command:
-            found.append(command.replace(b"\0", b" ").decode()[:200])
-    return found
-
-
-def assert_nothing_left(folder: Path) -> None:
-    deadline = time.monotonic() + 15  # the JVM ends when it notices that we are gone
-    while (left := of_demo(folder)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert left == []
-    assert list(folder.iterdir()) == []
-
-
-def read_until(process: subprocess.Popen[str], text: str) -> str:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if text in line:
-            return line
-    pytest.fail(f"the demo ended before it said {text!r}")
+def demo(tmp_path: Path) -> Iterator[Start]:
+    with demos(tmp_path) as start:
+        yield start
 
 
 @pytest.mark.timeout(SECONDS + 60)
-def test_everything_is_copied_and_the_table_says_so(demo: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_everything_is_copied_and_the_table_says_so(demo: Start, tmp_path: Path) -> None:
     process = demo("--seconds", "3")
     output, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, output + errors
@@ -94,7 +42,7 @@ def test_everything_is_copied_and_the_table_says_so(demo: Callable[..., subproce
 
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("said", ["starting two Kafka clusters", "starting the flow"])
-def test_ctrl_c_leaves_nothing_behind(demo: Callable[..., subprocess.Popen[str]], tmp_path: Path, said: str) -> None:
+def test_ctrl_c_leaves_nothing_behind(demo: Start, tmp_path: Path, said: str) -> None:
     process = demo("--seconds", "100")
     read_until(process, said)
     time.sleep(2)
@@ -105,9 +53,7 @@ def test_ctrl_c_leaves_nothing_behind(demo: Callable[..., subprocess.Popen[str]]
 
 
 @pytest.mark.timeout(2 * SECONDS)
-def test_what_is_kept_has_a_page_until_ctrl_c_or_a_kill(
-    demo: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
+def test_what_is_kept_has_a_page_until_ctrl_c_or_a_kill(demo: Start, tmp_path: Path) -> None:
     process = demo("--seconds", "1", "--keep")
     address = read_until(process, "The page of the service").split()[-2]
 
@@ -115,7 +61,7 @@ def test_what_is_kept_has_a_page_until_ctrl_c_or_a_kill(
         with urlopen(f"{address}/v3/flows", timeout=30) as answer:
             return {(flow["source"], flow["status"]) for flow in json.load(answer)["flows"]}
 
-    await_until(lambda: ("primary", "ACTIVE") in statuses(), 60, lambda: str(statuses()))
+    await_until(lambda: {("primary", "ACTIVE"), ("secondary", "ACTIVE")} <= statuses(), 90, lambda: str(statuses()))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=90)
     assert (process.returncode, errors) == (130, "")
@@ -126,7 +72,7 @@ def test_what_is_kept_has_a_page_until_ctrl_c_or_a_kill(
     await_until(lambda: not of_demo(tmp_path), 30, lambda: str(of_demo(tmp_path)))
 
 
-def test_a_wrong_key_is_one_readable_line(demo: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_a_wrong_key_is_one_readable_line(demo: Start, tmp_path: Path) -> None:
     process = demo("-D", "primary->secondary.topics=[")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2

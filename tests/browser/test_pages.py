@@ -2,89 +2,37 @@
 
 from __future__ import annotations
 
-import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
-from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from srm_spark.api.app import make_app
 from srm_spark.api.roles import Role
 from srm_spark.core.driver_status import FlowState
-from tests.awaiting import await_until
+from tests.browser.pages import (
+    CHROMIUM,
+    NO_CHROMIUM,
+    PHONE,
+    WIDE,
+    assert_accessible,
+    assert_fits,
+    page_of,
+    served,
+    serving,
+)
 from tests.unit.api.acting import Site
 from tests.unit.api.boards import AB, EVERY, NOW, Filled, three_flows
 from tests.unit.api.sites import site_at, unused_port
 from tests.unit.api.test_gateway import AC, AD, gateway_of
 from tests.unit.api.test_gateway import filled as site_flows
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=800)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium")
-
-
-@contextmanager
-def served(filled: Filled) -> Iterator[str]:
-    with serving(make_app(filled.board, only_local=True)) as address:
-        yield address
-
-
-@contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    await_until(lambda: server.started, 20, "the server listens")
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(20)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-
-
-@contextmanager
-def page_of(browser: Browser, address: str, **settings: object) -> Iterator[Page]:
-    """A page of its own that can reach the service only; what goes wrong in it fails the test."""
-    context = browser.new_context(viewport=settings.pop("viewport", WIDE), **settings)  # type: ignore[arg-type]
-    wrong: list[str] = []
-    asked: list[str] = []
-    context.on("request", lambda request: asked.append(request.url))
-    page = context.new_page()
-    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto(address)
-    yield page
-    host = address.split("/")[2]
-    assert [url for url in asked if url.split("/")[2:3] != [host] and not url.startswith("data:")] == []
-    assert wrong == []
-    context.close()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 
 
 def sources(page: Page) -> list[str]:
     return [text.split()[0] for text in page.locator("tbody th").all_inner_texts()]
-
-
-def assert_accessible(page: Page) -> None:
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
-
-
-def assert_fits(page: Page) -> None:
-    """Nothing sticks out at the right."""
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 @pytest.mark.slow

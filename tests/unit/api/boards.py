@@ -97,3 +97,9 @@ def three_flows() -> Filled:
     filled.clock.pass_by(2)
     filled.take(paused)
     return filled
+
+
+def ring(clusters: int) -> list[Flow]:
+    """Each cluster is copied to the next one, and the last to the first."""
+    names = [f"cluster-{number}" for number in range(clusters)]
+    return [Flow(one, names[(number + 1) % clusters]) for number, one in enumerate(names)]

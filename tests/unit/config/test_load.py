@@ -435,6 +435,9 @@ def test_the_demo_runs_without_a_warning() -> None:
     settings = load_settings([CONF / "demo.properties"], {"primary.bootstrap.servers": "localhost:1"})
     assert settings.warnings == ()
     assert settings.clusters["primary"].bootstrap_servers == "localhost:1"
+    both = load_settings([CONF / "demo.properties"], {"secondary->primary.enabled": "true"})
+    assert [(str(flow.flow), flow.topics.include) for flow in both.flows][1:] == [("secondary->primary", ("returns",))]
+    assert both.warnings == ()
 
 
 def test_the_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
