@@ -45,6 +45,7 @@ def make_app(
     control = control or Control(Audit())
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
     app.state.board, app.state.control, app.state.certificate = board, control, certificate
+    app.state.users = users
     app.state.moves, app.state.tokens = Moves(control), Tokens()
     problems.install(app, flow_pages.problem_page)
     for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages):

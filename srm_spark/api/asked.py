@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Query, Request
 
 from srm_spark.api.problems import RequestProblem, unknown
+from srm_spark.api.roles import Caller
 from srm_spark.core.model import Flow
 from srm_spark.core.series import WINDOW_MS, Metric, Span
 from srm_spark.look.board import Board
@@ -52,9 +53,16 @@ _LENGTHS = {
 
 
 def board_of(request: Request) -> Board:
-    """What the application was made with."""
+    """What the application was made with, as far as who asks may see it."""
     board: Board = request.app.state.board
-    return board
+    seen = [flow for flow in board.flows if caller_of(request).roles.sees(flow)]
+    return board if len(seen) == len(board.flows) else board.only(seen)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who has sent a request."""
+    caller: Caller = request.state.caller
+    return caller
 
 
 TheBoard = Annotated[Board, Depends(board_of)]

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 from anyio import to_thread
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
 from srm_spark.api.audit import Result
 from srm_spark.api.control import TheDesk
@@ -44,7 +45,7 @@ async def form_of(request: Request, desk: TheDesk) -> Form:
     tokens: Tokens = request.app.state.tokens
     try:
         read = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    except ValueError as error:
+    except (ClientDisconnect, ValueError) as error:
         raise RequestProblem(400, "no form", "it is no form of these pages") from error
     fields = {name: values[-1] for name, values in read.items()}
     if not tokens.is_right(fields.pop(FIELD, ""), desk.caller):

@@ -12,6 +12,8 @@ from srm_spark.core.model import Flow
 class Role(IntEnum):
     """Each may do what the ones before it may."""
 
+    NONE = 0
+    """Does not see that there is such a flow."""
     VIEWER = 1
     """Sees everything but the contents of records."""
     OPERATOR = 2
@@ -36,6 +38,14 @@ class Roles:
     def of(self, flow: Flow) -> Role:
         """That for a flow."""
         return self.flows.get(str(flow), self.everywhere)
+
+    def sees(self, flow: Flow) -> bool:
+        """Whether he may know of a flow."""
+        return self.of(flow) >= Role.VIEWER
+
+
+NOWHERE = Roles(Role.NONE)
+"""Of who may see nothing."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,8 @@ def role_of(word: str) -> Role:
 
 
 def roles_of(text: str) -> Roles:
-    """`viewer A->B=operator`: the role everywhere, and those of single flows. Raises ValueError, for people."""
+    """`viewer A->B=operator`: the role everywhere, and those of single flows. Who has some of single flows only, sees
+    no others; who has none at all, is a viewer of all. Raises ValueError, for people."""
     everywhere: Role | None = None
     flows: dict[str, Role] = {}
     for part in text.split():
@@ -78,4 +89,6 @@ def roles_of(text: str) -> Roles:
             raise ValueError(f"{flow} is there twice")
         else:
             flows[flow] = role
-    return Roles(everywhere or Role.VIEWER, flows)
+    if everywhere is None:
+        everywhere = Role.NONE if flows else Role.VIEWER
+    return Roles(everywhere, flows)

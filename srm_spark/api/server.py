@@ -15,10 +15,12 @@ import uvicorn
 
 from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
-from srm_spark.api.certificate import CertificateWatch, why_unfit
+from srm_spark.api.certificate import certificate_watch, why_unfit
 from srm_spark.api.control import Control
+from srm_spark.api.patience import PatientProtocol
 from srm_spark.api.roles import Role, role_of
-from srm_spark.api.users import read_users
+from srm_spark.api.users import Users, read_users, users_watch
+from srm_spark.api.watching import FileWatch
 from srm_spark.api.webhook import Webhook
 from srm_spark.config.keys_process import (
     SERVICE_ANONYMOUS_KEY,
@@ -47,7 +49,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
 
     Raises ConfigError and SetupError before anything is read.
     """
-    users = None if service.users_file is None else read_users(service.users_file)
+    users = None if service.users_file is None else Users(read_users(service.users_file))
     anonymous = role_of(service.anonymous_role)
     control = Control(Audit(service.audit_path), loaded, _folder(service.moves_path))
     _check_certificate(service)
@@ -76,7 +78,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         )
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -90,7 +92,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             ssl_keyfile=service.key,
         )
         scheme = "http" if service.certificate is None else "https"
-        beside: list[Readers | HistoryProcess | Webhook | CertificateWatch] = [Readers(board, flows)]
+        beside: list[Readers | HistoryProcess | Webhook | FileWatch] = [Readers(board, flows)]
         if kept is not None and kept.is_embedded:
             beside.append(HistoryProcess(flows, kept))
         if service.alerts is not None:
@@ -98,7 +100,9 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         if service.certificate is not None:
             config.load()
             assert config.ssl is not None
-            beside.append(CertificateWatch(config.ssl, service.certificate, service.key))
+            beside.append(certificate_watch(config.ssl, service.certificate, service.key))
+        if users is not None and service.users_file is not None:
+            beside.append(users_watch(service.users_file, users))
         with ExitStack() as running:
             for one in beside:
                 one.start()

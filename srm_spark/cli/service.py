@@ -126,7 +126,7 @@ def history(*, files: tuple[Path, ...], defines: tuple[str, ...], log_level: str
     "roles",
     multiple=True,
     metavar="[A->B=]ROLE",
-    help="viewer (default), operator or admin: everywhere, or of one flow; repeatable.",
+    help="none, viewer (default), operator or admin: everywhere, or of one flow and, alone, no other; repeatable.",
 )
 def user(name: str, roles: tuple[str, ...]) -> None:
     """Print a line for service.users.file: NAME, the argon2 hash of a password, which is asked for, and the roles."""

@@ -89,8 +89,8 @@ def load(
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_across(sources, report, settings, clusters, dialect)
     export = resolver.export()
-    service = service_settings(sources, report, aliases, resolver.expand)
     process = resolver.process()
+    service = service_settings(sources, report, aliases, process, resolver.expand)
     service = replace(service, history=history_settings(process), alerts=alert_settings(process))
     whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export, service)
     return Loaded(whole, sources, resolver, report)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from srm_spark.api.users import Users
+from srm_spark.api.users import Users, UserTable
 from srm_spark.cli.options import ERROR, USAGE
 from srm_spark.cli.service import run
 
@@ -108,7 +108,7 @@ def test_a_line_for_a_user_holds_a_hash_that_fits() -> None:
     name, _, written = result.stdout.strip().partition(":")
     assert name == "alice"
     assert "secret" not in result.output
-    assert Users({name: written}).name_of("Basic YWxpY2U6c2VjcmV0") == "alice"
+    assert Users(UserTable({name: written})).name_of("Basic YWxpY2U6c2VjcmV0") == "alice"
     for bad in ("", "a:b", " a"):
         assert CliRunner().invoke(run, ["user", bad], input="x\nx\n").exit_code == USAGE
 
@@ -118,7 +118,7 @@ def test_a_line_for_a_user_says_what_he_may_do() -> None:
     assert result.stdout.strip().endswith(":operator A->B=admin")
     wrong = CliRunner().invoke(run, ["user", "bob", "--role", "root"], input="x\nx\n")
     assert wrong.exit_code == USAGE
-    assert "viewer, operator, admin" in wrong.output
+    assert "none, viewer, operator, admin" in wrong.output
 
 
 def test_history_needs_a_folder(tmp_path: Path) -> None:
