@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from srm_spark.api.asked import TheBoard
+from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.users import Users
 from srm_spark.config.stores import StoreError, end_of_certificate
 from srm_spark.core.flow_series import FlowNow, Health, health_code
@@ -51,7 +52,7 @@ def readyz(request: Request) -> Response:
 def metrics(board: TheBoard, request: Request) -> PlainTextResponse:
     """In the text format of Prometheus."""
     state = request.app.state
-    lines = [*_lines(board), *_of_the_certificate(state.certificate), *_of_the_users(state.users)]
+    lines = [*_lines(board), *_of_the_certificate(state.certificate), *_of_files(state.users, state.oidc)]
     return PlainTextResponse("".join(f"{line}\n" for line in lines), media_type="text/plain; version=0.0.4")
 
 
@@ -104,10 +105,12 @@ def _of_the_certificate(path: Path | None) -> Iterator[str]:
         yield _sample("srm_service_certificate_end_timestamp_seconds", {}, end)
 
 
-def _of_the_users(users: Users | None) -> Iterator[str]:
-    if users is not None:
-        yield from _family("srm_service_users_file_current", "0 while users of before count, the file being broken.")
-        yield _sample("srm_service_users_file_current", {}, int(users.is_current))
+def _of_files(users: Users | None, oidc: Oidc | None) -> Iterator[str]:
+    roles = None if oidc is None else oidc.roles
+    for name, kept in (("srm_service_users_file_current", users), ("srm_service_oidc_roles_file_current", roles)):
+        if kept is not None:
+            yield from _family(name, "0 while the file is broken, and what it said before counts.")
+            yield _sample(name, {}, int(kept.is_current))
 
 
 def _flow(now: FlowNow) -> dict[str, str]:

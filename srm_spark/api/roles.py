@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -43,6 +43,11 @@ class Roles:
         """Whether he may know of a flow."""
         return self.of(flow) >= Role.VIEWER
 
+    @property
+    def are_none(self) -> bool:
+        """Whether there is nothing that he may see."""
+        return max((self.everywhere, *self.flows.values())) is Role.NONE
+
 
 NOWHERE = Roles(Role.NONE)
 """Of who may see nothing."""
@@ -61,6 +66,16 @@ class Caller:
     def who(self) -> str:
         """For what is kept with an act: user@host."""
         return f"{self.name or 'anonymous'}@{self.address}"
+
+
+def combined(roles: Iterable[Roles]) -> Roles:
+    """Of who has all of these: for each flow the most; nothing where there are none."""
+    found = list(roles)
+    flows = {flow for one in found for flow in one.flows}
+    return Roles(
+        max((one.everywhere for one in found), default=Role.NONE),
+        {flow: max(one.flows.get(flow, one.everywhere) for one in found) for flow in flows},
+    )
 
 
 def role_of(word: str) -> Role:

@@ -17,11 +17,14 @@ from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
 from srm_spark.api.certificate import certificate_watch, why_unfit
 from srm_spark.api.control import Control
+from srm_spark.api.oidc.groups import GroupRoles, read_groups
+from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.patience import PatientProtocol
 from srm_spark.api.roles import Role, role_of
-from srm_spark.api.users import Users, read_users, users_watch
-from srm_spark.api.watching import FileWatch
+from srm_spark.api.users import Users, read_users
+from srm_spark.api.watching import FileWatch, table_watch
 from srm_spark.api.webhook import Webhook
+from srm_spark.config.keys_oidc import ISSUER_KEY
 from srm_spark.config.keys_process import (
     SERVICE_ANONYMOUS_KEY,
     SERVICE_CERTIFICATE_KEY,
@@ -50,31 +53,42 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
     Raises ConfigError and SetupError before anything is read.
     """
     users = None if service.users_file is None else Users(read_users(service.users_file))
+    oidc = None if service.oidc is None else Oidc(service.oidc, GroupRoles(read_groups(service.oidc.roles_file)))
+    has_logins = users is not None or oidc is not None
     anonymous = role_of(service.anonymous_role)
     control = Control(Audit(service.audit_path), loaded, _folder(service.moves_path))
     _check_certificate(service)
     with _listening(service) as listening:
         is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-        if users is None and not is_local and not allow_anonymous:
+        if not has_logins and not is_local and not allow_anonymous:
             raise SetupError(
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to other machines, and nobody has to log in: set "
-                f"{SERVICE_USERS_KEY}, or say --allow-anonymous"
+                f"{SERVICE_USERS_KEY} or {ISSUER_KEY}, or say --allow-anonymous"
             )
-        if users is None and not is_local and anonymous is not Role.VIEWER:
+        if not has_logins and not is_local and anonymous is not Role.VIEWER:
             raise SetupError(
                 f"{SERVICE_ANONYMOUS_KEY} = {anonymous.word} is for a service that only its own machine reaches, and "
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to others: set {SERVICE_USERS_KEY}"
             )
-        if users is not None and (unknown := users.flows - {str(one.flow) for one in flows}):
-            _log.warning("%s has roles of flows that are not here: %s", service.users_file, some(unknown))
-        if users is not None and not is_local and service.certificate is None:
-            _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
+        if users is not None:
+            _warn_of_unknown(service.users_file, users.flows, flows)
+        if oidc is not None:
+            _warn_of_unknown(oidc.settings.roles_file, oidc.roles.flows, flows)
+        if has_logins and not is_local and service.certificate is None:
+            text = "passwords and tokens cross the network as they are: set %s and its key"
+            _log.warning(text, SERVICE_CERTIFICATE_KEY)
         kept = service.history
         board = Board([one.flow for one in flows], past=None if kept is None else History(kept))
-        is_closed = users is None and not allow_anonymous
+        is_closed = not has_logins and not allow_anonymous
         certificate = None if service.certificate is None else Path(service.certificate)
         app = make_app(
-            board, users, anonymous=anonymous, only_local=is_closed, control=control, certificate=certificate
+            board,
+            users,
+            oidc=oidc,
+            anonymous=anonymous,
+            only_local=is_closed,
+            control=control,
+            certificate=certificate,
         )
         config = uvicorn.Config(
             app,
@@ -102,7 +116,9 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             assert config.ssl is not None
             beside.append(certificate_watch(config.ssl, service.certificate, service.key))
         if users is not None and service.users_file is not None:
-            beside.append(users_watch(service.users_file, users))
+            beside.append(table_watch(service.users_file, read_users, users))
+        if oidc is not None:
+            beside.append(table_watch(oidc.settings.roles_file, read_groups, oidc.roles))
         with ExitStack() as running:
             for one in beside:
                 one.start()
@@ -110,6 +126,11 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
             _run(uvicorn.Server(config), listening)
         _log.info("stopped")
+
+
+def _warn_of_unknown(path: str | None, named: set[str], flows: Sequence[FlowSettings]) -> None:
+    if unknown := named - {str(one.flow) for one in flows}:
+        _log.warning("%s has roles of flows that are not here: %s", path, some(unknown))
 
 
 def _run(server: uvicorn.Server, listening: socket.socket) -> None:

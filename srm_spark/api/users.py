@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import logging
 import os
 import threading
 from collections import OrderedDict
@@ -18,11 +17,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from srm_spark.api.attempts import Attempts
 from srm_spark.api.roles import NOWHERE, Roles, roles_of
-from srm_spark.api.watching import FileWatch
 from srm_spark.config.keys_process import SERVICE_USERS_KEY
 from srm_spark.errors import ConfigError, Problem
 
-log = logging.getLogger(__name__)
 _REMEMBERED = 256
 """Logins that were right: a hash takes a tenth of a second and 64 MB, which not every request is to cost."""
 _LONGEST = 1024
@@ -123,21 +120,6 @@ def line_of(name: str, password: str, roles: str = "") -> str:
     """A line of the file; `roles` as `roles_of` reads them."""
     line = f"{name}:{PasswordHasher().hash(password)}"
     return f"{line}:{roles}" if roles else line
-
-
-def users_watch(path: str, users: Users) -> FileWatch:
-    """Keeps users as their file is. One that cannot be used changes nobody, and is told once."""
-
-    def read() -> None:
-        try:
-            users.replace(read_users(path))
-        except ConfigError as error:
-            users.is_current = False
-            log.error("%s cannot be used, the users of before go on: %s", path, "; ".join(map(str, error.problems)))
-            return
-        log.info("%s was read again", path)
-
-    return FileWatch([path], read)
 
 
 def read_users(path: str) -> UserTable:

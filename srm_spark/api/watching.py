@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+from srm_spark.errors import ConfigError
+
+log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_T_contra = TypeVar("_T_contra", contravariant=True)
 _LOOK_SECONDS = 10.0
 
 Stamp = tuple[tuple[int, int, int], ...]
@@ -52,3 +59,29 @@ class FileWatch:
             except OSError:
                 found.append((0, 0, 0))
         return tuple(found)
+
+
+class Kept(Protocol[_T_contra]):
+    """What lives on what a file says."""
+
+    is_current: bool
+    """False while the file cannot be used."""
+
+    def replace(self, table: _T_contra, /) -> None:
+        """From now on, this, which is current."""
+
+
+def table_watch(path: str, read: Callable[[str], _T], kept: Kept[_T]) -> FileWatch:
+    """Keeps something as its file is. One that cannot be used, for which `read` raises ConfigError, changes nothing,
+    and is told once."""
+
+    def again() -> None:
+        try:
+            kept.replace(read(path))
+        except ConfigError as error:
+            kept.is_current = False
+            log.error("%s cannot be used, what it said before goes on: %s", path, "; ".join(map(str, error.problems)))
+            return
+        log.info("%s was read again", path)
+
+    return FileWatch([path], again)

@@ -21,7 +21,7 @@ from srm_spark.config.load import load
 from srm_spark.config.settings import Settings
 from srm_spark.errors import ConfigError, SetupError, SrmError
 
-_EXTRA = ("fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline", "deltalake")
+_EXTRA = ("jwt", "fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline", "deltalake")
 
 
 @manual(

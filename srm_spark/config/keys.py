@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from srm_spark.config import keys_client, keys_connector, keys_process
+from srm_spark.config import keys_client, keys_connector, keys_oidc, keys_process
 from srm_spark.config.schema import Dialect, Key, KeyEffect, Scope, ValueKind
 
 _CONNECTOR_ROWS = (
@@ -36,6 +36,7 @@ TABLE: tuple[Key, ...] = (
     *keys_process.WORKER,
     *_SECURITY_ROWS,
     *keys_process.OWN_SERVICE,
+    *keys_oidc.OIDC,
     *keys_process.SERVICE,
 )
 """Every key but the Java client properties behind a prefix, which `keys_client.CLIENT_KEYS` holds."""

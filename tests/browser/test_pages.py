@@ -110,7 +110,7 @@ def test_the_pages(browser: Browser) -> None:
             assert page.locator("svg polyline").count() == 3
             assert_accessible(page)
         for color in ("light", "dark"):
-            for path in ("/", "/flows/C/B", "/flows/B/A"):
+            for path in ("/", "/flows/C/B", "/flows/B/A", "/you"):
                 with page_of(browser, base + path, viewport=PHONE, color_scheme=color) as page:
                     assert_accessible(page)
                     assert_fits(page)

@@ -61,6 +61,7 @@ def test_other_machines_need_a_login_or_a_word(tmp_path: Path, host: str) -> Non
     result = serve(tmp_path, "-D", f"service.listen={host}:{port}")
     assert result.exit_code == ERROR
     assert "service.users.file" in result.output
+    assert "service.oidc.issuer" in result.output
     assert "--allow-anonymous" in result.output
 
 
@@ -80,6 +81,10 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     missing = serve(tmp_path, "-D", f"service.users.file={tmp_path / 'none'}")
     assert missing.exit_code == ERROR
     assert "srm-service user" in missing.output
+    oidc = ("-D", "service.oidc.issuer=https://id.example", "-D", "service.oidc.audience=kafka")
+    unknown = serve(tmp_path, *oidc, "-D", f"service.oidc.roles.file={tmp_path / 'none'}")
+    assert unknown.exit_code == ERROR
+    assert "service.oidc.roles.file: cannot be read" in unknown.output
     unrecorded = serve(tmp_path, "-D", f"service.audit.path={tmp_path / 'none' / 'audit.log'}")
     assert unrecorded.exit_code == ERROR
     assert "service.audit.path: cannot be written" in unrecorded.output

@@ -10,7 +10,8 @@ from starlette.testclient import TestClient
 
 from srm_spark.api.app import make_app
 from srm_spark.api.roles import Role
-from srm_spark.api.users import Users, read_users, users_watch
+from srm_spark.api.users import Users, read_users
+from srm_spark.api.watching import table_watch
 from tests.unit.api.boards import AB, three_flows
 from tests.unit.api.logins import QUICK, login
 
@@ -34,7 +35,7 @@ def test_who_may_do_what_is_as_the_file_says(tmp_path: Path, caplog: pytest.LogC
     same = line("alice", "a")
     write(path, same, line("bob", "b"))
     users = Users(read_users(str(path)))
-    watch = users_watch(str(path), users)
+    watch = table_watch(str(path), read_users, users)
     asking = TestClient(make_app(three_flows().board, users), base_url="http://localhost")
     assert asking.get("/v3/flows", headers=login("bob:b")).status_code == 200
     assert users.name_of(ALICE) == "alice"
@@ -65,7 +66,7 @@ def test_a_file_of_the_same_size_and_time_is_another_one(tmp_path: Path) -> None
     path = tmp_path / "users"
     write(path, line("alice", "a", "viewer"))
     users = Users(read_users(str(path)))
-    watch, before = users_watch(str(path), users), path.stat()
+    watch, before = table_watch(str(path), read_users, users), path.stat()
     beside = tmp_path / "beside"
     beside.write_text(path.read_text().replace("alice:", "carol:"))
     os.utime(beside, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -79,7 +80,7 @@ def test_a_login_that_others_have_is_remembered_over_a_change(tmp_path: Path, mo
     same = line("alice", "a")
     write(path, same)
     users = Users(read_users(str(path)))
-    watch = users_watch(str(path), users)
+    watch = table_watch(str(path), read_users, users)
     assert users.name_of(ALICE) == "alice"
     write(path, same, line("bob", "b"))
     watch.look()
