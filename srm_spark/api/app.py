@@ -15,6 +15,8 @@ from srm_spark.api.control import Control
 from srm_spark.api.gateway import Gateway
 from srm_spark.api.guard import Guard
 from srm_spark.api.moves import Moves
+from srm_spark.api.oidc import login
+from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.roles import Role
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.users import Users
@@ -33,13 +35,14 @@ def make_app(
     board: Board,
     users: Users | None = None,
     *,
+    oidc: Oidc | None = None,
     anonymous: Role = Role.VIEWER,
     only_local: bool = False,
     control: Control | None = None,
     certificate: Path | None = None,
     gateway: Gateway | None = None,
 ) -> FastAPI:
-    """The application over a board, which others fill. `users` None: everybody may ask; see `Guard`.
+    """The application over a board, which others fill. Neither `users` nor `oidc`: everybody may ask; see `Guard`.
 
     Without `control` it knows no clusters: what would ask them is refused. `certificate` is the file of its own, of
     which it says when it ends. Without `gateway` no other site is asked.
@@ -48,9 +51,10 @@ def make_app(
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
     app.state.board, app.state.control, app.state.certificate = board, control, certificate
     app.state.gateway = gateway
+    app.state.users, app.state.oidc = users, oidc
     app.state.moves, app.state.tokens = Moves(control), Tokens()
     problems.install(app, flow_pages.problem_page)
-    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages):
+    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages, login):
         app.include_router(module.router)
     app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))
@@ -61,5 +65,5 @@ def make_app(
     def _docs() -> HTMLResponse:
         return HTMLResponse(docs, headers={"content-security-policy": _DOCS_POLICY})
 
-    app.add_middleware(Guard, audit=control.audit, users=users, anonymous=anonymous, only_local=only_local)
+    app.add_middleware(Guard, audit=control.audit, users=users, oidc=oidc, anonymous=anonymous, only_local=only_local)
     return app

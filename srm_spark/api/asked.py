@@ -54,9 +54,16 @@ _LENGTHS = {
 
 
 def board_of(request: Request) -> Board:
-    """What the application was made with."""
+    """What the application was made with, as far as who asks may see it."""
     board: Board = request.app.state.board
-    return board
+    seen = [flow for flow in board.flows if caller_of(request).roles.sees(flow)]
+    return board if len(seen) == len(board.flows) else board.only(seen)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who has sent a request."""
+    caller: Caller = request.state.caller
+    return caller
 
 
 TheBoard = Annotated[Board, Depends(board_of)]

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from srm_spark.api.asked import TheFlow
+from srm_spark.api.asked import TheFlow, caller_of
 from srm_spark.api.audit import Audit, AuditValue, Result
 from srm_spark.api.problems import RequestProblem
 from srm_spark.api.roles import Caller, Role
@@ -168,12 +168,6 @@ class Desk:
 def desk_of(request: Request, flow: TheFlow) -> Desk:
     """Who has sent a request, at the flow of its path."""
     return Desk(request.app.state.control, caller_of(request), flow)
-
-
-def caller_of(request: Request) -> Caller:
-    """Who has sent a request."""
-    caller: Caller = request.state.caller
-    return caller
 
 
 TheDesk = Annotated[Desk, Depends(desk_of)]

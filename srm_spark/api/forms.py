@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 from anyio import to_thread
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
 from srm_spark.api.audit import Result
 from srm_spark.api.control import TheDesk
@@ -39,14 +40,19 @@ class Form:
             raise RequestProblem(400, "invalid fields", told(error.errors(), skip=0)) from error
 
 
+async def fields_of(request: Request) -> dict[str, str]:
+    """All fields, with the token, which nobody has looked at. Raises RequestProblem where it is no form."""
+    try:
+        read = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except (ClientDisconnect, ValueError) as error:
+        raise RequestProblem(400, "no form", "it is no form of these pages") from error
+    return {name: values[-1] for name, values in read.items()}
+
+
 async def form_of(request: Request, desk: TheDesk) -> Form:
     """The form of a request. Raises RequestProblem, and records it, where its token is not right."""
     tokens: Tokens = request.app.state.tokens
-    try:
-        read = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    except ValueError as error:
-        raise RequestProblem(400, "no form", "it is no form of these pages") from error
-    fields = {name: values[-1] for name, values in read.items()}
+    fields = await fields_of(request)
     if not tokens.is_right(fields.pop(FIELD, ""), desk.caller):
         why = "the form has no token of a page of yours, or an old one: load the page again, and send it once more"
         await to_thread.run_sync(partial(desk.record, f"POST {request.url.path}", Result.REFUSED, why))

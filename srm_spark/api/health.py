@@ -11,6 +11,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from srm_spark.api.asked import TheBoard
+from srm_spark.api.oidc.logins import Oidc
+from srm_spark.api.users import Users
 from srm_spark.config.stores import StoreError, end_of_certificate
 from srm_spark.core.flow_series import FlowNow, Health, health_code
 from srm_spark.look.board import Board
@@ -38,8 +40,9 @@ def healthz() -> Alive:
 
 
 @router.get("/readyz", response_model=Ready, responses={503: {"model": Ready}})
-def readyz(board: TheBoard) -> Response:
+def readyz(request: Request) -> Response:
     """Whether every target was read, and answers; 503 with what is in the way."""
+    board: Board = request.app.state.board  # the whole: who asks has no login
     why_not = [f"cluster {view.alias} is not read" for view in board.targets.values() if view.why_not is not None]
     document = Ready(ready=not why_not, why_not=why_not)
     return JSONResponse(document.model_dump(), 503 if why_not else 200)
@@ -48,7 +51,8 @@ def readyz(board: TheBoard) -> Response:
 @router.get("/metrics", response_class=PlainTextResponse)
 def metrics(board: TheBoard, request: Request) -> PlainTextResponse:
     """In the text format of Prometheus."""
-    lines = [*_lines(board), *_of_the_certificate(request.app.state.certificate)]
+    state = request.app.state
+    lines = [*_lines(board), *_of_the_certificate(state.certificate), *_of_files(state.users, state.oidc)]
     return PlainTextResponse("".join(f"{line}\n" for line in lines), media_type="text/plain; version=0.0.4")
 
 
@@ -99,6 +103,14 @@ def _of_the_certificate(path: Path | None) -> Iterator[str]:
         end = end_of_certificate(path.read_bytes())
         yield from _family("srm_service_certificate_end_timestamp_seconds", "When its certificate ends.")
         yield _sample("srm_service_certificate_end_timestamp_seconds", {}, end)
+
+
+def _of_files(users: Users | None, oidc: Oidc | None) -> Iterator[str]:
+    roles = None if oidc is None else oidc.roles
+    for name, kept in (("srm_service_users_file_current", users), ("srm_service_oidc_roles_file_current", roles)):
+        if kept is not None:
+            yield from _family(name, "0 while the file is broken, and what it said before counts.")
+            yield _sample(name, {}, int(kept.is_current))
 
 
 def _flow(now: FlowNow) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -12,6 +12,8 @@ from srm_spark.core.model import Flow
 class Role(IntEnum):
     """Each may do what the ones before it may."""
 
+    NONE = 0
+    """Does not see that there is such a flow."""
     VIEWER = 1
     """Sees everything but the contents of records."""
     OPERATOR = 2
@@ -37,6 +39,19 @@ class Roles:
         """That for a flow."""
         return self.flows.get(str(flow), self.everywhere)
 
+    def sees(self, flow: Flow) -> bool:
+        """Whether he may know of a flow."""
+        return self.of(flow) >= Role.VIEWER
+
+    @property
+    def are_none(self) -> bool:
+        """Whether there is nothing that he may see."""
+        return max((self.everywhere, *self.flows.values())) is Role.NONE
+
+
+NOWHERE = Roles(Role.NONE)
+"""Of who may see nothing."""
+
 
 @dataclass(frozen=True)
 class Caller:
@@ -53,6 +68,16 @@ class Caller:
         return f"{self.name or 'anonymous'}@{self.address}"
 
 
+def combined(roles: Iterable[Roles]) -> Roles:
+    """Of who has all of these: for each flow the most; nothing where there are none."""
+    found = list(roles)
+    flows = {flow for one in found for flow in one.flows}
+    return Roles(
+        max((one.everywhere for one in found), default=Role.NONE),
+        {flow: max(one.flows.get(flow, one.everywhere) for one in found) for flow in flows},
+    )
+
+
 def role_of(word: str) -> Role:
     """A role by its word. Raises ValueError, for people."""
     for role in Role:
@@ -62,7 +87,8 @@ def role_of(word: str) -> Role:
 
 
 def roles_of(text: str) -> Roles:
-    """`viewer A->B=operator`: the role everywhere, and those of single flows. Raises ValueError, for people."""
+    """`viewer A->B=operator`: the role everywhere, and those of single flows. Who has some of single flows only, sees
+    no others; who has none at all, is a viewer of all. Raises ValueError, for people."""
     everywhere: Role | None = None
     flows: dict[str, Role] = {}
     for part in text.split():
@@ -78,4 +104,6 @@ def roles_of(text: str) -> Roles:
             raise ValueError(f"{flow} is there twice")
         else:
             flows[flow] = role
-    return Roles(everywhere or Role.VIEWER, flows)
+    if everywhere is None:
+        everywhere = Role.NONE if flows else Role.VIEWER
+    return Roles(everywhere, flows)

@@ -16,14 +16,19 @@ import uvicorn
 
 from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
-from srm_spark.api.certificate import CertificateWatch, why_unfit
+from srm_spark.api.certificate import certificate_watch, why_unfit
 from srm_spark.api.control import Control
 from srm_spark.api.gateway import Gateway
+from srm_spark.api.oidc.groups import GroupRoles, read_groups
+from srm_spark.api.oidc.logins import Oidc
+from srm_spark.api.patience import PatientProtocol
 from srm_spark.api.roles import Role, role_of
 from srm_spark.api.site_call import Client
 from srm_spark.api.told import flows_told
-from srm_spark.api.users import read_users
+from srm_spark.api.users import Users, read_users
+from srm_spark.api.watching import table_watch
 from srm_spark.api.webhook import Webhook
+from srm_spark.config.keys_oidc import ISSUER_KEY
 from srm_spark.config.keys_process import (
     SERVICE_ANONYMOUS_KEY,
     SERVICE_CERTIFICATE_KEY,
@@ -53,34 +58,40 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
 
     Raises ConfigError and SetupError before anything is read.
     """
-    users = None if service.users_file is None else read_users(service.users_file)
+    users = None if service.users_file is None else Users(read_users(service.users_file))
+    oidc = None if service.oidc is None else Oidc(service.oidc, GroupRoles(read_groups(service.oidc.roles_file)))
+    has_logins = users is not None or oidc is not None
     anonymous = role_of(service.anonymous_role)
     control = Control(Audit(service.audit_path), loaded, _folder(service.moves_path))
     _check_certificate(service)
     with listening_at(service) as listening:
         is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-        if users is None and not is_local and not allow_anonymous:
+        if not has_logins and not is_local and not allow_anonymous:
             raise SetupError(
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to other machines, and nobody has to log in: set "
-                f"{SERVICE_USERS_KEY}, or say --allow-anonymous"
+                f"{SERVICE_USERS_KEY} or {ISSUER_KEY}, or say --allow-anonymous"
             )
-        if users is None and not is_local and anonymous is not Role.VIEWER:
+        if not has_logins and not is_local and anonymous is not Role.VIEWER:
             raise SetupError(
                 f"{SERVICE_ANONYMOUS_KEY} = {anonymous.word} is for a service that only its own machine reaches, and "
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to others: set {SERVICE_USERS_KEY}"
             )
-        if users is not None and (unknown := users.flows - {str(one.flow) for one in flows}):
-            _log.warning("%s has roles of flows that are not here: %s", service.users_file, some(unknown))
-        if users is not None and not is_local and service.certificate is None:
-            _log.warning("passwords cross the network as they are: set %s and its key", SERVICE_CERTIFICATE_KEY)
+        if users is not None:
+            _warn_of_unknown(service.users_file, users.flows, flows)
+        if oidc is not None:
+            _warn_of_unknown(oidc.settings.roles_file, oidc.roles.flows, flows)
+        if has_logins and not is_local and service.certificate is None:
+            text = "passwords and tokens cross the network as they are: set %s and its key"
+            _log.warning(text, SERVICE_CERTIFICATE_KEY)
         kept = service.history
         board = Board([one.flow for one in flows], past=None if kept is None else History(kept))
-        is_closed = users is None and not allow_anonymous
+        is_closed = not has_logins and not allow_anonymous
         certificate = None if service.certificate is None else Path(service.certificate)
         sites = None if service.remote is None else _Sites(service.remote, flows, loaded)
         app = make_app(
             board,
             users,
+            oidc=oidc,
             anonymous=anonymous,
             only_local=is_closed,
             control=control,
@@ -89,7 +100,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         )
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -111,7 +122,11 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         if service.certificate is not None:
             config.load()
             assert config.ssl is not None
-            beside.append(CertificateWatch(config.ssl, service.certificate, service.key))
+            beside.append(certificate_watch(config.ssl, service.certificate, service.key))
+        if users is not None and service.users_file is not None:
+            beside.append(table_watch(service.users_file, read_users, users))
+        if oidc is not None:
+            beside.append(table_watch(oidc.settings.roles_file, read_groups, oidc.roles))
         if sites is not None:
             beside.append(sites.readers)
         if (address := own_address(service, is_local=is_local)) is not None:
@@ -124,6 +139,11 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
             _run(uvicorn.Server(config), listening)
         _log.info("stopped")
+
+
+def _warn_of_unknown(path: str | None, named: set[str], flows: Sequence[FlowSettings]) -> None:
+    if unknown := named - {str(one.flow) for one in flows}:
+        _log.warning("%s has roles of flows that are not here: %s", path, some(unknown))
 
 
 class _Beside(Protocol):

@@ -9,13 +9,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from srm_spark.api.attempts import Attempts
-from srm_spark.api.roles import Roles, roles_of
+from srm_spark.api.roles import NOWHERE, Roles, roles_of
 from srm_spark.config.keys_process import SERVICE_USERS_KEY
 from srm_spark.errors import ConfigError, Problem
 
@@ -26,30 +27,44 @@ _LONGEST = 1024
 _HINT = "make lines with: srm-service user NAME"
 
 
+@dataclass(frozen=True)
+class UserTable:
+    """What a file says: hashes of names, and roles of those who have other ones than a viewer of all flows."""
+
+    hashes: Mapping[str, str] = field(repr=False)
+    roles: Mapping[str, Roles] = field(default_factory=dict)
+
+
 class Users:
     """Safe to use from several threads; one hash at a time, so that guesses take no more than one core."""
 
-    def __init__(
-        self, hashes: dict[str, str], roles: Mapping[str, Roles] | None = None, attempts: Attempts | None = None
-    ) -> None:
-        """`roles` of those who are more than viewers."""
-        self._hashes, self._roles, self._attempts = hashes, roles or {}, attempts or Attempts()
+    def __init__(self, table: UserTable, attempts: Attempts | None = None) -> None:
+        """Those of a table, until there is another one."""
+        self._table, self._attempts = table, attempts or Attempts()
+        self.is_current = True
+        """False while the file cannot be used, and its last users that could be read go on to count."""
         self._hasher = PasswordHasher()
         self._nobody = self._hasher.hash(os.urandom(16))
         """What a name that does not exist is compared with: it takes as long as one that does."""
         self._salt = os.urandom(32)
-        self._right: OrderedDict[bytes, str] = OrderedDict()
+        self._right: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
+        """Name, and the hash that the password was right for."""
         self._lock = threading.Lock()
         self._memory = threading.Lock()
 
     @property
     def flows(self) -> set[str]:
         """Those that roles are of."""
-        return {flow for roles in self._roles.values() for flow in roles.flows}
+        return {flow for roles in self._table.roles.values() for flow in roles.flows}
 
     def roles(self, name: str) -> Roles:
-        """What a user may do."""
-        return self._roles.get(name, Roles())
+        """What a user may do; nothing where there is none of that name any more."""
+        table = self._table
+        return table.roles.get(name, Roles()) if name in table.hashes else NOWHERE
+
+    def replace(self, table: UserTable) -> None:
+        """From now on, these. A login that was remembered counts as long as its hash is the same."""
+        self._table, self.is_current = table, True
 
     def name_of(self, header: str, address: str = "") -> str | None:
         """Whose header `Authorization` this is; None where it is nobody's. May take a tenth of a second.
@@ -62,26 +77,28 @@ class Users:
         digest = hashlib.sha256(self._salt + header.encode()).digest()
         with self._memory:
             self._attempts.check(address, login[0])
-            if digest in self._right:
+            name, hashed = self._right.get(digest, ("", ""))
+            if hashed and self._table.hashes.get(name) == hashed:
                 self._right.move_to_end(digest)
-                return self._right[digest]
+                return name
         with self._lock:
             with self._memory:  # those in front of us may have been wrong
                 self._attempts.check(address, login[0])
-            is_right = self._is_right(*login)
+            hashed = self._table.hashes.get(login[0], self._nobody)
+            is_right = self._is_right(hashed, login[1])
             with self._memory:
                 if not is_right:
                     self._attempts.wrong(address, login[0])
                     return None
                 self._attempts.right(address, login[0])
-                self._right[digest] = login[0]
+                self._right[digest] = login[0], hashed
                 while len(self._right) > _REMEMBERED:
                     self._right.popitem(last=False)
         return login[0]
 
-    def _is_right(self, name: str, password: str) -> bool:
+    def _is_right(self, hashed: str, password: str) -> bool:
         try:
-            self._hasher.verify(self._hashes.get(name, self._nobody), password)
+            self._hasher.verify(hashed, password)
         except (VerificationError, InvalidHashError):
             return False
         return True
@@ -105,7 +122,7 @@ def line_of(name: str, password: str, roles: str = "") -> str:
     return f"{line}:{roles}" if roles else line
 
 
-def read_users(path: str) -> Users:
+def read_users(path: str) -> UserTable:
     """The users of a file. Raises ConfigError with everything that is wrong with it; no hash is shown."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -136,4 +153,4 @@ def read_users(path: str) -> Users:
         problems.append(Problem(path, SERVICE_USERS_KEY, "names nobody", _HINT))
     if problems:
         raise ConfigError(problems)
-    return Users(hashes, roles)
+    return UserTable(hashes, roles)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
+from srm_spark.api.outgoing import opener
 from srm_spark.core.alerting import Alerting, AlertSettings, document_of
 from srm_spark.look.alerting import facts_of
 from srm_spark.look.board import Board
@@ -20,16 +21,6 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 5.0
 _ANSWER_SECONDS = 10.0
 _LONGEST_PAUSE = 300.0
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """What is told goes to the address in the configuration, or nowhere."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Never."""
-
-
-_opener = build_opener(_NoRedirects())
 
 
 class Webhook:
@@ -88,7 +79,7 @@ class Webhook:
         headers = {"Content-Type": "application/json"}
         request = Request(self._settings.webhook, body, headers, method="POST")  # noqa: S310 - none but http is configured
         try:
-            with _opener.open(request, timeout=_ANSWER_SECONDS) as answer:
+            with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
                 answer.read(1)
         except HTTPError as error:
             with error:

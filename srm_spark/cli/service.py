@@ -22,7 +22,7 @@ from srm_spark.config.load import load
 from srm_spark.config.settings import Settings
 from srm_spark.errors import ConfigError, SetupError, SrmError
 
-_EXTRA = ("fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline", "deltalake")
+_EXTRA = ("jwt", "fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline", "deltalake")
 
 
 @manual(
@@ -128,7 +128,7 @@ def history(*, files: tuple[Path, ...], defines: tuple[str, ...], log_level: str
     "roles",
     multiple=True,
     metavar="[A->B=]ROLE",
-    help="viewer (default), operator or admin: everywhere, or of one flow; repeatable.",
+    help="none, viewer (default), operator or admin: everywhere, or of one flow and, alone, no other; repeatable.",
 )
 def user(name: str, roles: tuple[str, ...]) -> None:
     """Print a line for service.users.file: NAME, the argon2 hash of a password, which is asked for, and the roles."""

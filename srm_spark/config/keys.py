@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from srm_spark.config import keys_client, keys_connector, keys_process, keys_sites
+from srm_spark.config import keys_client, keys_connector, keys_oidc, keys_process, keys_sites
 from srm_spark.config.schema import Dialect, Key, KeyEffect, Scope, ValueKind
 
 _CONNECTOR_ROWS = (
@@ -37,6 +37,7 @@ TABLE: tuple[Key, ...] = (
     *_SECURITY_ROWS,
     *keys_process.OWN_SERVICE,
     *keys_sites.SITES,
+    *keys_oidc.OIDC,
     *keys_process.SERVICE,
 )
 """Every key but the Java client properties behind a prefix, which `keys_client.CLIENT_KEYS` holds."""

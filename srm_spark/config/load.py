@@ -10,6 +10,7 @@ from srm_spark.config import clients
 from srm_spark.config.alerts import alert_settings
 from srm_spark.config.cross_checks import check_across
 from srm_spark.config.levels import Layered
+from srm_spark.config.oidc import oidc_settings
 from srm_spark.config.placement import Placement
 from srm_spark.config.plugins import check_plugins
 from srm_spark.config.references import References
@@ -90,9 +91,11 @@ def load(
     clusters = {alias: resolver.cluster(alias) for alias in aliases}
     check_across(sources, report, settings, clusters, dialect)
     export = resolver.export()
-    service = service_settings(sources, report, aliases, resolver.expand)
     process = resolver.process()
-    service = replace(service, history=history_settings(process), alerts=alert_settings(process))
+    service = service_settings(sources, report, aliases, process, resolver.expand)
+    service = replace(
+        service, history=history_settings(process), alerts=alert_settings(process), oidc=oidc_settings(process)
+    )
     service = _with_sites(service, process, aliases)
     whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export, service)
     return Loaded(whole, sources, resolver, report)

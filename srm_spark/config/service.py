@@ -29,12 +29,12 @@ _HOST = "127.0.0.1"
 
 
 def service_settings(
-    sources: Sources, report: Report, aliases: Sequence[str], expand: Callable[[Setting], str]
+    sources: Sources, report: Report, aliases: Sequence[str], process: Values, expand: Callable[[Setting], str]
 ) -> ServiceSettings:
     """Its settings as far as they go."""
     values = {
         key: expand(written(entry, Level.GLOBAL)).strip()
-        for key in (*_FILES, SERVICE_LISTEN_KEY, SERVICE_TARGETS_KEY, SERVICE_ANONYMOUS_KEY)
+        for key in (*_FILES, SERVICE_LISTEN_KEY, SERVICE_TARGETS_KEY)
         if (entry := sources.entries.get(key)) is not None
     }
     _check_files(sources, report, values)
@@ -59,7 +59,7 @@ def service_settings(
         values.get(SERVICE_USERS_KEY),
         certificate,
         key,
-        _role(sources, report, values.get(SERVICE_ANONYMOUS_KEY)),
+        process.text(SERVICE_ANONYMOUS_KEY),
         values.get(SERVICE_AUDIT_KEY),
         values.get(SERVICE_MOVES_KEY, "."),
     )
@@ -82,15 +82,6 @@ def history_settings(values: Values) -> HistorySettings | None:
 
 
 _FILES = (SERVICE_USERS_KEY, SERVICE_CERTIFICATE_KEY, SERVICE_KEY_KEY, SERVICE_AUDIT_KEY, SERVICE_MOVES_KEY)
-_ROLES = ("viewer", "operator", "admin")
-
-
-def _role(sources: Sources, report: Report, word: str | None) -> str:
-    if word is None or word in _ROLES:
-        return word or _ROLES[0]
-    message = f"got {word!r}; allowed {', '.join(_ROLES)}"
-    report.problem(sources.entries[SERVICE_ANONYMOUS_KEY].place, SERVICE_ANONYMOUS_KEY, message)
-    return _ROLES[0]
 
 
 def _check_files(sources: Sources, report: Report, values: dict[str, str]) -> None:

@@ -443,6 +443,30 @@ class HistorySettings:
     """Whether the service writes them itself."""
 
 
+LOGIN_DONE = "/login/done"
+"""Where a provider sends browsers back to."""
+
+
+@dataclass(frozen=True)
+class OidcSettings:
+    """An OpenID provider, and what it is asked for."""
+
+    issuer: str
+    roles_file: str
+    client_id: str = ""
+    """Empty: nobody logs in by a browser."""
+    client_secret: str = field(default="", repr=False)
+    """Empty: a public client."""
+    redirect: str = ""
+    """The service's address for browsers, with the path `LOGIN_DONE`."""
+    audience: str = ""
+    """Empty: no access tokens are taken."""
+    roles_claim: str = "groups"
+    name_claim: str = "preferred_username"
+    scopes: tuple[str, ...] = ("openid", "profile")
+    session_minutes: int = 480
+
+
 @dataclass(frozen=True)
 class AdvertisedSettings:
     """Where other services find a service, as far as that is not where it listens."""
@@ -496,6 +520,8 @@ class ServiceSettings:
     advertised: AdvertisedSettings = field(default_factory=AdvertisedSettings)
     remote: RemoteSettings | None = None
     """None: no other service is asked."""
+    oidc: OidcSettings | None = None
+    """None: there is no OpenID provider."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -84,6 +84,14 @@ class Board:
     def flows(self) -> tuple[Flow, ...]:
         """In the order of the configuration."""
         return tuple(self._watched)
+
+    def only(self, flows: Collection[Flow]) -> Board:
+        """The same board, as far as these flows go: for who may see no others."""
+        seen = Board([], self._clock, self._monotonic, past=self.past)
+        seen._watched = {flow: watched for flow, watched in self._watched.items() if flow in flows}
+        seen.targets = {alias: view for alias, view in self.targets.items() if seen._into(alias)}
+        seen.unread = self.unread
+        return seen
 
     def now_ms(self) -> int:
         """This host's clock."""

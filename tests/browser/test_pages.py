@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from playwright.sync_api import Browser, Page
 
+from srm_spark.api.app import make_app
 from srm_spark.api.roles import Role
 from srm_spark.core.driver_status import FlowState
 from tests.browser.pages import (
@@ -61,7 +62,7 @@ def test_the_pages(browser: Browser) -> None:
             assert page.locator("svg polyline").count() == 3
             assert_accessible(page)
         for color in ("light", "dark"):
-            for path in ("/", "/flows/C/B", "/flows/B/A"):
+            for path in ("/", "/flows/C/B", "/flows/B/A", "/you"):
                 with page_of(browser, base + path, viewport=PHONE, color_scheme=color) as page:
                     assert_accessible(page)
                     assert_fits(page)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from srm_spark.api.users import Users
+from srm_spark.api.users import Users, UserTable
 from srm_spark.cli.options import ERROR, USAGE
 from srm_spark.cli.service import run
 
@@ -61,6 +61,7 @@ def test_other_machines_need_a_login_or_a_word(tmp_path: Path, host: str) -> Non
     result = serve(tmp_path, "-D", f"service.listen={host}:{port}")
     assert result.exit_code == ERROR
     assert "service.users.file" in result.output
+    assert "service.oidc.issuer" in result.output
     assert "--allow-anonymous" in result.output
 
 
@@ -80,6 +81,10 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     missing = serve(tmp_path, "-D", f"service.users.file={tmp_path / 'none'}")
     assert missing.exit_code == ERROR
     assert "srm-service user" in missing.output
+    oidc = ("-D", "service.oidc.issuer=https://id.example", "-D", "service.oidc.audience=kafka")
+    unknown = serve(tmp_path, *oidc, "-D", f"service.oidc.roles.file={tmp_path / 'none'}")
+    assert unknown.exit_code == ERROR
+    assert "service.oidc.roles.file: cannot be read" in unknown.output
     unrecorded = serve(tmp_path, "-D", f"service.audit.path={tmp_path / 'none' / 'audit.log'}")
     assert unrecorded.exit_code == ERROR
     assert "service.audit.path: cannot be written" in unrecorded.output
@@ -108,7 +113,7 @@ def test_a_line_for_a_user_holds_a_hash_that_fits() -> None:
     name, _, written = result.stdout.strip().partition(":")
     assert name == "alice"
     assert "secret" not in result.output
-    assert Users({name: written}).name_of("Basic YWxpY2U6c2VjcmV0") == "alice"
+    assert Users(UserTable({name: written})).name_of("Basic YWxpY2U6c2VjcmV0") == "alice"
     for bad in ("", "a:b", " a"):
         assert CliRunner().invoke(run, ["user", bad], input="x\nx\n").exit_code == USAGE
 
@@ -118,7 +123,7 @@ def test_a_line_for_a_user_says_what_he_may_do() -> None:
     assert result.stdout.strip().endswith(":operator A->B=admin")
     wrong = CliRunner().invoke(run, ["user", "bob", "--role", "root"], input="x\nx\n")
     assert wrong.exit_code == USAGE
-    assert "viewer, operator, admin" in wrong.output
+    assert "none, viewer, operator, admin" in wrong.output
 
 
 def test_history_needs_a_folder(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ SYNCED = {
     "refused.record.policy": "park",
     "control.topic.replication.factor": "1",
 }
-USERS = {"victor": "", "olga": "operator", "ada": "admin", "abe": "A->B=admin"}
+USERS = {"victor": "", "olga": "operator", "ada": "admin", "abe": "viewer A->B=admin"}
 """A viewer, an operator, an admin, and one who is admin of one flow."""
 
 

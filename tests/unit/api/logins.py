@@ -7,7 +7,7 @@ import base64
 from argon2 import PasswordHasher
 
 from srm_spark.api.roles import roles_of
-from srm_spark.api.users import Users
+from srm_spark.api.users import Users, UserTable
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 JSON = {"x-requested-with": "tests"}
@@ -21,4 +21,5 @@ def login(text: str) -> dict[str, str]:
 
 def users_of(**roles: str) -> Users:
     """Users whose passwords are their names."""
-    return Users({name: QUICK.hash(name) for name in roles}, {name: roles_of(text) for name, text in roles.items()})
+    hashes = {name: QUICK.hash(name) for name in roles}
+    return Users(UserTable(hashes, {name: roles_of(text) for name, text in roles.items()}))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from srm_spark.api.certificate import CertificateWatch, why_unfit
+from srm_spark.api.certificate import certificate_watch, why_unfit
 from tests.unit.config.identities import CA, CLIENT, Identity
 
 
@@ -40,7 +40,7 @@ def test_a_certificate_that_is_renewed_is_shown_from_then_on(tmp_path: Path, cap
     files = write(tmp_path, CLIENT)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*files)
-    watch = CertificateWatch(context, *files)
+    watch = certificate_watch(context, *files)
     watch.look()
     assert greeted_by(context) == CLIENT.certificate
     write(tmp_path, CA, key=CLIENT)

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
 from srm_spark.api.control import Control
-from srm_spark.api.users import Users, line_of, read_users
+from srm_spark.api.users import Users, UserTable, line_of, read_users
 from srm_spark.errors import ConfigError
 from tests.unit.api.boards import three_flows
 from tests.unit.api.logins import JSON, login, users_of
@@ -26,7 +26,7 @@ BOARD = three_flows().board
 @pytest.fixture(scope="module")
 def users() -> Users:
     name, _, written = line_of("alice", PASSWORD).partition(":")
-    return Users({name: written})
+    return Users(UserTable({name: written}))
 
 
 def client(users: Users | None = None, *, only_local: bool = False) -> TestClient:
@@ -69,7 +69,7 @@ def test_no_other_login_passes(users: Users, header: str) -> None:
 def test_a_file_of_users(tmp_path: Path) -> None:
     path = tmp_path / "users"
     path.write_text(f"# who may ask\n{line_of('alice', PASSWORD)}\n\n{line_of('bob', 'b')}\n")
-    found = read_users(str(path))
+    found = Users(read_users(str(path)))
     assert found.name_of(login("bob:b")["authorization"]) == "bob"
     secret = line_of("alice", PASSWORD)
     path.write_text(f"alice:plain\n{secret}\n{secret}\nnothing\n")

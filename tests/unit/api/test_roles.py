@@ -11,9 +11,9 @@ import pytest
 
 from srm_spark.api.attempts import Attempts, TooManyWrong
 from srm_spark.api.audit import Audit, Result
-from srm_spark.api.roles import Caller, Role, Roles, roles_of
+from srm_spark.api.roles import NOWHERE, Caller, Role, Roles, roles_of
 from srm_spark.api.tokens import Tokens
-from srm_spark.api.users import Users, line_of, read_users
+from srm_spark.api.users import Users, UserTable, line_of, read_users
 from srm_spark.errors import ConfigError
 from tests.unit.api.boards import AB, BA, CB, Clock
 from tests.unit.api.logins import QUICK, login
@@ -26,7 +26,9 @@ ALICE = Caller("alice", "10.0.0.1")
     [
         ("", Role.VIEWER, Role.VIEWER),
         ("operator", Role.OPERATOR, Role.OPERATOR),
-        ("A->B=admin", Role.ADMIN, Role.VIEWER),
+        ("A->B=admin", Role.ADMIN, Role.NONE),
+        ("none A->B=viewer", Role.VIEWER, Role.NONE),
+        ("operator A->B=none", Role.NONE, Role.OPERATOR),
         ("admin A->B=viewer", Role.VIEWER, Role.ADMIN),
         ("B->A=operator A->B=admin viewer", Role.ADMIN, Role.OPERATOR),
     ],
@@ -47,10 +49,10 @@ def test_what_are_no_roles_is_told(text: str) -> None:
 def test_roles_stand_behind_the_hash(tmp_path: Path) -> None:
     path = tmp_path / "users"
     path.write_text(f"{line_of('alice', 'a', 'operator A->B=admin')}\n{line_of('bob', 'b')}\n")
-    users = read_users(str(path))
+    users = Users(read_users(str(path)))
     assert users.name_of(login("alice:a")["authorization"]) == "alice"
     assert (users.roles("alice").of(AB), users.roles("alice").of(CB)) == (Role.ADMIN, Role.OPERATOR)
-    assert users.roles("bob") == users.roles("whoever") == Roles()
+    assert (users.roles("bob"), users.roles("whoever")) == (Roles(), NOWHERE)
     assert users.flows == {"A->B"}
     path.write_text(line_of("alice", "a", "root") + "\n" + line_of("bob", "b", "A->B=") + "\n")
     with pytest.raises(ConfigError) as error:
@@ -106,7 +108,7 @@ def test_addresses_of_one_network_count_together_and_memory_is_bounded() -> None
 
 
 def test_guesses_at_once_are_limited_too() -> None:
-    users = Users({"alice": QUICK.hash("right")})
+    users = Users(UserTable({"alice": QUICK.hash("right")}))
     outcomes: list[object] = []
 
     def guess(number: int) -> None:
@@ -126,7 +128,7 @@ def test_guesses_at_once_are_limited_too() -> None:
 
 
 def test_a_remembered_login_is_no_way_round_the_limit() -> None:
-    users = Users({"alice": QUICK.hash("right")})
+    users = Users(UserTable({"alice": QUICK.hash("right")}))
     right = login("alice:right")["authorization"]
     assert users.name_of(right, "10.0.0.1") == "alice"
     for number in range(5):

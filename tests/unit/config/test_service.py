@@ -58,6 +58,7 @@ def test_who_changes_something_and_where_that_is_recorded(loaded: Loader) -> Non
     text = "service.anonymous.role = admin\nservice.audit.path = a.log\nservice.moves.path = moves"
     found = loaded(text).settings.service
     assert (found.anonymous_role, found.audit_path, found.moves_path) == ("admin", "a.log", "moves")
+    assert loaded("service.anonymous.role = Operator").settings.service.anonymous_role == "operator"
     (problem,) = problems(loaded("service.anonymous.role = root"))
     assert "viewer, operator, admin" in problem
     assert len(problems(loaded("service.audit.path =\nservice.moves.path ="))) == 2
