@@ -9,9 +9,11 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from srm_spark.api import flow_pages, health, pages, problems, smm, v1, v3, v3_acts, v3_looks, v3_moves
+from srm_spark.api import flow_pages, health, pages, problems, smm, v1, v3, v3_acts, v3_events, v3_looks, v3_moves
 from srm_spark.api.audit import Audit
 from srm_spark.api.control import Control
+from srm_spark.api.feed import Feed
+from srm_spark.api.fresh import NotModified, Tags, not_modified
 from srm_spark.api.guard import Guard
 from srm_spark.api.moves import Moves
 from srm_spark.api.roles import Role
@@ -46,8 +48,10 @@ def make_app(
     app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
     app.state.board, app.state.control, app.state.certificate = board, control, certificate
     app.state.moves, app.state.tokens = Moves(control), Tokens()
+    app.state.tags, app.state.feed = Tags(), Feed(board)
     problems.install(app, flow_pages.problem_page)
-    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages):
+    app.exception_handler(NotModified)(not_modified)
+    for module in (health, v3, v3_looks, v3_acts, v3_moves, v3_events, v1, smm, pages, flow_pages):
         app.include_router(module.router)
     app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))

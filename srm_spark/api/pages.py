@@ -17,6 +17,7 @@ from srm_spark.api import wording
 from srm_spark.api.asked import Duration, TheBoard, TheFlow
 from srm_spark.api.charts import HEIGHT, WIDTH, chart
 from srm_spark.api.control import Desk, TheDesk
+from srm_spark.api.fresh import ThePolled, of_flow, of_flows
 from srm_spark.api.roles import Role
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.v3 import TopicOrder, topic_page
@@ -140,6 +141,7 @@ SearchText = Annotated[str, Query(alias="search", max_length=249)]
 def overview(
     *,
     board: TheBoard,
+    polled: ThePolled,
     show: Show = Shown.AVG,
     duration: Range = Duration.LAST_ONE_HOUR,
     search: SearchText = "",
@@ -150,11 +152,13 @@ def overview(
     is_ascending = sort in (FlowOrder.SOURCE, FlowOrder.TARGET) if order is None else order == "asc"
     asked = Asked("/", show, duration, search, sort, is_ascending)
     span = duration.until(board.now_ms())
+    polled.is_of(*of_flows(board, span))
     found = [flow_figures(board, flow, span) for flow in board.flows if search in flow.source]
     return _rendered(
         board,
         "overview.html",
         asked,
+        events="/v3/events/stream",
         title="Cluster Replications",
         rows=_sorted(found, sort, show, is_ascending=is_ascending),
         known_since=max(filter(None, (known_since(board, row.now.flow, span) for row in found)), default=None),
@@ -193,6 +197,7 @@ def flow_page(
     board: TheBoard,
     desk: TheDesk,
     flow: TheFlow,
+    polled: ThePolled,
     show: Show = Shown.AVG,
     duration: Range = Duration.LAST_ONE_HOUR,
     search: SearchText = "",
@@ -202,11 +207,13 @@ def flow_page(
     """One flow."""
     asked = Asked(flow_path(flow), show, duration, search, sort, is_ascending=sort is TopicOrder.NAME, offset=offset)
     span = duration.until(board.now_ms())
+    polled.is_of(*of_flow(board, flow, span))
     total, topics = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=_PAGE)
     return _rendered(
         board,
         "flow.html",
         asked,
+        events=f"/v3{flow_path(flow)}/events/stream",
         title=str(flow),
         row=flow_figures(board, flow, span),
         known_since=known_since(board, flow, span),

@@ -17,6 +17,7 @@ from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
 from srm_spark.api.certificate import CertificateWatch, why_unfit
 from srm_spark.api.control import Control
+from srm_spark.api.feed import Feed
 from srm_spark.api.roles import Role, role_of
 from srm_spark.api.users import read_users
 from srm_spark.api.webhook import Webhook
@@ -104,8 +105,21 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
                 one.start()
                 running.callback(one.stop)
             _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
-            _run(uvicorn.Server(config), listening)
+            _run(Server(config, app.state.feed), listening)
         _log.info("stopped")
+
+
+class Server(uvicorn.Server):
+    """Ends streams, which have no end, before it waits for the answers that are under way."""
+
+    def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
+        super().__init__(config)
+        self._feed = feed
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As it was, behind that."""
+        self._feed.end()
+        await super().shutdown(sockets)
 
 
 def _run(server: uvicorn.Server, listening: socket.socket) -> None:

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheMetric, TheSpan, iso, iso_if_known
+from srm_spark.api.fresh import UNCHANGED, ThePolled, of_flow, of_flows
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.metrics import GroupSample, PartitionSample
 from srm_spark.core.model import Flow
@@ -30,7 +31,7 @@ from srm_spark.look.figures import (
     topics_of,
 )
 
-router = APIRouter(prefix="/v3", tags=["srm-spark V3"], responses=RESPONSES)
+router = APIRouter(prefix="/v3", tags=["srm-spark V3"], responses={**RESPONSES, **UNCHANGED})
 _PAGE = 100
 _LARGEST_PAGE = 1000
 _POINTS = 120
@@ -265,15 +266,17 @@ _BY_FIGURE: dict[TopicOrder, Callable[[TopicFigures], float | None]] = {
 
 
 @router.get("/flows")
-def flows(board: TheBoard, span: TheSpan) -> FlowsDocument:
+def flows(board: TheBoard, span: TheSpan, polled: ThePolled) -> FlowsDocument:
     """All flows."""
+    polled.is_of(*of_flows(board, span))
     found = [_flow(board, flow, span) for flow in board.flows]
     return FlowsDocument(at=iso(board.now_ms()), range=RangeDocument.of(span), flows=found)
 
 
 @router.get("/flows/{source}/{target}")
-def one_flow(board: TheBoard, span: TheSpan, flow: TheFlow) -> FlowDocument:
+def one_flow(board: TheBoard, span: TheSpan, flow: TheFlow, polled: ThePolled) -> FlowDocument:
     """One flow."""
+    polled.is_of(*of_flow(board, flow, span))
     return _flow(board, flow, span)
 
 
@@ -283,12 +286,14 @@ def topics(
     board: TheBoard,
     span: TheSpan,
     flow: TheFlow,
+    polled: ThePolled,
     search: Search = "",
     sort: TopicOrder = TopicOrder.NAME,
     offset: Offset = 0,
     limit: Limit = _PAGE,
 ) -> TopicsDocument:
     """The topics of a flow, a page of them."""
+    polled.is_of(*of_flow(board, flow, span))
     total, rows = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=limit)
     return TopicsDocument(
         flow=str(flow),
@@ -316,9 +321,16 @@ def topic_page(
 
 @router.get("/flows/{source}/{target}/partitions")
 def partitions(
-    *, board: TheBoard, flow: TheFlow, topic: str | None = None, offset: Offset = 0, limit: Limit = _PAGE
+    *,
+    board: TheBoard,
+    flow: TheFlow,
+    polled: ThePolled,
+    topic: str | None = None,
+    offset: Offset = 0,
+    limit: Limit = _PAGE,
 ) -> PartitionsDocument:
     """The partitions of a flow, or of one of its source topics."""
+    polled.is_of(*of_flow(board, flow))
     now = board.now(flow)
     with board.series(flow) as series:
         found = series.partitions(topic)
@@ -335,9 +347,16 @@ def partitions(
 
 @router.get("/flows/{source}/{target}/groups")
 def groups(
-    *, board: TheBoard, flow: TheFlow, search: Search = "", offset: Offset = 0, limit: Limit = _PAGE
+    *,
+    board: TheBoard,
+    flow: TheFlow,
+    polled: ThePolled,
+    search: Search = "",
+    offset: Offset = 0,
+    limit: Limit = _PAGE,
 ) -> GroupsDocument:
     """The consumer groups of a flow."""
+    polled.is_of(*of_flow(board, flow))
     now = board.now(flow)
     with board.series(flow) as series:
         found: Sequence[GroupSample] = [one for one in series.groups() if search in one.group]
@@ -356,6 +375,7 @@ def history(
     board: TheBoard,
     span: TheSpan,
     flow: TheFlow,
+    polled: ThePolled,
     metric: TheMetric,
     topic: Annotated[str | None, Query(max_length=249, description="Of this source topic.")] = None,
     partition: Annotated[int | None, Query(ge=0, lt=2**31, description="Of this partition of it.")] = None,
@@ -370,6 +390,7 @@ def history(
         raise RequestProblem(400, "no topic", "a partition is one of a topic: give topic, too")
     if group is not None and topic is not None:
         raise RequestProblem(400, "topic and group", "give either topic or group")
+    polled.is_of(*of_flow(board, flow, span))
     if partition is None and group is None:
         line: Line | None = line_of(board, flow, metric, span, None if topic is None else [topic])
     else:

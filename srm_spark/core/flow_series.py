@@ -346,13 +346,15 @@ class FlowSeries:
         """Bytes that its figures take."""
         return self._seen.size + self._traffic.size + self._latencies.size + self._checkpoints.size
 
-    def prune(self, now: int) -> None:
-        """Forget drivers, partitions and groups of which nothing was heard within the window."""
+    def prune(self, now: int) -> bool:
+        """Forget drivers, partitions and groups of which nothing was heard within the window; whether any was."""
         oldest = now - WINDOW_MS
+        before = len(self._words) + len(self._groups) + len(self._partitions)
         self._words = {name: word for name, word in self._words.items() if word.at >= oldest}
         self._groups = {name: one for name, one in self._groups.items() if one.at >= oldest}
         for partition in [key for key, one in self._partitions.items() if one.at < oldest]:
             self._forget(partition)
+        return len(self._words) + len(self._groups) + len(self._partitions) < before
 
 
 @dataclass

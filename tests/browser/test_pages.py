@@ -15,8 +15,10 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
+from srm_spark.api import feed
 from srm_spark.api.app import make_app
 from srm_spark.api.roles import Role
+from srm_spark.api.server import Server
 from srm_spark.core.driver_status import FlowState
 from tests.awaiting import await_until
 from tests.unit.api.acting import Site
@@ -35,7 +37,8 @@ def served(filled: Filled) -> Iterator[str]:
 
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off"))
+    config = uvicorn.Config(app, port=0, log_config=None, lifespan="off")
+    server = Server(config, app.state.feed) if hasattr(app.state, "feed") else uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     await_until(lambda: server.started, 20, "the server listens")
@@ -138,6 +141,44 @@ def test_figures_are_brought_up_to_date_and_an_old_page_says_that_it_is_old(brow
     page.clock.run_for(11_000)
     page.wait_for_selector("text=The service does not answer")
     context.close()
+
+
+def test_a_page_shows_a_change_as_soon_as_it_is_told(browser: Browser) -> None:
+    filled = Filled(flows=(AB,))
+    filled.report(AB, NOW)
+    filled.live()
+    with served(filled) as base:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        page.clock.install()
+        page.goto(base)
+        page.wait_for_selector("text=Refreshed whenever something changes.")
+        filled.report(AB, NOW + 1000, FlowState.STALLED, sentence="the source is silent")
+        told = page.locator("text=the source is silent")
+        for _ in range(90):  # nine seconds of the page: by itself it asks after ten
+            page.clock.run_for(100)
+            page.wait_for_timeout(100)
+            if told.count():
+                break
+        assert told.count() == 1
+        context.close()
+
+
+def test_a_page_without_a_place_for_a_stream_asks_by_itself(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_MOST", 0)
+    filled = Filled(flows=(AB,))
+    filled.report(AB, NOW)
+    filled.live()
+    with served(filled) as base:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        page.clock.install()
+        page.goto(base)
+        page.wait_for_selector("text=Refreshed every 10 s.")
+        filled.report(AB, NOW + 1000, FlowState.STALLED, sentence="the source is silent")
+        page.clock.run_for(11_000)
+        page.wait_for_selector("text=the source is silent")
+        context.close()
 
 
 @pytest.mark.parametrize("who", ["ada", "everybody"])
