@@ -220,7 +220,17 @@ def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Brows
 def test_the_pages_of_a_flow_on_a_phone(browser: Browser, tmp_path: Path, color: str) -> None:
     site = Site(tmp_path, anonymous=Role.ADMIN)
     with serving(site.app) as base:
-        for tab in ("", "/lists", "/groups", "/losses", "/quarantine", "/explain?name=t", "/events", "/moves"):
+        for tab in (
+            "",
+            "/lists",
+            "/groups",
+            "/losses",
+            "/quarantine",
+            "/explain?name=t",
+            "/events",
+            "/offsets",
+            "/moves",
+        ):
             with page_of(browser, f"{base}/flows/A/B{tab}", viewport=PHONE, color_scheme=color) as page:
                 assert_accessible(page)
                 assert_fits(page)
