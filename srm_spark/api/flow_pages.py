@@ -263,7 +263,7 @@ def offsets_page(
             one.source_start,
             one.source_end,
             one.lag,
-            "; ".join(filter(None, (one.paused, one.waiting is not None and f"to go on at {one.waiting}"))),
+            "; ".join(filter(None, (one.paused, None if one.waiting is None else f"to go on at {one.waiting}"))),
         )
         for one in found.partitions
     ]

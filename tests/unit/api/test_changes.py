@@ -21,8 +21,8 @@ def site(tmp_path: Path) -> Site:
     return made
 
 
-def planned(site: Site, **body: object) -> dict[str, Any]:
-    document: dict[str, Any] = site.post("A/B/plan", "olga", **body)
+def planned(site: Site) -> dict[str, Any]:
+    document: dict[str, Any] = site.post("A/B/plan", "olga")
     return document
 
 
