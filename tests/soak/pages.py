@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 from fastapi import FastAPI
+from starlette.types import Message
 
 from srm_spark.api.app import make_app
 from srm_spark.config.settings import HistorySettings
@@ -56,8 +57,20 @@ def samples(topics: int, partitions: int, groups: int, start: int, end: int) -> 
     """Of so many partitions, spread over the topics, from `start` to `end` in milliseconds since the epoch."""
     latencies = [Histogram.of([5.0, 10.0 * number + 1]) for number in range(50)]
     for minute, at in enumerate(range(start, end + 1, _MINUTE_MS)):
-        values = {"topics": topics, "partitions": partitions, "groups": groups, "lag_records": 7, "lag_seconds": 1.5}
-        yield FlowSample(_FLOW, "host/1/A", at, 60.0, 60.0 * _STEPS, FlowState.RUNNING, since=start, **values)
+        yield FlowSample(
+            _FLOW,
+            "host/1/A",
+            at,
+            60.0,
+            60.0 * _STEPS,
+            FlowState.RUNNING,
+            since=start,
+            topics=topics,
+            partitions=partitions,
+            groups=groups,
+            lag_records=7,
+            lag_seconds=1.5,
+        )
         for number in range(partitions):
             if number // topics % _STEPS == minute % _STEPS:
                 partition = TopicPartition(f"topic-{number % topics}", number // topics)
@@ -95,17 +108,17 @@ async def ask(app: FastAPI, path: str, tag: str | None = None) -> tuple[int, int
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 6670),
     }
-    said: list[dict[str, object]] = []
+    said: list[Message] = []
 
-    async def receive() -> dict[str, object]:
+    async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    async def send(message: dict[str, object]) -> None:
+    async def send(message: Message) -> None:
         said.append(message)
 
-    await app(scope, receive, send)  # type: ignore[arg-type]
-    found = {name.decode(): value.decode() for name, value in said[0]["headers"]}  # type: ignore[attr-defined]
-    return int(said[0]["status"]), sum(len(one.get("body", b"")) for one in said), found.get("etag", "")  # type: ignore[call-overload,arg-type]
+    await app(scope, receive, send)
+    found = {name.decode(): value.decode() for name, value in said[0]["headers"]}
+    return said[0]["status"], sum(len(one.get("body", b"")) for one in said), found.get("etag", "")
 
 
 async def measure(app: FastAPI, path: str, times: int) -> None:

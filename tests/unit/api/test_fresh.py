@@ -102,6 +102,23 @@ def test_metadata_and_what_is_forgotten_are_changes(filled: Filled) -> None:
     assert sorted(set(versions)) == versions
 
 
+def test_topics_are_those_of_the_newest_word(filled: Filled) -> None:
+    def topics() -> list[str]:
+        with filled.board.series(AB) as series:
+            return [one.name for one in series.topics()]
+
+    assert topics() == ["orders", "payments"]
+    filled.take(PartitionSample(AB, NOW + 1000, 1.0, TopicPartition("new", 0), "A.new", state="running"))
+    assert topics() == ["new", "orders", "payments"]
+    filled.board.take_meta(AB, "orders", None)
+    assert topics() == ["new", "payments"]
+    filled.clock.pass_by(3 * 3600)
+    filled.live()
+    assert topics() == []
+    filled.board.clear(AB)
+    assert topics() == []
+
+
 def test_another_user_another_role_and_another_process_have_tags_of_their_own(filled: Filled) -> None:
     tags = set()
     for users in (users_of(ann="", bob=""), users_of(ann="A->B=operator", bob="")):
