@@ -9,14 +9,31 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from srm_spark.api import flow_pages, health, pages, problems, smm, v1, v3, v3_acts, v3_looks, v3_moves
+from srm_spark.api import (
+    flow_pages,
+    health,
+    pages,
+    problems,
+    smm,
+    v1,
+    v3,
+    v3_acts,
+    v3_changes,
+    v3_events,
+    v3_looks,
+    v3_moves,
+    v3_offsets,
+)
 from srm_spark.api.audit import Audit
 from srm_spark.api.control import Control
+from srm_spark.api.feed import Feed
+from srm_spark.api.fresh import NotModified, Tags, not_modified
 from srm_spark.api.gateway import Gateway
 from srm_spark.api.guard import Guard
 from srm_spark.api.moves import Moves
 from srm_spark.api.oidc import login
 from srm_spark.api.oidc.logins import Oidc
+from srm_spark.api.plans import Plans
 from srm_spark.api.roles import Role
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.users import Users
@@ -53,8 +70,13 @@ def make_app(
     app.state.gateway = gateway
     app.state.users, app.state.oidc = users, oidc
     app.state.moves, app.state.tokens = Moves(control), Tokens()
+    app.state.tags, app.state.feed = Tags(), Feed(board)
+    app.state.shift_plans = Plans[v3_offsets.ShiftPlan]()
     problems.install(app, flow_pages.problem_page)
+    app.exception_handler(NotModified)(not_modified)
     for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages, login):
+        app.include_router(module.router)
+    for module in (v3_changes, v3_offsets, v3_events):
         app.include_router(module.router)
     app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))

@@ -19,6 +19,7 @@ from srm_spark.api.asked import TheFlow, caller_of
 from srm_spark.api.audit import Audit, AuditValue, Result
 from srm_spark.api.problems import RequestProblem
 from srm_spark.api.roles import Caller, Role
+from srm_spark.change.look import Rights, rights_of
 from srm_spark.config.load import Loaded
 from srm_spark.config.settings import FlowSettings, Settings
 from srm_spark.core.lists import ListKind
@@ -46,6 +47,7 @@ class Means:
     reach: Connect = connect
     replay: ReplayMeans = KAFKA
     forbidden: Forbidden = not_readable
+    rights: Rights = rights_of
     patience: float = ANSWER_SECONDS
     """Seconds for the answer of a driver."""
 
@@ -69,6 +71,8 @@ class Control:
         """`folder` is where moves write their state files; without `loaded` nothing can be looked at or done."""
         self.audit, self.folder, self.means = audit, folder, means or Means()
         self._loaded = loaded
+        self.applying = threading.Lock()
+        """One plan of changes is applied at a time: its report is a file."""
         self._places, self.patience_seconds = threading.BoundedSemaphore(_AT_ONCE), _PATIENCE_SECONDS
 
     @property

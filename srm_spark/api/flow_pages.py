@@ -36,9 +36,20 @@ from srm_spark.api.v3_looks import (
     quarantine,
 )
 from srm_spark.api.v3_moves import MoveBody, MoveDocument, PlanDocument, TheMoves
+from srm_spark.api.v3_offsets import (
+    BeginShiftsBody,
+    ShiftBody,
+    ShiftDocument,
+    ShiftedDocument,
+    TheShiftPlans,
+    begun,
+    offsets,
+    planned,
+)
 from srm_spark.api.wording import stamp
 from srm_spark.core.acts import CommandKind, Scope
 from srm_spark.core.filters import split_list
+from srm_spark.core.goals import Way
 from srm_spark.core.lists import ListKind
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import count
@@ -49,6 +60,7 @@ _PAGE = 100
 Offset = Annotated[int, Query(ge=0, le=10**9)]
 _GROUP_COLUMNS = ("Group", "Partition", "On the source at", "Lag", "Goes on at", "Committed there", "Lag there", "Sync")
 _LOSS_COLUMNS = ("Found", "Partition", "Cause", "Source offsets", "Target offsets")
+_OFFSET_COLUMNS = ("Partition", "Goes on at", "Source begins", "Source ends", "Lag", "Held")
 _DONE = {
     CommandKind.PAUSE: ("Paused", "copies nothing more of it"),
     CommandKind.RESUME: ("Resumed", "goes on where it stood"),
@@ -237,6 +249,66 @@ def _outcome(one: EventDocument) -> str | None:
     if one.answered_by is not None:
         return f"carried out by {one.answered_by}"
     return "waits for a driver" if one.is_waiting else None
+
+
+@router.get("/offsets")
+def offsets_page(
+    request: Request, desk: TheDesk, search: Annotated[str, Query(max_length=249)] = "", offset: Offset = 0
+) -> str:
+    """Where partitions stand, and the form of other places."""
+    found = offsets(desk=desk, search=search, offset=offset, limit=_PAGE)
+    rows = [
+        (
+            f"{one.topic}-{one.partition}",
+            one.position,
+            one.source_start,
+            one.source_end,
+            one.lag,
+            "; ".join(filter(None, (one.paused, None if one.waiting is None else f"to go on at {one.waiting}"))),
+        )
+        for one in found.partitions
+    ]
+    values = {"found": found, "rows": rows, "columns": _OFFSET_COLUMNS, "search": search, "ways": list(Way)}
+    return _page(request, desk, "offsets", "offsets.html", **values)
+
+
+@router.post("/offsets/plan")
+def plan_offsets_page(request: Request, desk: TheDesk, plans: TheShiftPlans, form: TheForm) -> str:
+    """What would be copied again or left out, with the form that begins it."""
+    fields = {name: form.text(name) for name in ("way", "topic", "partition", "to", "by")}
+    plan = planned(desk, plans, form.body(ShiftBody, **fields))
+    values = {"plan": plan, "lines": [_would(one) for one in plan.partitions], "reason": form.text("reason")}
+    return _page(request, desk, "offsets", "shift.html", **values, may_begin=desk.role >= Role.ADMIN)
+
+
+@router.post("/offsets")
+def begin_offsets(request: Request, desk: TheDesk, plans: TheShiftPlans, form: TheForm) -> str:
+    """Do what was planned."""
+    confirm = form.fields.get("confirm", "")
+    body = form.body(BeginShiftsBody, plan=form.text("plan"), reason=form.text("reason"), confirm=confirm)
+    done = begun(desk, plans, body)
+    return _result(request, desk, "Asked for", [_became(one) for one in done.partitions], "offsets")
+
+
+def _would(one: ShiftDocument) -> str:
+    where = f"{one.topic}-{one.partition}"
+    if one.declined is not None:
+        return f"{where}: not possible: {one.declined}"
+    if one.copied_again:
+        again = f"{count(one.copied_again, 'offset')} copied again"
+        return f"{where}: from {one.position} back to {one.to}: {again}; the target has {one.records_there} of them now"
+    if one.left_out:
+        return f"{where}: from {one.position} ahead to {one.to}: {count(one.left_out, 'offset')} left out, told as lost"
+    return f"{where}: it stands at {one.position} already"
+
+
+def _became(one: ShiftedDocument) -> str:
+    where = f"{one.topic}-{one.partition}"
+    if one.declined is not None:
+        return f"{where}: not done: {one.declined}"
+    if one.carried_out_by is not None:
+        return f"{where}: goes on at {one.to} once it is resumed, says {one.carried_out_by}"
+    return f"{where}: no driver has said yet what came of it: one that runs, or starts, does it while the pause lasts"
 
 
 @router.get("/moves")

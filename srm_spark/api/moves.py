@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from srm_spark.api.audit import Result
 from srm_spark.api.control import Control, Desk
+from srm_spark.api.plans import Plans, Shown
 from srm_spark.api.problems import RequestProblem, problem_of
 from srm_spark.api.roles import Role
 from srm_spark.core.model import Flow
@@ -25,9 +26,6 @@ from srm_spark.flow.slow_patterns import slow_ones
 from srm_spark.plan import Move, MoveKind, Plan, Statement
 
 _log = logging.getLogger(__name__)
-PLAN_SECONDS = 600
-"""A plan is of that time: who begins later has to look again."""
-_MOST_PLANS = 100
 _MOST_MOVES = 50
 
 
@@ -42,15 +40,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan that somebody was shown."""
+    """What a move will do."""
 
-    id: str
-    caller: str | None
-    flow: Flow
     wanted: Wanted
     plan: Plan
-    made_at: float
-    """By the monotonic clock."""
 
 
 @dataclass
@@ -76,13 +69,12 @@ class Running:
 class Moves:
     """Safe to use from several threads. Moves of one flow, and of the one back, come one after the other."""
 
-    def __init__(self, control: Control, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._control, self.monotonic = control, monotonic
-        self._planned: OrderedDict[str, Planned] = OrderedDict()
+    def __init__(self, control: Control) -> None:
+        self._control, self.plans = control, Plans[Planned]()
         self._moves: OrderedDict[str, Running] = OrderedDict()
         self._lock = threading.Lock()
 
-    def plan(self, desk: Desk, wanted: Wanted) -> Planned:
+    def plan(self, desk: Desk, wanted: Wanted) -> Shown[Planned]:
         """Look at both clusters; nothing is changed. Raises RequestProblem, MoveError and TargetUnavailable."""
         if slow := slow_ones(wanted.groups):
             text = f"one match with a long name takes for ever: {some(slow)}"
@@ -90,29 +82,18 @@ class Moves:
         _require_way_back(desk, wanted.kind, Role.OPERATOR)
         with desk.asking(f"plan {wanted.kind.value}", Role.OPERATOR), self._move(desk.flow, wanted, _log.info) as move:
             plan = move.plan()
-        planned = Planned(secrets.token_urlsafe(16), desk.caller.name, desk.flow, wanted, plan, self.monotonic())
-        with self._lock:
-            self._planned[planned.id] = planned
-            while len(self._planned) > _MOST_PLANS:
-                self._planned.popitem(last=False)
-        return planned
+        return self.plans.keep(desk, Planned(wanted, plan))
 
     def begin(self, desk: Desk, plan_id: str, typed: str) -> Running:
-        """Begin what was planned. `typed` is the flow's name, as its sender has written it.
-
-        Raises RequestProblem where it is another one, or the plan is another user's, another flow's, used or too old.
-        """
+        """Begin what was planned. Raises RequestProblem as `Plans.confirmed`, and where its plan refuses it."""
         with desk.acting("move groups", Role.ADMIN, plan=plan_id) as outcome:
+            planned = self.plans.confirmed(desk, plan_id, typed)
+            _require_way_back(desk, planned.wanted.kind, Role.ADMIN)
+            if planned.plan.refusals:
+                raise RequestProblem(409, "refused by its plan", "; ".join(planned.plan.refusals), "refused-plan")
             with self._lock:
-                planned = self._found(desk, plan_id)
-                _require_way_back(desk, planned.wanted.kind, Role.ADMIN)
-                if typed != str(desk.flow):
-                    text = f"write the name of the flow, {desk.flow}, to begin; nothing was moved"
-                    raise RequestProblem(409, "not confirmed", text, "not-confirmed")
-                if planned.plan.refusals:
-                    raise RequestProblem(409, "refused by its plan", "; ".join(planned.plan.refusals), "refused-plan")
                 self._require_alone(desk.flow)
-                del self._planned[plan_id]
+                self.plans.use(plan_id)
                 began_at = int(time.time() * 1000)
                 running = Running(secrets.token_urlsafe(8), desk.flow, planned.wanted.kind, desk.caller.who, began_at)
                 self._moves[running.id] = running
@@ -156,15 +137,6 @@ class Moves:
             tell=tell,
             reach=self._control.means.reach,
         )
-
-    def _found(self, desk: Desk, plan_id: str) -> Planned:
-        planned = self._planned.get(plan_id)
-        whose = None if planned is None else (planned.caller, planned.flow)
-        is_new = planned is not None and self.monotonic() - planned.made_at < PLAN_SECONDS
-        if planned is None or whose != (desk.caller.name, desk.flow) or not is_new:
-            text = f"there is no such plan of {desk.flow} by you that is younger than {PLAN_SECONDS // 60} minutes and "
-            raise RequestProblem(409, "no plan", f"{text}was not begun yet: plan the move again", "no-plan")
-        return planned
 
     def _require_alone(self, flow: Flow) -> None:
         for one in self._moves.values():

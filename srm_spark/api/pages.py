@@ -17,6 +17,7 @@ from srm_spark.api import wording
 from srm_spark.api.asked import Duration, TheBoard, TheFlow, TheGateway
 from srm_spark.api.charts import HEIGHT, WIDTH, chart
 from srm_spark.api.control import Desk, TheDesk
+from srm_spark.api.fresh import ThePolled, of_flow, of_flows
 from srm_spark.api.gateway import look
 from srm_spark.api.roles import Role
 from srm_spark.api.tokens import Tokens
@@ -33,7 +34,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _PAGE = 100
 _POINTS = 120
 _DAY_MS = 86_400_000
-_TABS = ("overview", "lists", "groups", "losses", "quarantine", "explain", "events", "moves")
+_TABS = ("overview", "lists", "groups", "losses", "quarantine", "explain", "events", "offsets", "moves")
 
 
 class Shown(Enum):
@@ -143,6 +144,7 @@ def overview(
     *,
     board: TheBoard,
     gateway: TheGateway,
+    polled: ThePolled,
     show: Show = Shown.AVG,
     duration: Range = Duration.LAST_ONE_HOUR,
     search: SearchText = "",
@@ -153,12 +155,15 @@ def overview(
     is_ascending = sort in (FlowOrder.SOURCE, FlowOrder.TARGET) if order is None else order == "asc"
     asked = Asked("/", show, duration, search, sort, is_ascending)
     span = duration.until(board.now_ms())
+    if gateway is None:  # else what other sites say now is part of it
+        polled.is_of(*of_flows(board, span))
     seen = look(board, gateway, span)
     found = [row for row in seen.all if search in row.now.flow.source]
     return _rendered(
         board,
         "overview.html",
         asked,
+        events="/v3/events/stream",
         title="Cluster Replications",
         picture=picture([row.now.flow for row in found]),
         drawn=_drawn_last([row.now for row in found]),
@@ -208,6 +213,7 @@ def flow_page(
     board: TheBoard,
     desk: TheDesk,
     flow: TheFlow,
+    polled: ThePolled,
     show: Show = Shown.AVG,
     duration: Range = Duration.LAST_ONE_HOUR,
     search: SearchText = "",
@@ -217,11 +223,13 @@ def flow_page(
     """One flow."""
     asked = Asked(flow_path(flow), show, duration, search, sort, is_ascending=sort is TopicOrder.NAME, offset=offset)
     span = duration.until(board.now_ms())
+    polled.is_of(*of_flow(board, flow, span))
     total, topics = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=_PAGE)
     return _rendered(
         board,
         "flow.html",
         asked,
+        events=f"/v3{flow_path(flow)}/events/stream",
         title=str(flow),
         row=flow_figures(board, flow, span),
         known_since=known_since(board, flow, span),

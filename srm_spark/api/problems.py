@@ -18,6 +18,7 @@ from srm_spark.errors import (
     LeaseLost,
     MoveError,
     PatternError,
+    PlanError,
     SourceUnavailable,
     SrmError,
     TargetUnavailable,
@@ -57,18 +58,19 @@ def response(document: ProblemDocument, headers: Mapping[str, str] | None = None
     return JSONResponse(document.model_dump(), document.status, dict(headers or {}), MEDIA_TYPE)
 
 
-def _described(*responses: tuple[int, str]) -> dict[int | str, dict[str, Any]]:
+def described(*responses: tuple[int, str]) -> dict[int | str, dict[str, Any]]:
+    """Problem documents for the OpenAPI document: status and when."""
     schema = ProblemDocument.model_json_schema()
     return {status: {"description": text, "content": {MEDIA_TYPE: {"schema": schema}}} for status, text in responses}
 
 
-RESPONSES = _described(
+RESPONSES = described(
     (400, "Something is wrong with the request"),
     (404, "There is no such thing"),
     (409, "Several targets would be mixed"),
 )
 """For the OpenAPI document."""
-CONTROL_RESPONSES = _described(
+CONTROL_RESPONSES = described(
     (400, "Something is wrong with the request"),
     (403, "The role does not allow it, or the header X-Requested-With is missing"),
     (404, "There is no such thing"),
@@ -82,6 +84,7 @@ _STATUSES: tuple[tuple[type[SrmError], int], ...] = (
     (ConfigError, 400),
     (PatternError, 400),
     (MoveError, 409),
+    (PlanError, 409),
     (LeaseHeld, 409),
     (LeaseLost, 409),
     (ActNotUnderstood, 409),

@@ -17,9 +17,9 @@ class Role(IntEnum):
     VIEWER = 1
     """Sees everything but the contents of records."""
     OPERATOR = 2
-    """Pauses and resumes, changes lists, looks at records in quarantine and replays them, plans moves."""
+    """Pauses and resumes, changes lists, looks at records in quarantine and replays them; plans what admins do."""
     ADMIN = 3
-    """Moves consumer groups."""
+    """Moves consumer groups, sets offsets of the flow, applies plans of changes."""
 
     @property
     def word(self) -> str:

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,7 @@ from srm_spark.api.app import make_app
 from srm_spark.api.audit import Audit
 from srm_spark.api.certificate import certificate_watch, why_unfit
 from srm_spark.api.control import Control
+from srm_spark.api.feed import Feed
 from srm_spark.api.gateway import Gateway
 from srm_spark.api.oidc.groups import GroupRoles, read_groups
 from srm_spark.api.oidc.logins import Oidc
@@ -58,40 +59,35 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
 
     Raises ConfigError and SetupError before anything is read.
     """
-    users = None if service.users_file is None else Users(read_users(service.users_file))
-    oidc = None if service.oidc is None else Oidc(service.oidc, GroupRoles(read_groups(service.oidc.roles_file)))
-    has_logins = users is not None or oidc is not None
+    logins = _Logins(service)
     anonymous = role_of(service.anonymous_role)
     control = Control(Audit(service.audit_path), loaded, _folder(service.moves_path))
     _check_certificate(service)
     with listening_at(service) as listening:
         is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-        if not has_logins and not is_local and not allow_anonymous:
+        if not logins.are_needed and not is_local and not allow_anonymous:
             raise SetupError(
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to other machines, and nobody has to log in: set "
                 f"{SERVICE_USERS_KEY} or {ISSUER_KEY}, or say --allow-anonymous"
             )
-        if not has_logins and not is_local and anonymous is not Role.VIEWER:
+        if not logins.are_needed and not is_local and anonymous is not Role.VIEWER:
             raise SetupError(
                 f"{SERVICE_ANONYMOUS_KEY} = {anonymous.word} is for a service that only its own machine reaches, and "
                 f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to others: set {SERVICE_USERS_KEY}"
             )
-        if users is not None:
-            _warn_of_unknown(service.users_file, users.flows, flows)
-        if oidc is not None:
-            _warn_of_unknown(oidc.settings.roles_file, oidc.roles.flows, flows)
-        if has_logins and not is_local and service.certificate is None:
+        logins.warn_of_unknown(flows)
+        if logins.are_needed and not is_local and service.certificate is None:
             text = "passwords and tokens cross the network as they are: set %s and its key"
             _log.warning(text, SERVICE_CERTIFICATE_KEY)
         kept = service.history
         board = Board([one.flow for one in flows], past=None if kept is None else History(kept))
-        is_closed = not has_logins and not allow_anonymous
+        is_closed = not logins.are_needed and not allow_anonymous
         certificate = None if service.certificate is None else Path(service.certificate)
         sites = None if service.remote is None else _Sites(service.remote, flows, loaded)
         app = make_app(
             board,
-            users,
-            oidc=oidc,
+            logins.users,
+            oidc=logins.oidc,
             anonymous=anonymous,
             only_local=is_closed,
             control=control,
@@ -115,6 +111,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         )
         scheme = "http" if service.certificate is None else "https"
         beside: list[_Beside] = [Readers(board, flows)]
+        beside.extend(logins.watches())
         if kept is not None and kept.is_embedded:
             beside.append(HistoryProcess(flows, kept))
         if service.alerts is not None:
@@ -123,10 +120,6 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             config.load()
             assert config.ssl is not None
             beside.append(certificate_watch(config.ssl, service.certificate, service.key))
-        if users is not None and service.users_file is not None:
-            beside.append(table_watch(service.users_file, read_users, users))
-        if oidc is not None:
-            beside.append(table_watch(oidc.settings.roles_file, read_groups, oidc.roles))
         if sites is not None:
             beside.append(sites.readers)
         if (address := own_address(service, is_local=is_local)) is not None:
@@ -137,13 +130,40 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
                 one.start()
                 running.callback(one.stop)
             _log.info("listening on %s://%s; flows %s", scheme, _written(service), ", ".join(map(str, board.flows)))
-            _run(uvicorn.Server(config), listening)
+            _run(Server(config, app.state.feed), listening)
         _log.info("stopped")
 
 
-def _warn_of_unknown(path: str | None, named: set[str], flows: Sequence[FlowSettings]) -> None:
-    if unknown := named - {str(one.flow) for one in flows}:
-        _log.warning("%s has roles of flows that are not here: %s", path, some(unknown))
+class _Logins:
+    """Who may log in, by a file, by a provider, or by both."""
+
+    def __init__(self, service: ServiceSettings) -> None:
+        oidc, self._file = service.oidc, service.users_file
+        self.users = None if self._file is None else Users(read_users(self._file))
+        self.oidc = None if oidc is None else Oidc(oidc, GroupRoles(read_groups(oidc.roles_file)))
+
+    @property
+    def are_needed(self) -> bool:
+        """Whether anybody has to."""
+        return self.users is not None or self.oidc is not None
+
+    def warn_of_unknown(self, flows: Sequence[FlowSettings]) -> None:
+        """Say which flows have roles and are not here."""
+        named: dict[str | None, set[str]] = {}
+        if self.users is not None:
+            named[self._file] = self.users.flows
+        if self.oidc is not None:
+            named[self.oidc.settings.roles_file] = self.oidc.roles.flows
+        for path, found in named.items():
+            if unknown := found - {str(one.flow) for one in flows}:
+                _log.warning("%s has roles of flows that are not here: %s", path, some(unknown))
+
+    def watches(self) -> Iterator[_Beside]:
+        """What reads the files again when they change."""
+        if self.users is not None and self._file is not None:
+            yield table_watch(self._file, read_users, self.users)
+        if self.oidc is not None:
+            yield table_watch(self.oidc.settings.roles_file, read_groups, self.oidc.roles)
 
 
 class _Beside(Protocol):
@@ -163,6 +183,19 @@ class _Sites:
         self.readers = SiteReaders(sites, [settings.clusters[alias] for alias in remote.targets])
         own, written = [one.flow for one in flows], [one.flow for one in settings.flows]
         self.gateway = Gateway(sites, Client(remote).get, flows_told, own=own, expected=written)
+
+
+class Server(uvicorn.Server):
+    """Ends streams, which have no end, before it waits for the answers that are under way."""
+
+    def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
+        super().__init__(config)
+        self._feed = feed
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As it was, behind that."""
+        self._feed.end()
+        await super().shutdown(sockets)
 
 
 def _run(server: uvicorn.Server, listening: socket.socket) -> None:

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheGateway, TheMetric, TheSpan, iso, iso_if_known
+from srm_spark.api.fresh import UNCHANGED, ThePolled, of_flow, of_flows
 from srm_spark.api.gateway import ServiceAnswer, SiteAnswer, look
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.metrics import GroupSample, PartitionSample
@@ -31,7 +32,7 @@ from srm_spark.look.figures import (
     topics_of,
 )
 
-router = APIRouter(prefix="/v3", tags=["srm-spark V3"], responses=RESPONSES)
+router = APIRouter(prefix="/v3", tags=["srm-spark V3"], responses={**RESPONSES, **UNCHANGED})
 _PAGE = 100
 _LARGEST_PAGE = 1000
 _POINTS = 120
@@ -314,9 +315,12 @@ Own = Annotated[bool, Query(description="Only flows of this service itself; no o
 
 
 @router.get("/flows")
-def flows(board: TheBoard, gateway: TheGateway, span: TheSpan, own: Own = False) -> FlowsDocument:
+def flows(board: TheBoard, gateway: TheGateway, span: TheSpan, polled: ThePolled, own: Own = False) -> FlowsDocument:
     """All flows."""
-    seen = look(board, None if own else gateway, span)
+    asked = None if own else gateway
+    if asked is None:  # else what other sites say now is part of it
+        polled.is_of(*of_flows(board, span))
+    seen = look(board, asked, span)
     found = [FlowDocument.of(one, known_since(board, one.now.flow, span)) for one in seen.own]
     found += [FlowDocument.of(one.found, None, one.site, one.url) for one in seen.elsewhere.values()]
     sites = [SiteDocument.of(one) for one in seen.sites]
@@ -324,8 +328,9 @@ def flows(board: TheBoard, gateway: TheGateway, span: TheSpan, own: Own = False)
 
 
 @router.get("/flows/{source}/{target}")
-def one_flow(board: TheBoard, span: TheSpan, flow: TheFlow) -> FlowDocument:
+def one_flow(board: TheBoard, span: TheSpan, flow: TheFlow, polled: ThePolled) -> FlowDocument:
     """One flow."""
+    polled.is_of(*of_flow(board, flow, span))
     return _flow(board, flow, span)
 
 
@@ -335,12 +340,14 @@ def topics(
     board: TheBoard,
     span: TheSpan,
     flow: TheFlow,
+    polled: ThePolled,
     search: Search = "",
     sort: TopicOrder = TopicOrder.NAME,
     offset: Offset = 0,
     limit: Limit = _PAGE,
 ) -> TopicsDocument:
     """The topics of a flow, a page of them."""
+    polled.is_of(*of_flow(board, flow, span))
     total, rows = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=limit)
     return TopicsDocument(
         flow=str(flow),
@@ -368,9 +375,16 @@ def topic_page(
 
 @router.get("/flows/{source}/{target}/partitions")
 def partitions(
-    *, board: TheBoard, flow: TheFlow, topic: str | None = None, offset: Offset = 0, limit: Limit = _PAGE
+    *,
+    board: TheBoard,
+    flow: TheFlow,
+    polled: ThePolled,
+    topic: str | None = None,
+    offset: Offset = 0,
+    limit: Limit = _PAGE,
 ) -> PartitionsDocument:
     """The partitions of a flow, or of one of its source topics."""
+    polled.is_of(*of_flow(board, flow))
     now = board.now(flow)
     with board.series(flow) as series:
         found = series.partitions(topic)
@@ -387,9 +401,16 @@ def partitions(
 
 @router.get("/flows/{source}/{target}/groups")
 def groups(
-    *, board: TheBoard, flow: TheFlow, search: Search = "", offset: Offset = 0, limit: Limit = _PAGE
+    *,
+    board: TheBoard,
+    flow: TheFlow,
+    polled: ThePolled,
+    search: Search = "",
+    offset: Offset = 0,
+    limit: Limit = _PAGE,
 ) -> GroupsDocument:
     """The consumer groups of a flow."""
+    polled.is_of(*of_flow(board, flow))
     now = board.now(flow)
     with board.series(flow) as series:
         found: Sequence[GroupSample] = [one for one in series.groups() if search in one.group]
@@ -408,6 +429,7 @@ def history(
     board: TheBoard,
     span: TheSpan,
     flow: TheFlow,
+    polled: ThePolled,
     metric: TheMetric,
     topic: Annotated[str | None, Query(max_length=249, description="Of this source topic.")] = None,
     partition: Annotated[int | None, Query(ge=0, lt=2**31, description="Of this partition of it.")] = None,
@@ -422,6 +444,7 @@ def history(
         raise RequestProblem(400, "no topic", "a partition is one of a topic: give topic, too")
     if group is not None and topic is not None:
         raise RequestProblem(400, "topic and group", "give either topic or group")
+    polled.is_of(*of_flow(board, flow, span))
     if partition is None and group is None:
         line: Line | None = line_of(board, flow, metric, span, None if topic is None else [topic])
     else:

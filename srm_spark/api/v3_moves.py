@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from srm_spark.api.asked import iso
 from srm_spark.api.control import TheDesk
-from srm_spark.api.moves import PLAN_SECONDS, Moves, Planned, Running, Wanted
+from srm_spark.api.moves import Moves, Planned, Running, Wanted
+from srm_spark.api.plans import PLAN_SECONDS, Shown
 from srm_spark.api.problems import CONTROL_RESPONSES, unknown
 from srm_spark.api.v3_acts import Body
 from srm_spark.plan import MoveKind
@@ -119,10 +120,10 @@ class PlanDocument(FoundDocument):
     done: list[str]
 
     @classmethod
-    def of(cls, planned: Planned) -> PlanDocument:
+    def of(cls, shown: Shown[Planned]) -> PlanDocument:
         """That of a plan."""
-        found: dict[str, Any] = plan_document(planned.plan)
-        return cls(id=planned.id, seconds=PLAN_SECONDS, refusals=list(planned.plan.refusals), **found)
+        found: dict[str, Any] = plan_document(shown.plan.plan)
+        return cls(id=shown.id, seconds=PLAN_SECONDS, refusals=list(shown.plan.plan.refusals), **found)
 
 
 class StatementDocument(FoundDocument):

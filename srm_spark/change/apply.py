@@ -80,6 +80,13 @@ def check(plan: PlanFile, report: RunReport | None, fresh: Mapping[str, ChangePl
     return begun
 
 
+def is_all_done(ready: Sequence[Ready], report: RunReport | None) -> bool:
+    """Whether nothing is left to do, and no earlier run stopped amid a flow: it may have to record yet what it did."""
+    flows = {} if report is None else report.flows
+    names = [str(one.fresh.world.flow) for one in ready]
+    return not any(one.fresh.steps for one in ready) and all(flows[name].is_ended for name in names if name in flows)
+
+
 def _where(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: facts.get(name) for name in _WHERE}
 

@@ -41,6 +41,12 @@ class PlanFile:
         return digest([self.prune, steps])
 
 
+def plan_file(plans: Iterable[ChangePlan], *, prune: bool) -> PlanFile:
+    """What `apply` would know of these plans, had they been written to a file."""
+    flows = (PlannedFlow(str(one.world.flow), one.hash, one.made_from, one.steps) for one in plans)
+    return PlanFile(prune, tuple(flows))
+
+
 def plans_document(plans: Iterable[ChangePlan], *, prune: bool) -> Document:
     """All flows of a configuration."""
     return {"format": FORMAT, "prune": prune, "flows": [plan_document(plan) for plan in plans]}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from srm_spark.change.apply import Ready, apply_plan, check
+from srm_spark.change.apply import Ready, apply_plan, check, is_all_done
 from srm_spark.change.document import load_plan, plans_document, save_plan
 from srm_spark.change.look import Rights, make_plan, rights_of
 from srm_spark.change.planning import ChangePlan
@@ -134,7 +134,7 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
         flows = [flow_in(settings, one.flow, exit_code=ERROR) for one in planned.flows]
         ready = [Ready(*_planned(one, settings.heartbeats, prune=planned.prune)) for one in flows]
         report = check(planned, before, {str(one.fresh.world.flow): one.fresh for one in ready})
-        if all(not one.fresh.steps and _is_over(before, one) for one in ready):
+        if is_all_done(ready, before):
             _print(report, output, "nothing is left to do; nothing was changed")
             raise SystemExit(OK)
         if any(one.fresh.steps for one in ready):
@@ -161,12 +161,6 @@ def _planned(
 ) -> tuple[Clusters, ChangePlan]:
     clusters = connect(settings)
     return clusters, make_plan(clusters, prune=prune, rights=rights, heartbeats=beats)
-
-
-def _is_over(report: RunReport | None, one: Ready) -> bool:
-    """Whether no earlier run stopped amid this flow."""
-    flow = str(one.fresh.world.flow)
-    return report is None or flow not in report.flows or report.of(flow).is_ended
 
 
 def _print(report: RunReport, output: str, end: str) -> None:

@@ -31,7 +31,6 @@ from srm_spark.core.goals import Goal, Way, goal_of
 from srm_spark.core.wording import count
 from srm_spark.flow.commanding import ANSWER_SECONDS
 from srm_spark.flow.shifting import Shifting, Wanted
-from srm_spark.flow.standings import standings
 
 _C = TypeVar("_C", bound=click.Command)
 
@@ -117,15 +116,13 @@ def _run(
     goal = _goal(way, to, by)
     check_reason(reason)
     with told(), commanding_of(flow_of(files, defines, name)) as commanding:
-        found = standings(commanding, lambda one: one == topic, partition)
-        if found.unknown is not None:
-            raise click.ClickException(f"the source does not answer: {found.unknown}")
-        if not found.found:
+        shifting = Shifting(commanding)
+        found = shifting.standings(topic, partition)
+        if not found:
             which = topic if partition is None else f"{topic}-{partition}"
             raise click.ClickException(f"no position of {which} is recorded: it begins by itself once the flow runs")
-        shifting = Shifting(commanding)
-        every = shifting.wanted(found.found, way, goal)
-        chosen = [one for one in every if one.again or one.left_out]
+        every = shifting.wanted(found, way, goal)
+        chosen = [one for one in every if one.is_change]
         for one in every:
             click.echo(_told(one), err=True)
         acts: list[str] = []

@@ -140,11 +140,14 @@ class FlowSeries:
         self._lags: dict[str | None, _LagSum] = {}
         self._skew: int | None = None
         self._lost: tuple[int | None, str] | None = (None, "its metrics were not read yet")
+        self._topics: tuple[TopicNow, ...] | None = None
+        """Those of `topics`, until something changes: of 10,000 partitions they take a while, and every list asks."""
         self.counted = self.repeated = 0
         """Samples that were taken, and those that came twice or too late."""
 
     def take(self, sample: Sample, heard: Hearing) -> None:
         """Take a sample in."""
+        self._topics = None
         at = moment_of(sample.at, heard)
         if isinstance(sample, FlowSample):
             is_new = self._take_word(sample, at, heard)
@@ -194,6 +197,7 @@ class FlowSeries:
 
     def take_meta(self, topic: str, meta: TopicMeta | None) -> None:
         """What the target's list of remote topics says of a source topic; None: it is copied no longer."""
+        self._topics = None
         if meta is not None:
             self._meta[topic] = meta
             return
@@ -298,12 +302,17 @@ class FlowSeries:
 
     def topics(self) -> list[TopicNow]:
         """The topics that flow now, in order of their names."""
+        if self._topics is None:
+            self._topics = tuple(self._topics_now())
+        return list(self._topics)
+
+    def _topics_now(self) -> Iterable[TopicNow]:
         groups: dict[str, list[str]] = {}
         for group in self.groups():
             for topic in group.topics:
                 groups.setdefault(topic, []).append(group.group)
         rows = ((name, self._fresh(self._by_topic[name])) for name in sorted(self._by_topic))
-        return [self._topic(name, of, tuple(groups.get(name, ()))) for name, of in rows if of]
+        return (self._topic(name, of, tuple(groups.get(name, ()))) for name, of in rows if of)
 
     def sources_of(self, remote: str) -> list[str]:
         """The topics that flow now into the remote one of this name."""
@@ -346,13 +355,18 @@ class FlowSeries:
         """Bytes that its figures take."""
         return self._seen.size + self._traffic.size + self._latencies.size + self._checkpoints.size
 
-    def prune(self, now: int) -> None:
-        """Forget drivers, partitions and groups of which nothing was heard within the window."""
+    def prune(self, now: int) -> bool:
+        """Forget drivers, partitions and groups of which nothing was heard within the window; whether any was."""
         oldest = now - WINDOW_MS
+        before = len(self._words) + len(self._groups) + len(self._partitions)
         self._words = {name: word for name, word in self._words.items() if word.at >= oldest}
         self._groups = {name: one for name, one in self._groups.items() if one.at >= oldest}
         for partition in [key for key, one in self._partitions.items() if one.at < oldest]:
             self._forget(partition)
+        is_less = len(self._words) + len(self._groups) + len(self._partitions) < before
+        if is_less:
+            self._topics = None
+        return is_less
 
 
 @dataclass

@@ -15,10 +15,10 @@ from srm_spark.core.acts import Command, CommandKind, Shift, scope_of
 from srm_spark.core.goals import Goal, Way, place_of
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
-from srm_spark.errors import TargetUnavailable
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.commanding import Commanding
 from srm_spark.flow.recovery.shifts import off_course
-from srm_spark.flow.standings import Standing
+from srm_spark.flow.standings import Standing, standings
 from srm_spark.flow.topics.offset_map import OffsetMaps
 
 
@@ -45,6 +45,11 @@ class Wanted:
         """Source offsets that would not be copied."""
         return 0 if self.shift is None else max(0, self.shift.end - self.shift.start)
 
+    @property
+    def is_change(self) -> bool:
+        """Whether it would go on elsewhere."""
+        return bool(self.again or self.left_out)
+
 
 class Shifting:
     """Of one flow."""
@@ -53,6 +58,16 @@ class Shifting:
         """By what was read of its acts and its progress."""
         self._commanding = commanding
         self._clusters = commanding.clusters
+
+    def standings(self, topic: str, partition: int | None) -> tuple[Standing, ...]:
+        """Where the partitions of a topic stand, or one of them; empty where nothing is recorded.
+
+        Raises TargetUnavailable, and SourceUnavailable: without the source it is not known what can be done.
+        """
+        found = standings(self._commanding, lambda one: one == topic, partition)
+        if found.unknown is not None:
+            raise SourceUnavailable(f"the source does not answer: {found.unknown}")
+        return found.found
 
     def wanted(self, found: Sequence[Standing], way: Way, goal: Goal) -> list[Wanted]:
         """What this would make of each of them. Raises SourceUnavailable and TargetUnavailable."""

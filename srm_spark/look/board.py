@@ -49,6 +49,7 @@ class Unread:
 @dataclass
 class _Watched:
     series: FlowSeries
+    version: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -109,24 +110,34 @@ class Board:
         with self.series(flow) as series:
             return series.now(self.now_ms(), self._monotonic())
 
+    def version(self, flow: Flow) -> int:
+        """Another number whenever its figures changed. What time alone changes is in `now`."""
+        return self._watched[flow].version
+
+    @contextmanager
+    def _changing(self, flow: Flow) -> Iterator[FlowSeries]:
+        with self.series(flow) as series:
+            yield series
+            self._watched[flow].version += 1
+
     def take(self, sample: Sample, stamped: int | None) -> None:
         """Take a sample in; one of a flow that is not ours tells nothing."""
         if sample.flow not in self._watched:
             return
         now, read_at = self.now_ms(), self.targets[sample.flow.target].read_at
         is_live = read_at is not None and now - read_at < _LIVE_MS
-        with self.series(sample.flow) as series:
+        with self._changing(sample.flow) as series:
             series.take(sample, Hearing(now, self._monotonic(), is_live, stamped))
 
     def take_meta(self, flow: Flow, topic: str, meta: TopicMeta | None) -> None:
         """Take in what the target says of a source topic; None: it is copied no longer."""
         if flow in self._watched:
-            with self.series(flow) as series:
+            with self._changing(flow) as series:
                 series.take_meta(topic, meta)
 
     def clear(self, flow: Flow) -> None:
         """Forget a flow's figures."""
-        with self.series(flow) as series:
+        with self._changing(flow) as series:
             series.clear()
 
     def read(self, target: str) -> None:
@@ -136,7 +147,8 @@ class Board:
         for flow in self._into(target):
             with self.series(flow) as series:
                 series.found()
-                series.prune(now)
+                if series.prune(now):
+                    self._watched[flow].version += 1
 
     def lost(self, target: str, why: str) -> None:
         """This cluster could not be asked."""

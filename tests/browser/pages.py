@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from srm_spark.api.app import make_app
+from srm_spark.api.server import Server
 from tests.awaiting import await_until
 from tests.unit.api.boards import Filled
 
@@ -31,7 +32,8 @@ def served(filled: Filled) -> Iterator[str]:
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
     """The address of an application."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off"))
+    config = uvicorn.Config(app, port=0, log_config=None, lifespan="off")
+    server = Server(config, app.state.feed) if hasattr(app.state, "feed") else uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     await_until(lambda: server.started, 20, "the server listens")

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from playwright.sync_api import Browser, Page
 
+from srm_spark.api import feed
 from srm_spark.api.app import make_app
 from srm_spark.api.roles import Role
 from srm_spark.core.driver_status import FlowState
@@ -92,6 +93,44 @@ def test_figures_are_brought_up_to_date_and_an_old_page_says_that_it_is_old(brow
     context.close()
 
 
+def test_a_page_shows_a_change_as_soon_as_it_is_told(browser: Browser) -> None:
+    filled = Filled(flows=(AB,))
+    filled.report(AB, NOW)
+    filled.live()
+    with served(filled) as base:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        page.clock.install()
+        page.goto(base)
+        page.wait_for_selector("text=Refreshed whenever something changes.")
+        filled.report(AB, NOW + 1000, FlowState.STALLED, sentence="the source is silent")
+        told = page.locator("text=the source is silent")
+        for _ in range(90):  # nine seconds of the page: by itself it asks after ten
+            page.clock.run_for(100)
+            page.wait_for_timeout(100)
+            if told.count():
+                break
+        assert told.count() == 1
+        context.close()
+
+
+def test_a_page_without_a_place_for_a_stream_asks_by_itself(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_MOST", 0)
+    filled = Filled(flows=(AB,))
+    filled.report(AB, NOW)
+    filled.live()
+    with served(filled) as base:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        page.clock.install()
+        page.goto(base)
+        page.wait_for_selector("text=Refreshed every 10 s.")
+        filled.report(AB, NOW + 1000, FlowState.STALLED, sentence="the source is silent")
+        page.clock.run_for(11_000)
+        page.wait_for_selector("text=the source is silent")
+        context.close()
+
+
 @pytest.mark.parametrize("who", ["ada", "everybody"])
 def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Browser, tmp_path: Path, who: str) -> None:
     site = Site(tmp_path, anonymous=Role.ADMIN if who == "everybody" else None)
@@ -131,7 +170,17 @@ def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Brows
 def test_the_pages_of_a_flow_on_a_phone(browser: Browser, tmp_path: Path, color: str) -> None:
     site = Site(tmp_path, anonymous=Role.ADMIN)
     with serving(site.app) as base:
-        for tab in ("", "/lists", "/groups", "/losses", "/quarantine", "/explain?name=t", "/events", "/moves"):
+        for tab in (
+            "",
+            "/lists",
+            "/groups",
+            "/losses",
+            "/quarantine",
+            "/explain?name=t",
+            "/events",
+            "/offsets",
+            "/moves",
+        ):
             with page_of(browser, f"{base}/flows/A/B{tab}", viewport=PHONE, color_scheme=color) as page:
                 assert_accessible(page)
                 assert_fits(page)

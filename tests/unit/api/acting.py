@@ -34,6 +34,7 @@ B->A.enabled = true
 replication.factor = 1
 offset.storage.replication.factor = 1
 control.topic.replication.factor = 1
+emit.heartbeats.enabled = false
 dialect = mm2
 """
 SYNCED = {
@@ -64,7 +65,7 @@ class Site:
         path.write_text(FILE)
         self.audit_path = folder / "audit.log"
         self.clock = Clock()
-        means = Means(self.world.flow.reach, self._replay, lambda *_: set(), patience=0.0)
+        means = Means(self.world.flow.reach, self._replay, lambda *_: set(), lambda _: (), patience=0.0)
         self.control = Control(Audit(str(self.audit_path)), load([path]), folder, means)
         users = _users() if anonymous is None else None
         self.filled = three_flows()

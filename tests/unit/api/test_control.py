@@ -31,6 +31,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "quarantine/replay": {},
     "moves/plan": {"kind": "failover"},
     "moves": {"plan": "x", "confirm": "A->B"},
+    "plan": {},
+    "apply": {"plan": "0" * 64, "confirm": "A->B"},
+    "offsets/plan": {"way": "rewind", "topic": "t", "by": 1},
+    "offsets": {"plan": "x", "confirm": "A->B"},
 }
 """Everything that changes something, with a body that is right."""
 LOOKS = (
@@ -42,6 +46,7 @@ LOOKS = (
     "events",
     "pauses",
     "lists/topics",
+    "offsets?search=t",
 )
 
 
@@ -217,7 +222,7 @@ def test_a_plan_is_of_its_time_its_user_and_its_flow(site: Site, monkeypatch: py
     plan = site.post("A/B/moves/plan", "ada", kind="failover")["id"]
     assert site.post("A/B/moves", "abe", 409, plan=plan, confirm="A->B")["kind"] == "no-plan"
     assert site.post("B/A/moves", "ada", 409, plan=plan, confirm="B->A")["kind"] == "no-plan"
-    monkeypatch.setattr(site.app.state.moves, "monotonic", lambda: 1e12)
+    monkeypatch.setattr(site.app.state.moves.plans, "monotonic", lambda: 1e12)
     assert site.post("A/B/moves", "ada", 409, plan=plan, confirm="A->B")["kind"] == "no-plan"
     assert site.world.flow.target.group_calls.committed == {}
 
@@ -346,7 +351,7 @@ def test_without_the_settings_of_clusters_it_says_so(site: Site) -> None:
     bare = TestClient(make_app(site.filled.board, users_of(**USERS)), base_url="http://localhost")
     for path, body in CHANGES.items():
         answer = bare.post(f"/v3/flows/A/B/{path}", json=body, headers={**login("ada:ada"), **JSON})
-        if path != "moves":  # of which there can be no plan
+        if path not in ("moves", "offsets"):  # of which there can be no plan
             assert (answer.status_code, answer.json()["kind"]) == (409, "no-settings"), path
     assert site.post("C/B/pause", "ada", 409)["kind"] == "no-settings"  # told of, and not of these files
 

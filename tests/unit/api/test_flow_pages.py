@@ -21,7 +21,18 @@ from tests.unit.api.acting import Site
 from tests.unit.api.logins import login
 from tests.unit.memory_flow import HERE
 
-TABS = ("", "/lists", "/lists/groups", "/groups", "/losses", "/quarantine", "/explain?name=t", "/events", "/moves")
+TABS = (
+    "",
+    "/lists",
+    "/lists/groups",
+    "/groups",
+    "/losses",
+    "/quarantine",
+    "/explain?name=t",
+    "/events",
+    "/moves",
+    "/offsets",
+)
 FORMS = {
     "pause": {"topic": "t"},
     "resume": {},
@@ -29,6 +40,8 @@ FORMS = {
     "quarantine/replay": {},
     "moves/plan": {"kind": "failover"},
     "moves": {"plan": "x", "confirm": "A->B"},
+    "offsets/plan": {"way": "rewind", "topic": "t", "by": "1"},
+    "offsets": {"plan": "x", "confirm": "A->B"},
 }
 
 
@@ -176,7 +189,7 @@ def test_tabs_lead_to_pages(site: Site) -> None:
     ada = Browser(site, "ada")
     (tabs,) = re.findall(r'<nav class="tabs".*?</nav>', ada.get(), re.S)
     links = re.findall(r'href="/flows/A/B([^"]*)"', tabs)
-    assert links == ["", "/lists", "/groups", "/losses", "/quarantine", "/explain", "/events", "/moves"]
+    assert links == ["", "/lists", "/groups", "/losses", "/quarantine", "/explain", "/events", "/offsets", "/moves"]
     for link in links:
         (current,) = re.findall(r'href="/flows/A/B([^"]*)" aria-current="page"', ada.get(link))
         assert current == link
