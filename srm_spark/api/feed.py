@@ -33,9 +33,9 @@ MEDIA_TYPE = "text/event-stream"
 _log = logging.getLogger(__name__)
 _KEPT = 1000
 """Events; one has half a kilobyte."""
-_MOST = 60
+MOST = 60
 """Streams; each holds one of the connections that there may be, and pages of others are not to lack theirs."""
-_MOST_OF_ONE = 12
+MOST_OF_ONE = 12
 """Of one user at one address: as many pages in sight."""
 _RETRY_MS = 3000
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -95,7 +95,7 @@ class Feed:
         who = (caller.name, caller.address)
         if self._ended.is_set():
             yield "the service ends"
-        elif self.streams >= _MOST or self._streams[who] >= _MOST_OF_ONE:
+        elif self.streams >= MOST or self._streams[who] >= MOST_OF_ONE:
             yield f"there are {self._streams[who]} streams of yours, and {self.streams} in all; ask for pages instead"
         else:
             self._streams[who] += 1

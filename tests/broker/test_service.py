@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,77 +18,24 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from srm_spark.api.users import line_of
-from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import (
     META_TOPIC,
-    FlowSample,
-    Histogram,
-    PartitionSample,
     TopicMeta,
-    encode,
     encode_meta,
     metrics_topic,
 )
-from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.model import Flow
 from srm_spark.testing import KafkaCluster
+from srm_spark.testing.ports import free_ports
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero, write_config
+from tests.broker.told_service import SRM_SERVICE, Service, report
 from tests.group_io import commit, committed
 from tests.kafka_io import Kafka, Record, numbered
 
 LONG = 480.0
 """For Spark to start, and the batch of a minute."""
-SRM_SERVICE = Path(sys.executable).parent / "srm-service"
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-class Service:
-    """Asked over HTTP, as alice."""
-
-    def __init__(self, port: int) -> None:
-        self._base = f"http://127.0.0.1:{port}"
-
-    def get(self, path: str, password: str = "secret") -> tuple[int, str]:
-        request = urllib.request.Request(self._base + path)
-        request.add_header("authorization", f"Basic {base64.b64encode(f'alice:{password}'.encode()).decode()}")
-        try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except OSError as error:
-            return 0, str(error)
-
-    def post(self, path: str, **body: object) -> Any:
-        """As a program changes something."""
-        request = urllib.request.Request(self._base + path, json.dumps(body).encode())
-        request.add_header("authorization", f"Basic {base64.b64encode(b'alice:secret').decode()}")
-        request.add_header("content-type", "application/json")
-        request.add_header("x-requested-with", "tests")
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())
-
-    def json(self, path: str) -> Any:
-        status, text = self.get(path)
-        assert status == 200, text
-        return json.loads(text)
-
-
-def report(target: Kafka, flow: Flow, topic: str, at: int) -> None:
-    partition = TopicPartition(topic, 0)
-    samples = (
-        FlowSample(
-            flow, "host/1/1", at, 30.0, 30.0, FlowState.RUNNING, topics=1, partitions=1, groups=0, lag_records=3
-        ),
-        PartitionSample(flow, at, 30.0, partition, f"{flow.source}.{topic}", 60, 6000, Histogram.of([8.0, 4.0])),
-    )
-    target.write(metrics_topic(flow), [Record(*encode(one), timestamp=at) for one in samples])
 
 
 def _sum(series: Any) -> float:
@@ -135,7 +77,7 @@ def test_history_counts_every_sample_once_whatever_happens(
 ) -> None:
     flow, target, topic = Flow(f"a{unique}", f"b{unique}"), Kafka(secondary), f"t-{unique}"
     target.create(metrics_topic(flow))
-    port, table, log = free_port(), tmp_path / "history" / flow.target, tmp_path / "service.log"
+    port, table, log = free_ports(1)[0], tmp_path / "history" / flow.target, tmp_path / "service.log"
     keys = {"service.listen": f"127.0.0.1:{port}", "service.history.path": str(tmp_path / "history")}
     clusters = {flow.source: secondary, flow.target: secondary}
     path = write_config(tmp_path / "srm.properties", clusters, [str(flow)], keys)
@@ -187,7 +129,7 @@ def test_what_drivers_wrote_is_served_until_sigterm(secondary: KafkaCluster, uni
     meta = TopicMeta(flow, topic, f"{flow.source}.{topic}", 1, "first")
     target.write(META_TOPIC, [Record(*encode_meta(meta))])
     target.write(metrics_topic(flow), [Record(b"garbage", b"garbage")])
-    port, users = free_port(), tmp_path / "users"
+    port, users = free_ports(1)[0], tmp_path / "users"
     users.write_text(line_of("alice", "secret"))
     keys = {"service.listen": f"127.0.0.1:{port}", "service.users.file": str(users)}
     path = write_config(
@@ -237,7 +179,7 @@ def test_a_flow_is_steered_and_a_group_fails_over_by_http(pair: Pair, tmp_path: 
     commit(pair.source, group, {(topic, 0): 6})
     keys = {**pair.keys, "emit.checkpoints.interval.seconds": "1", "refresh.groups.interval.seconds": "1"}
     await_lag_zero(pair.replicate(keys))
-    port, users, audit = free_port(), tmp_path / "users", tmp_path / "audit.log"
+    port, users, audit = free_ports(1)[0], tmp_path / "users", tmp_path / "audit.log"
     users.write_text(line_of("alice", "secret", f"{pair.flow}=admin"))
     of_service = {
         "service.listen": f"127.0.0.1:{port}",

@@ -19,9 +19,10 @@ from srm_spark.core.advertised import TOPIC
 from srm_spark.core.metrics import metrics_topic
 from srm_spark.core.model import Flow
 from srm_spark.testing import KafkaCluster
+from srm_spark.testing.ports import free_ports
 from tests.awaiting import await_until
 from tests.broker.mirror import SOON, write_config
-from tests.broker.test_service import SRM_SERVICE, Service, free_port, report
+from tests.broker.told_service import SRM_SERVICE, Service, report
 from tests.kafka_io import Kafka
 
 PASSWORD = "secret"
@@ -34,7 +35,7 @@ class Scene:
     def __init__(self, here: Flow, there: Flow, clusters: Mapping[str, KafkaCluster], folder: Path) -> None:
         self.here, self.there = here, there
         self._logs = folder / "site.log", folder / "gate.log"
-        port, other_port = free_port(), free_port()
+        port, other_port = free_ports(2)
         self.gateway, self.url = Service(port), f"http://127.0.0.1:{other_port}"
         users = folder / "users"
         users.write_text(line_of("alice", PASSWORD))

@@ -26,9 +26,9 @@ from tests.browser.pages import (
 )
 from tests.unit.api.acting import Site
 from tests.unit.api.boards import AB, EVERY, NOW, Filled, three_flows
+from tests.unit.api.gateways import AC, AD, gateway_of
+from tests.unit.api.gateways import filled as site_flows
 from tests.unit.api.sites import site_at, unused_port
-from tests.unit.api.test_gateway import AC, AD, gateway_of
-from tests.unit.api.test_gateway import filled as site_flows
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 
@@ -115,7 +115,7 @@ def test_a_page_shows_a_change_as_soon_as_it_is_told(browser: Browser) -> None:
 
 
 def test_a_page_without_a_place_for_a_stream_asks_by_itself(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_MOST", 0)
+    monkeypatch.setattr(feed, "MOST", 0)
     filled = Filled(flows=(AB,))
     filled.report(AB, NOW)
     filled.live()

@@ -162,7 +162,7 @@ def test_a_stream_of_one_flow_tells_of_that_alone(live: Live, filled: Filled) ->
 
 
 def test_there_is_a_place_again_once_somebody_has_left(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_MOST_OF_ONE", 2)
+    monkeypatch.setattr(feed, "MOST_OF_ONE", 2)
     with live.ask(ALL) as one:
         event(one)
         with live.ask(ONE) as two:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from fastapi.routing import APIRoute
-from starlette.testclient import TestClient
 
 from srm_spark.api import flow_pages, pages
 from srm_spark.api.roles import Caller
@@ -18,7 +17,7 @@ from srm_spark.core.model import Loss, OffsetRange
 from srm_spark.errors import ProgressFailed
 from tests.awaiting import await_until
 from tests.unit.api.acting import Site
-from tests.unit.api.logins import login
+from tests.unit.api.forms_filled import Browser
 from tests.unit.memory_flow import HERE
 
 TABS = (
@@ -43,29 +42,6 @@ FORMS = {
     "offsets/plan": {"way": "rewind", "topic": "t", "by": "1"},
     "offsets": {"plan": "x", "confirm": "A->B"},
 }
-
-
-class Browser:
-    """One user's: it sends his login with everything, and what the page's own forms hold."""
-
-    def __init__(self, site: Site, user: str) -> None:
-        self.client: TestClient = site.client
-        self.headers = {**login(f"{user}:{user}"), "accept": "text/html"}
-
-    def get(self, path: str = "", status: int = 200) -> str:
-        answer = self.client.get(f"/flows/A/B{path}", headers=self.headers)
-        assert answer.status_code == status, answer.text
-        assert answer.headers["content-type"].startswith("text/html")
-        return answer.text
-
-    def send(self, path: str, status: int = 200, token: str | None = None, **fields: str) -> str:
-        """With the token of the page of the flow, unless another one is said."""
-        if token is None:
-            (token, *_) = re.findall(r'name="token" value="([^"]*)"', self.get())
-        sent = {**fields, "token": token}
-        answer = self.client.post(f"/flows/A/B/{path}", data=sent, headers=self.headers)
-        assert answer.status_code == status, answer.text
-        return answer.text
 
 
 @pytest.fixture

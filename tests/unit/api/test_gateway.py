@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -28,43 +28,12 @@ from srm_spark.look.sites import Site
 from tests.awaiting import await_until
 from tests.certificates import Identity, identity
 from tests.unit.api.boards import AB, NOW, Clock, Filled
+from tests.unit.api.gateways import AC, AD, AE, AF, GATE, PATIENT, filled, gateway_of
 from tests.unit.api.logins import JSON, login, users_of
 from tests.unit.api.sites import HOST, Counted, answering, served, site_at, trickling, unused_port
 
-AC, AD, AE, AF = Flow("A", "C"), Flow("A", "D"), Flow("A", "E"), Flow("A", "F")
 SPAN = Span(NOW - 3_600_000, NOW + 1)
-GATE = RemoteSettings(("C", "D", "E", "F"), "gate", "gate")
-PATIENT = 30.0
-"""Seconds for sites that are to answer, however busy this machine is."""
 WRONG = "geheim-und-falsch"
-
-
-def filled(*flows: Flow) -> Filled:
-    made = Filled(flows=flows)
-    for flow in flows:
-        made.reports(flow, minutes=5)
-    made.live()
-    return made
-
-
-def gateway_of(
-    *sites: Site,
-    remote: RemoteSettings = GATE,
-    clock: Clock | None = None,
-    expected: Sequence[Flow] = (),
-    seconds: float = PATIENT,
-) -> Gateway:
-    clock = clock or Clock()
-    return Gateway(
-        sites,
-        Client(remote).get,
-        flows_told,
-        own=[AB],
-        expected=expected,
-        clock=lambda: clock.now,
-        monotonic=lambda: clock.monotonic,
-        seconds=seconds,
-    )
 
 
 def client_of(gateway: Gateway | None, board: Filled | None = None) -> TestClient:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.unit.api.acting import Site
-from tests.unit.api.test_flow_pages import Browser
+from tests.unit.api.forms_filled import Browser
 
 
 @pytest.fixture

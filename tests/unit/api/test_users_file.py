@@ -84,5 +84,5 @@ def test_a_login_that_others_have_is_remembered_over_a_change(tmp_path: Path, mo
     assert users.name_of(ALICE) == "alice"
     write(path, same, line("bob", "b"))
     watch.look()
-    monkeypatch.setattr(Users, "_is_right", lambda *_: pytest.fail("hashed again"))
+    monkeypatch.setattr(Users, "is_right", lambda *_: pytest.fail("hashed again"))
     assert users.name_of(ALICE) == "alice"

@@ -1,0 +1,67 @@
+"""srm-service as a process of its own, asked over HTTP, and what drivers would report to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from srm_spark.core.driver_status import FlowState
+from srm_spark.core.metrics import (
+    FlowSample,
+    Histogram,
+    PartitionSample,
+    encode,
+    metrics_topic,
+)
+from srm_spark.core.model import Flow, TopicPartition
+from tests.kafka_io import Kafka, Record
+
+SRM_SERVICE = Path(sys.executable).parent / "srm-service"
+
+
+class Service:
+    """Asked over HTTP, as alice."""
+
+    def __init__(self, port: int) -> None:
+        self._base = f"http://127.0.0.1:{port}"
+
+    def get(self, path: str, password: str = "secret") -> tuple[int, str]:
+        request = urllib.request.Request(self._base + path)
+        request.add_header("authorization", f"Basic {base64.b64encode(f'alice:{password}'.encode()).decode()}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def post(self, path: str, **body: object) -> Any:
+        """As a program changes something."""
+        request = urllib.request.Request(self._base + path, json.dumps(body).encode())
+        request.add_header("authorization", f"Basic {base64.b64encode(b'alice:secret').decode()}")
+        request.add_header("content-type", "application/json")
+        request.add_header("x-requested-with", "tests")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def json(self, path: str) -> Any:
+        status, text = self.get(path)
+        assert status == 200, text
+        return json.loads(text)
+
+
+def report(target: Kafka, flow: Flow, topic: str, at: int) -> None:
+    partition = TopicPartition(topic, 0)
+    samples = (
+        FlowSample(
+            flow, "host/1/1", at, 30.0, 30.0, FlowState.RUNNING, topics=1, partitions=1, groups=0, lag_records=3
+        ),
+        PartitionSample(flow, at, 30.0, partition, f"{flow.source}.{topic}", 60, 6000, Histogram.of([8.0, 4.0])),
+    )
+    target.write(metrics_topic(flow), [Record(*encode(one), timestamp=at) for one in samples])
