@@ -193,6 +193,19 @@ def test_who_may_see_single_flows_sees_no_others_of_other_sites() -> None:
     assert gateway.only(lambda flow: flow == AC).where(other) is None
 
 
+def test_who_has_a_role_of_one_flow_sees_it_alone_here_and_elsewhere() -> None:
+    other = Flow("X", "C")
+    with served(site_app(AC, other)) as port:
+        gateway = gateway_of(site_at("C", port))
+        users = users_of(carol="A->C=viewer", victor="viewer", bob="A->B=viewer")
+        client = TestClient(ready(make_app(filled(AB).board, users, gateway=gateway)), base_url="http://localhost")
+        seen = {
+            name: [one["flow"] for one in ok(client, "/v3/flows", headers=login(f"{name}:{name}"))["flows"]]
+            for name in ("carol", "victor", "bob")
+        }
+    assert seen == {"carol": ["A->C"], "victor": ["A->B", "A->C", "X->C"], "bob": ["A->B"]}
+
+
 def test_nobody_asks_in_circles() -> None:
     here, there = unused_port(), unused_port()
     one = Counted(ready(make_app(filled(AB).board, gateway=gateway_of(site_at("C", there)))))
