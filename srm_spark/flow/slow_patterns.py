@@ -37,8 +37,10 @@ class _TooSlowError(Exception):
 
 
 def slow_ones(entries: Sequence[str]) -> list[str]:
-    """Those of which a match may take for ever."""
+    """Those of which a match may take for ever. Raises PatternError for one that is no pattern."""
     patterns = [entry for entry in entries if not is_name(entry)]
+    for entry in patterns:
+        compile_entry(entry)
     if not patterns or threading.current_thread() is threading.main_thread():
         return [entry for entry in patterns if is_slow(entry)]
     try:
