@@ -183,19 +183,6 @@ def test_markers_of_the_transaction_before_are_waited_for() -> None:
 
 
 @with_batches
-def test_markers_that_never_come_are_named() -> None:
-    brokers = TransactionBrokers()
-    brokers.codes = {R0: BUSY}
-    task = Task(brokers, recording_of())
-    task.hand.writer.begin(task.transaction, 0.0)
-    task.copy(T0, 1)
-    failure = task.reports[T0].failure
-    assert failure is not None
-    assert failure.kind is FailureKind.NOT_ACKNOWLEDGED
-    assert "not all in-sync replicas" in failure.sentence
-
-
-@with_batches
 @pytest.mark.parametrize(("code", "words"), [(INVALID_STATE, "is over"), (53, "allow WRITE"), (120, "taken into")])
 def test_a_transaction_that_lets_a_partition_not_in_comes_to_nothing(code: int, words: str) -> None:
     brokers, recording = TransactionBrokers(), recording_of()
@@ -571,9 +558,9 @@ def test_a_transaction_that_was_open_for_too_long_may_be_told_as_such(partition:
     assert "or the transaction was open for longer than" in failure.sentence
 
 
-@asked_before
 def test_silence_is_told_with_what_is_in_the_way() -> None:
     brokers = TransactionBrokers(asked=[("AddPartitionsToTxn", BUSY)] * 10_000)
+    brokers.codes = {R0: BUSY}
     task = Task(brokers, recording_of())
     task.hand.writer.begin(task.transaction, 0.0)
     task.copy(T0, 1)

@@ -28,7 +28,7 @@ _COORDINATORS, _INITS, _ADDS, _ENDS, _ENDS_BY_EPOCH = 3, 4, 3, 4, 5
 _LOADING = 14
 _MOVED = frozenset({_LOADING, 15, 16})
 """Its coordinator loads, is not there yet, or is another broker by now."""
-_BUSY = 51
+BUSY = 51
 """The transaction before is not over on all partitions."""
 _OVERTAKEN = frozenset({47, 90})
 _DENIED = 53
@@ -37,7 +37,7 @@ _NOBODYS = 49
 _NOBODY = Author(-1, -1)
 NOT_TRIED = 55
 """Another partition of the same request was refused."""
-_HIDDEN = "not all in-sync replicas have the markers that end the transaction before"
+HIDDEN = "not all in-sync replicas have the markers that end the transaction before"
 _AWAY = "the transaction coordinator is not there yet"
 _TELL_SECONDS = 2.0
 _REFUSALS = {
@@ -93,7 +93,7 @@ class Coordinator:
         for partition in sorted(partitions):
             topics[partition.topic].append(partition.partition)
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-        of_request = {*_MOVED, _BUSY, *_OVERTAKEN}
+        of_request = {*_MOVED, BUSY, *_OVERTAKEN}
         answer = self._persist(
             lambda: AddPartitionsToTxnRequest(
                 v3_and_below_transactional_id=self.name,
@@ -130,7 +130,7 @@ class Coordinator:
         (TransactionCoordinator.prepareInitProducerIdTransit). Returns before the markers are written.
         """
         if not any(self.add(author, [taken_in]).values()):
-            self._persist(lambda: self._init_request(author), _error_unless(_BUSY))
+            self._persist(lambda: self._init_request(author), _error_unless(BUSY))
 
     def _init_request(self, author: Author) -> Any:
         return InitProducerIdRequest(
@@ -164,12 +164,12 @@ class Coordinator:
                 raise LeaseLost(f"{self._brokers.where}: {self.name}: {self._over}")
             if error in _MOVED:
                 self.node = None
-            elif error != _BUSY:
+            elif error != BUSY:
                 raise self._refusal(error)
             since = time.monotonic() - began
             if since > _TELL_SECONDS:
-                tell(_HIDDEN if error == _BUSY else _AWAY)
-            if since > (self._patience if error in (_LOADING, _BUSY) else self._seconds):
+                tell(HIDDEN if error == BUSY else _AWAY)
+            if since > (self._patience if error in (_LOADING, BUSY) else self._seconds):
                 raise self._refusal(error)
             time.sleep(next(waits))
 
@@ -207,8 +207,8 @@ class Coordinator:
 
     def _refusal(self, error: int) -> ProtocolUnavailable:
         where = f"{self._brokers.where}: transactional id {self.name}"
-        if error == _BUSY:
-            return ProtocolUnavailable(f"{where}: {_HIDDEN} after {self._patience:g} s")
+        if error == BUSY:
+            return ProtocolUnavailable(f"{where}: {HIDDEN} after {self._patience:g} s")
         what = _REFUSALS.get(error, f"its transaction coordinator answers with error {error}")
         if error == _DENIED:
             what = f"allow WRITE on transactional id {self.name} to the principal of these credentials"

@@ -88,11 +88,14 @@ class Transaction:
 
         Raises LeaseLost where there is a newer generation, TargetUnavailable where the target lets nobody write.
         """
-        self.is_implicit = self._does_take_in()
-        kept = _take(self.recording, self.slot, self._options)
-        if kept is None:
-            self._author = self._initialised()
-            return Authorship(self._author)
+        try:
+            self.is_implicit = self._brokers.takes_in
+            kept = _take(self.recording, self.slot, self._options)
+            if kept is None:
+                self._author = self._initialised()
+                return Authorship(self._author)
+        except ProtocolUnavailable as error:
+            raise TargetUnavailable(f"{self.name}: cannot begin to write in transactions: {error}") from error
         self._author = kept.authorship.author
         self._coordinator.node, self._progress_partitions = kept.node, kept.progress_partitions
         return kept.authorship
@@ -171,17 +174,8 @@ class Transaction:
         except (LeaseLost, ProtocolUnavailable) as error:
             log.debug("%s: not aborted here: %s", self.name, error)
 
-    def _does_take_in(self) -> bool:
-        try:
-            return self._brokers.takes_in
-        except ProtocolUnavailable as error:
-            raise TargetUnavailable(f"{self.name}: cannot begin to write in transactions: {error}") from error
-
     def _initialised(self) -> Author:
-        try:
-            author = self._coordinator.init()
-        except ProtocolUnavailable as error:
-            raise TargetUnavailable(f"{self.name}: cannot begin to write in transactions: {error}") from error
+        author = self._coordinator.init()
         self._look_at_token(self.recording.fencing, self.slot)
         return Author(author.producer_id, author.epoch, is_transactional=True)
 

@@ -23,6 +23,7 @@ from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.bounds import USUAL_WRITE, WriteBounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
+from srm_spark.kafka.batches.coordinator import BUSY, HIDDEN
 from srm_spark.kafka.batches.packer import Packed
 from srm_spark.kafka.batches.transaction import Transaction
 from srm_spark.kafka.batches.wire import Produced, produce_answer, produce_parts
@@ -35,9 +36,7 @@ RETRY_SECONDS = 0.1
 GONE_SECONDS = 10.0
 """So long no broker may know a remote topic before it counts as deleted: a new leader may hear of it late."""
 _UNKNOWN_TOPIC = 3
-_BUSY = 51
-"""The transaction before is not over on all partitions."""
-_PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, _BUSY, 56, 89, 97})
+_PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, BUSY, 56, 89, 97})
 """Errors after which the same batch is sent again."""
 _REFUSED = frozenset({2, 10, 17, 18, 29, 31, 32, 43, 44, 76, 87})
 """Errors that say that the batch was not appended, and will not be as it is."""
@@ -460,8 +459,8 @@ class BatchWriter:
             self._leaders.pop(lane.remote, None)
             lane.is_repeating, lane.is_known = True, False
             self._repeat(lane, [sent])
-            if answer.error == _BUSY:
-                self._away = f"{lane.remote}: not all in-sync replicas have the marker of the transaction before"
+            if answer.error == BUSY:
+                self._away = f"{lane.remote}: {HIDDEN}"
         elif _is_refused(sent, answer) and sent.tries == 1 and not lane.is_repeating:
             self._bytes -= sum(one.piece.batch.size for one in (sent, *lane.waiting, *lane.flying))
             lane.refused, lane.refusal = sent, answer
