@@ -17,6 +17,7 @@ from srm_spark.core.wording import one_line
 from srm_spark.errors import SrmError, TargetUnavailable
 from srm_spark.flow.clusters import target_of
 from srm_spark.flow.topics.internal_topics import advertisements_topic, ensure_topic
+from srm_spark.look.threads import ClusterThreads
 
 EVERY_SECONDS = 30.0
 _CALL_SECONDS = 5.0
@@ -76,8 +77,8 @@ class Advertisements:
         self._writer.write([ControlRecord(TOPIC, *record, partition=0, timestamp=int(time.time() * 1000))])
 
 
-class Advertiser:
-    """A thread for each target: one that is away holds up no other."""
+class Advertiser(ClusterThreads):
+    """Says it on each target."""
 
     def __init__(
         self,
@@ -89,34 +90,24 @@ class Advertiser:
         reach: Callable[[FlowSettings], Cluster] = lambda settings: target_of(settings, "service"),
     ) -> None:
         """`flows` are those that it tells of."""
-        self._over = threading.Event()
-        self._threads = []
-        for target, one in {one.flow.target: one for one in flows}.items():
+
+        def run(target: str, one: FlowSettings, over: threading.Event) -> None:
             factor = one.metrics_factor if replication_factor is None else replication_factor
-            said = Advertisement(target, address, every)
-            run = partial(self._run, said, one.within(_CALL_SECONDS), factor, reach)
-            self._threads.append(threading.Thread(target=run, name=f"srm address on {target}", daemon=True))
+            _advertise(Advertisement(target, address, every), lambda: reach(one.within(_CALL_SECONDS)), factor, over)
 
-    def start(self) -> None:
-        """Begin; returns at once."""
-        for thread in self._threads:
-            thread.start()
+        targets = {one.flow.target: one for one in flows}
+        super().__init__(
+            ((f"srm address on {name}", partial(run, name, one)) for name, one in targets.items()), _STOP_SECONDS
+        )
 
-    def stop(self) -> None:
-        """Take everything back; a cluster that hangs is not waited for."""
-        self._over.set()
-        for thread in self._threads:
-            thread.join(_STOP_SECONDS)
 
-    def _run(
-        self, said: Advertisement, settings: FlowSettings, factor: int, reach: Callable[[FlowSettings], Cluster]
-    ) -> None:
-        try:
-            advertisements = Advertisements(said, reach(settings), factor)
-        except SrmError as error:  # the client library refuses the settings of this cluster: its reader says so, too
-            _log.warning("cluster %s: other services are not told where this one is: %s", said.target, one_line(error))
-            return
-        while not self._over.is_set():
-            advertisements.renew()
-            self._over.wait(said.every)
-        advertisements.withdraw()
+def _advertise(said: Advertisement, reach: Callable[[], Cluster], factor: int, over: threading.Event) -> None:
+    try:
+        advertisements = Advertisements(said, reach(), factor)
+    except SrmError as error:  # the client library refuses the settings of this cluster: its reader says so, too
+        _log.warning("cluster %s: other services are not told where this one is: %s", said.target, one_line(error))
+        return
+    while not over.is_set():
+        advertisements.renew()
+        over.wait(said.every)
+    advertisements.withdraw()

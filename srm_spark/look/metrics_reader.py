@@ -22,6 +22,7 @@ from srm_spark.errors import FlowError, TargetUnavailable
 from srm_spark.flow.clusters import target_of
 from srm_spark.flow.topics.followed import FollowedTopic
 from srm_spark.look.board import Board
+from srm_spark.look.threads import ClusterThreads, follow
 
 _CALL_SECONDS = 5.0
 """A cluster that does not answer in this time counts as away."""
@@ -127,7 +128,7 @@ class MetricsReader:
             topic.close()
 
 
-class Readers:
+class Readers(ClusterThreads):
     """A reader and its thread for each target."""
 
     def __init__(
@@ -136,32 +137,13 @@ class Readers:
         flows: Sequence[FlowSettings],
         reach: Callable[[FlowSettings], Cluster] = lambda settings: target_of(settings, "service"),
     ) -> None:
-        self._stop = threading.Event()
-        self._threads = []
-        for target in board.targets:
+        def run(target: str, over: threading.Event) -> None:
             into = [one.within(_CALL_SECONDS) for one in flows if one.flow.target == target]
-            run = partial(self._run, board, into, reach)
-            self._threads.append(threading.Thread(target=run, name=f"srm metrics of {target}", daemon=True))
+            make = partial(_reader, board, into, reach)
+            follow(over, make, partial(board.lost, target), _PAUSE_SECONDS)
 
-    def _run(self, board: Board, flows: Sequence[FlowSettings], reach: Callable[[FlowSettings], Cluster]) -> None:
-        reader: MetricsReader | None = None
-        while not self._stop.is_set():
-            try:
-                reader = reader or MetricsReader(board, flows, reach(flows[0]))
-                reader.look()
-            except FlowError as error:  # the client library refuses the settings of this cluster
-                board.lost(flows[0].flow.target, one_line(error))
-            self._stop.wait(_PAUSE_SECONDS)
-        if reader is not None:
-            reader.close()
+        super().__init__(((f"srm metrics of {one}", partial(run, one)) for one in board.targets), _STOP_SECONDS)
 
-    def start(self) -> None:
-        """Begin to read; returns at once."""
-        for thread in self._threads:
-            thread.start()
 
-    def stop(self) -> None:
-        """Stop reading; a call to a cluster that hangs is not waited for."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(_STOP_SECONDS)
+def _reader(board: Board, flows: Sequence[FlowSettings], reach: Callable[[FlowSettings], Cluster]) -> MetricsReader:
+    return MetricsReader(board, flows, reach(flows[0]))

@@ -15,6 +15,7 @@ from srm_spark.core.wording import one_line
 from srm_spark.errors import FlowError, TargetUnavailable
 from srm_spark.flow.clusters import target_alone
 from srm_spark.flow.topics.followed import FollowedTopic
+from srm_spark.look.threads import ClusterThreads, follow
 
 _CALL_SECONDS = 5.0
 _READ_SECONDS = 30.0
@@ -106,7 +107,7 @@ def _reach(settings: ClusterSettings) -> Cluster:
     return target_alone(settings, "srm-service|sites", _CALL_SECONDS)
 
 
-class SiteReaders:
+class SiteReaders(ClusterThreads):
     """A reader and its thread for each cluster."""
 
     def __init__(
@@ -116,31 +117,13 @@ class SiteReaders:
         reach: Callable[[ClusterSettings], Cluster] = _reach,
     ) -> None:
         """`clusters` are those of the sites, in the same order."""
-        self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=partial(self._run, site, one, reach), name=f"srm site {site.alias}", daemon=True)
-            for site, one in zip(sites, clusters, strict=True)
-        ]
 
-    def start(self) -> None:
-        """Begin to read; returns at once."""
-        for thread in self._threads:
-            thread.start()
+        def run(site: Site, settings: ClusterSettings, over: threading.Event) -> None:
+            follow(over, lambda: SiteReader(site, reach(settings)), partial(_lost, site), _PAUSE_SECONDS)
 
-    def stop(self) -> None:
-        """Stop reading; a call to a cluster that hangs is not waited for."""
-        self._over.set()
-        for thread in self._threads:
-            thread.join(_STOP_SECONDS)
+        of_sites = zip(sites, clusters, strict=True)
+        super().__init__(((f"srm site {site.alias}", partial(run, site, one)) for site, one in of_sites), _STOP_SECONDS)
 
-    def _run(self, site: Site, settings: ClusterSettings, reach: Callable[[ClusterSettings], Cluster]) -> None:
-        reader: SiteReader | None = None
-        while not self._over.is_set():
-            try:
-                reader = reader or SiteReader(site, reach(settings))
-                reader.look()
-            except FlowError as error:  # the client library refuses the settings of this cluster
-                site.why_not = one_line(error)
-            self._over.wait(_PAUSE_SECONDS)
-        if reader is not None:
-            reader.close()
+
+def _lost(site: Site, why: str) -> None:
+    site.why_not = why
