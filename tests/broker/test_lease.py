@@ -121,7 +121,7 @@ def test_a_lease_is_released_where_its_coordinator_died_amid_a_confirmation(
         broker.kill()
         begun = time.monotonic()
         lease.release()
-        assert time.monotonic() - begun < SESSION_MS / 1000 + 5
+        assert time.monotonic() - begun < SESSION_MS / 1000 + 30, "it would hang for ever"
         broker.start()
     await_until(lambda: lease.other_owner() is None, 2 * SESSION_MS / 1000, "the end of the old session")
     with lease_of(broker, unique) as again:

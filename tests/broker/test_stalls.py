@@ -24,8 +24,8 @@ from tests.soak.load import Load
 pytestmark = pytest.mark.slow
 
 TOLD_SECONDS = 5.0
-_SLACK = 3.0
-"""What a machine that also runs the brokers may be late."""
+_SLACK = 10.0
+"""What a busy machine that also runs the brokers may be late; the client's own defaults would be 30 and 60 seconds."""
 TROUBLE = (FlowState.STALLED, FlowState.RETRYING)
 
 
