@@ -23,6 +23,8 @@ from srm_spark.testing.java import QUICK_START
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "broker", "browser")
+CODE_CACHE = "-XX:ReservedCodeCacheSize=512m"
+"""A JVM of one compiler reserves 48 MB, full after ten minutes of tests: from then on it compiles the same code anew."""
 
 # A slow example says nothing on a machine that does other things as well; pytest's timeout ends a hanging one.
 hypothesis_settings.register_profile("srm-spark", deadline=None)
@@ -83,9 +85,9 @@ def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.appName("srm-spark tests").master("local[2]")
     settings = {
         "spark.jars": ",".join(str(jar) for jar in fetch("driver")),
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "2g",
         # Hundreds of short flows: a compiler that optimises less takes a third of the CPU.
-        "spark.driver.extraJavaOptions": " ".join((*QUICK_START[:2], *archive_options(ARCHIVE))),
+        "spark.driver.extraJavaOptions": " ".join((*QUICK_START[:2], CODE_CACHE, *archive_options(ARCHIVE))),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
