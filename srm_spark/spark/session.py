@@ -60,6 +60,9 @@ LIGHT_SESSION: Mapping[str, str] = {
     # new objects is memory that nobody needs: 650 MiB became 430.
     "spark.driver.extraJavaOptions": (
         f"{_OWN['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1 -XX:MaxNewSize=96m"
+        # With one compiler a JVM reserves 48 MB for compiled code. Many flows fill them, and from then on it throws
+        # code away and compiles it anew, with all of a core.
+        " -XX:ReservedCodeCacheSize=240m"
     ),
 }
 """For an embedded session whose tasks fetch records by themselves."""
