@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from srm_spark.cli.clients import CLIENTS, ClientOptions, place_of
+from srm_spark.cli.later import Later
 from srm_spark.cli.lists import LISTS, Asked, list_manual, steer
 from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import (
@@ -44,6 +45,15 @@ from srm_spark.flow.groups.report import GroupReport, GroupRow, report_checkpoin
 EXPORT = "export"
 _SHOWN = 5
 """Names of groups in one line."""
+_BELOW_OFFSETS = {
+    "list": ("positions", "list_"),
+    "rebuild": ("rebuild", "rebuild"),
+    "rewind": ("shifts", "rewind"),
+    "set": ("shifts", "set_"),
+    "skip": ("shifts", "skip"),
+    "translate": ("translate", "translate"),
+}
+"""Beside `--export`."""
 
 
 class _Offsets(click.Group):
@@ -71,7 +81,7 @@ class _Offsets(click.Group):
     "srm-control offsets --export --config srm.properties --source A --target B > offsets.csv",
     "srm-control offsets list --config srm.properties --flow 'A->B'",
 )
-@click.group(cls=_Offsets, options_metavar="[--export …]")
+@click.group(cls=_Offsets, commands=Later(_BELOW_OFFSETS), options_metavar="[--export …]")
 def offsets() -> None:
     """Where readers go on on the target: consumer groups, and offsets that are kept outside of Kafka.
 
