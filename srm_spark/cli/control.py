@@ -56,7 +56,7 @@ def main(context: click.Context, /, **options: Any) -> None:
     command = main.commands.get(context.invoked_subcommand or "")
     if command is not None:
         refuse_untaken(str(context.invoked_subcommand), _options(command), given)
-        context.default_map = {command.name: _defaults(command, given)}
+        context.default_map = {str(command.name): _defaults(command, given)}
 
 
 def _options(command: click.Command) -> set[str | None]:
