@@ -1,4 +1,4 @@
-"""/v3, what is done with records in quarantine: replay them, or forget them for good. `srm-control quarantine` over HTTP.
+"""/v3, what is done with records in quarantine: replay them, or forget them for good, as `srm-control quarantine`.
 
 To forget takes two steps, as with moves: a plan says which records that are, and who has read it types the flow's name.
 Records that are put aside afterwards are no part of it.
@@ -30,13 +30,15 @@ from srm_spark.flow.refused.replay import Replayed, drop_from_quarantine, list_q
 router = APIRouter(
     prefix="/v3/flows/{source}/{target}/quarantine", tags=["srm-spark V3, changes"], responses=CONTROL_RESPONSES
 )
-Topics = Annotated[list[Topic], Field(max_length=MOST_ENTRIES, description="By their names on the source; empty: all.")]
+Topics = Annotated[
+    tuple[Topic, ...], Field(max_length=MOST_ENTRIES, description="By their names on the source; empty: all.")
+]
 
 
 class ReplayBody(Body):
     """A replay of records in quarantine."""
 
-    topics: Topics = []
+    topics: Topics = ()
     dry_run: bool = False
 
 
@@ -71,7 +73,7 @@ class ReplaysDocument(BaseModel):
 class DropBody(Body):
     """Whose records quarantine is to forget."""
 
-    topics: Topics = []
+    topics: Topics = ()
 
 
 class DropPlanDocument(BaseModel):
@@ -173,10 +175,9 @@ def dropped(desk: Desk, plans: Plans[DropPlan], body: ConfirmBody) -> DroppedDoc
         reach = desk.control.means.reach
         there = set(list_quarantine(desk.settings, made.topics, reach))
         if gone := [one for one in made.entries if one not in there]:
-            text = f"{count(len(gone), 'record')} of it ({some(_places(gone))}) are not in quarantine as they were"
-            raise RequestProblem(
-                409, "the plan has changed", f"{text}: plan again; nothing was changed", "plan-changed"
-            )
+            text = f"{count(len(gone), 'record')} of it ({some(_places(gone))}) are not in quarantine as they were: "
+            text += "plan again; nothing was changed"
+            raise RequestProblem(409, "the plan has changed", text, "plan-changed")
         plans.use(body.plan)
         drop_from_quarantine(desk.settings, made.entries, reach)
         outcome.why = f"{count(len(made.entries), 'record')} forgotten: {some(_places(made.entries))}"
