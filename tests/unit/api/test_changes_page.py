@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +47,6 @@ def newest(browser: Browser) -> str:
 def over(browser: Browser, link: str) -> str:
     await_until(lambda: "data-over" in browser.get(link), 20, "the run ends")
     return browser.get(link)
-
-
-def dying(site: Site, create: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    target = site.world.flow.target
-
-    def create_and_die(specs: Any) -> Any:
-        create(specs)
-        target.down = "no route"
-        raise target.refused("create", "no route")
-
-    return create_and_die
 
 
 def test_a_plan_is_read_applied_and_watched(site: Site) -> None:
@@ -117,7 +105,13 @@ def test_what_was_interrupted_goes_on_from_its_page(site: Site) -> None:
     ada, target = Browser(site, "ada"), site.world.flow.target
     create = target.create
     page = ada.send("changes/plan")
-    target.create = dying(site, create)  # type: ignore[method-assign]
+
+    def create_and_die(specs: Any) -> Any:
+        create(specs)
+        target.down = "no route"
+        raise target.refused("create", "no route")
+
+    target.create = create_and_die  # type: ignore[method-assign]
     link = begun(ada, page)
     failed = over(ada, link)
     assert "It failed: " in failed
