@@ -10,10 +10,13 @@ from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
 from srm_spark.api import (
+    change_pages,
+    desk_page,
     flow_pages,
     health,
     pages,
     problems,
+    quarantine_pages,
     smm,
     v1,
     v3,
@@ -23,7 +26,9 @@ from srm_spark.api import (
     v3_looks,
     v3_moves,
     v3_offsets,
+    v3_quarantine,
 )
+from srm_spark.api.applying import Runs
 from srm_spark.api.audit import Audit
 from srm_spark.api.control import Control
 from srm_spark.api.feed import Feed
@@ -72,11 +77,13 @@ def make_app(
     app.state.moves, app.state.tokens = Moves(control), Tokens()
     app.state.tags, app.state.feed = Tags(), Feed(board)
     app.state.shift_plans = Plans[v3_offsets.ShiftPlan]()
-    problems.install(app, flow_pages.problem_page)
+    app.state.runs = Runs()
+    app.state.drop_plans = Plans[v3_quarantine.DropPlan]()
+    problems.install(app, desk_page.problem_page)
     app.exception_handler(NotModified)(not_modified)
     for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages, login):
         app.include_router(module.router)
-    for module in (v3_changes, v3_offsets, v3_events):
+    for module in (v3_changes, v3_offsets, v3_quarantine, v3_events, change_pages, quarantine_pages):
         app.include_router(module.router)
     app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))

@@ -1,43 +1,40 @@
-"""The pages of one flow beside its figures: lists, groups, losses, quarantine, explanations, events, moves; and what
+"""The pages of one flow beside its figures: lists, groups, losses, explanations, events, offsets, moves; and what
 their forms do. They ask clusters, and so are made anew when somebody loads them, and not all the time."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import Query, Request
+from fastapi.responses import RedirectResponse
 
 from srm_spark.api.control import Desk, TheDesk
+from srm_spark.api.desk_page import PAGE, Offset, desk_page, desk_router, result_page
 from srm_spark.api.forms import Form, TheForm
-from srm_spark.api.pages import TEMPLATES, acting_values, flow_path
-from srm_spark.api.problems import ProblemDocument, RequestProblem, unknown
+from srm_spark.api.pages import flow_path
+from srm_spark.api.problems import RequestProblem, unknown
 from srm_spark.api.roles import Role
 from srm_spark.api.v3_acts import (
     CHANGES,
     ChangeBody,
     CommandDocument,
-    ReplayBody,
+    ConfirmBody,
     ScopeBody,
     changed,
     commanded,
     lists_of,
     pauses_of,
-    replayed,
 )
 from srm_spark.api.v3_looks import (
     EventDocument,
     Subject,
-    contents_of,
     events_of,
     explained,
     group_positions,
     losses,
-    quarantine,
 )
 from srm_spark.api.v3_moves import MoveBody, MoveDocument, PlanDocument, TheMoves
 from srm_spark.api.v3_offsets import (
-    BeginShiftsBody,
     ShiftBody,
     ShiftDocument,
     ShiftedDocument,
@@ -51,13 +48,10 @@ from srm_spark.core.acts import CommandKind, Scope
 from srm_spark.core.filters import split_list
 from srm_spark.core.goals import Way
 from srm_spark.core.lists import ListKind
-from srm_spark.core.model import TopicPartition
 from srm_spark.core.wording import count
 from srm_spark.errors import PatternError
 
-router = APIRouter(prefix="/flows/{source}/{target}", include_in_schema=False, default_response_class=HTMLResponse)
-_PAGE = 100
-Offset = Annotated[int, Query(ge=0, le=10**9)]
+router = desk_router()
 _GROUP_COLUMNS = ("Group", "Partition", "On the source at", "Lag", "Goes on at", "Committed there", "Lag there", "Sync")
 _LOSS_COLUMNS = ("Found", "Partition", "Cause", "Source offsets", "Target offsets")
 _OFFSET_COLUMNS = ("Partition", "Goes on at", "Source begins", "Source ends", "Lag", "Held")
@@ -88,7 +82,7 @@ def _commanded(request: Request, desk: Desk, form: Form, kind: CommandKind) -> s
     scope = Scope(body.topic)
     done = commanded(desk, kind, scope, body.reason)
     heading, lines = _told(done, kind, scope)
-    return _result(request, desk, heading, [*done.remarks, *lines])
+    return result_page(request, desk, heading, [*done.remarks, *lines])
 
 
 def _told(done: CommandDocument, kind: CommandKind, scope: Scope) -> tuple[str, list[str]]:
@@ -109,7 +103,7 @@ def lists_first(request: Request, desk: TheDesk) -> str:
 @router.get("/lists/{kind}")
 def lists(request: Request, desk: TheDesk, kind: ListKind) -> str:
     """Both lists of a kind."""
-    return _page(request, desk, "lists", "lists.html", lists=lists_of(desk, kind), kinds=list(ListKind))
+    return desk_page(request, desk, "lists", "lists.html", lists=lists_of(desk, kind), kinds=list(ListKind))
 
 
 @router.post("/lists/{kind}")
@@ -133,7 +127,7 @@ def change(request: Request, desk: TheDesk, kind: ListKind, form: TheForm) -> st
         heading = f"Would change: {done.said}" if done.said else "Nothing would change"
     else:
         heading = f"Changed: {done.said}" if done.is_changed else "Nothing was changed"
-    return _result(request, desk, heading, lines, f"lists/{kind.value}")
+    return result_page(request, desk, heading, lines, f"lists/{kind.value}")
 
 
 def _sized(word: str, name: str, partitions: int | None, records: int | None) -> str:
@@ -145,7 +139,7 @@ def _sized(word: str, name: str, partitions: int | None, records: int | None) ->
 @router.get("/groups")
 def groups(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
     """Where groups stand, and what keeps them."""
-    found = group_positions(desk=desk, search="", offset=offset, limit=_PAGE)
+    found = group_positions(desk=desk, search="", offset=offset, limit=PAGE)
     rows = [
         (
             one.group,
@@ -161,13 +155,13 @@ def groups(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
     ]
     not_taken = [(one.group, one.why) for one in found.not_taken]
     values = {"found": found, "rows": rows, "columns": _GROUP_COLUMNS, "not_taken": not_taken}
-    return _page(request, desk, "groups", "groups.html", **values)
+    return desk_page(request, desk, "groups", "groups.html", **values)
 
 
 @router.get("/losses")
 def losses_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
     """What was lost."""
-    found = losses(desk=desk, offset=offset, limit=_PAGE)
+    found = losses(desk=desk, offset=offset, limit=PAGE)
     rows = [
         (
             stamp(one.found_at),
@@ -178,46 +172,7 @@ def losses_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
         )
         for one in found.losses
     ]
-    return _page(request, desk, "losses", "losses.html", found=found, rows=rows, columns=_LOSS_COLUMNS)
-
-
-@router.get("/quarantine")
-def quarantine_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
-    """What is in quarantine."""
-    found = quarantine(desk=desk, search="", offset=offset, limit=_PAGE)
-    return _page(request, desk, "quarantine", "quarantine.html", found=found)
-
-
-@router.get("/quarantine/record")
-def record_page(
-    *,
-    request: Request,
-    desk: TheDesk,
-    topic: Annotated[str, Query(max_length=249)],
-    partition: Annotated[int, Query(ge=0, lt=2**31)],
-    offset: Annotated[int, Query(ge=0, lt=2**63)],
-) -> str:
-    """A record in quarantine with its content."""
-    records = contents_of(desk, TopicPartition(topic, partition), offset)
-    return _page(request, desk, "quarantine", "record.html", records=records)
-
-
-@router.post("/quarantine/replay")
-def replay_page(request: Request, desk: TheDesk, form: TheForm) -> str:
-    """Replay what is in quarantine."""
-    topic, is_dry_run = form.text("topic"), bool(form.text("dry_run"))
-    done = replayed(desk, form.body(ReplayBody, topics=[topic] if topic else [], dry_run=is_dry_run))
-    lines = [] if done.ended_by is None else [f"It ended early: {done.ended_by}"]
-    for one in done.records:
-        place = f"{one.record.source_topic}-{one.record.partition} offset {one.record.offset}"
-        if one.refusal is not None:
-            lines.append(f"{place} stays: {one.refusal}")
-        elif one.target_offset is None:
-            lines.append(f"{place} would be written to {one.remote_topic}")
-        else:
-            lines.append(f"{place} is at offset {one.target_offset} of {one.remote_topic}")
-    heading = count(len(done.records), "record") + (" would be replayed, or not" if is_dry_run else " tried")
-    return _result(request, desk, heading, lines, "quarantine")
+    return desk_page(request, desk, "losses", "losses.html", found=found, rows=rows, columns=_LOSS_COLUMNS)
 
 
 @router.get("/explain")
@@ -230,7 +185,7 @@ def explain_page(
     """Why something flows, or does not."""
     answers = explained(desk, subject, name) if name else ()
     values = {"answers": answers, "subject": subject, "name": name, "subjects": list(Subject)}
-    return _page(request, desk, "explain", "explain.html", **values)
+    return desk_page(request, desk, "explain", "explain.html", **values)
 
 
 @router.get("/events")
@@ -238,9 +193,9 @@ def events_page(request: Request, desk: TheDesk, offset: Offset = 0) -> str:
     """What was done, and what is paused."""
     pauses = [(str(one.scope), one.held) for one in pauses_of(desk)]
     found = events_of(desk)
-    shown = [EventDocument.of(one) for one in found[offset : offset + _PAGE]]
+    shown = [EventDocument.of(one) for one in found[offset : offset + PAGE]]
     rows = [(stamp(one.at), one.who, one.said, one.why, _outcome(one)) for one in shown]
-    return _page(request, desk, "events", "events.html", pauses=pauses, rows=rows, total=len(found), offset=offset)
+    return desk_page(request, desk, "events", "events.html", pauses=pauses, rows=rows, total=len(found), offset=offset)
 
 
 def _outcome(one: EventDocument) -> str | None:
@@ -256,7 +211,7 @@ def offsets_page(
     request: Request, desk: TheDesk, search: Annotated[str, Query(max_length=249)] = "", offset: Offset = 0
 ) -> str:
     """Where partitions stand, and the form of other places."""
-    found = offsets(desk=desk, search=search, offset=offset, limit=_PAGE)
+    found = offsets(desk=desk, search=search, offset=offset, limit=PAGE)
     rows = [
         (
             f"{one.topic}-{one.partition}",
@@ -269,7 +224,7 @@ def offsets_page(
         for one in found.partitions
     ]
     values = {"found": found, "rows": rows, "columns": _OFFSET_COLUMNS, "search": search, "ways": list(Way)}
-    return _page(request, desk, "offsets", "offsets.html", **values)
+    return desk_page(request, desk, "offsets", "offsets.html", **values)
 
 
 @router.post("/offsets/plan")
@@ -278,16 +233,16 @@ def plan_offsets_page(request: Request, desk: TheDesk, plans: TheShiftPlans, for
     fields = {name: form.text(name) for name in ("way", "topic", "partition", "to", "by")}
     plan = planned(desk, plans, form.body(ShiftBody, **fields))
     values = {"plan": plan, "lines": [_would(one) for one in plan.partitions], "reason": form.text("reason")}
-    return _page(request, desk, "offsets", "shift.html", **values, may_begin=desk.role >= Role.ADMIN)
+    return desk_page(request, desk, "offsets", "shift.html", **values, may_begin=desk.role >= Role.ADMIN)
 
 
 @router.post("/offsets")
 def begin_offsets(request: Request, desk: TheDesk, plans: TheShiftPlans, form: TheForm) -> str:
     """Do what was planned."""
     confirm = form.fields.get("confirm", "")
-    body = form.body(BeginShiftsBody, plan=form.text("plan"), reason=form.text("reason"), confirm=confirm)
+    body = form.body(ConfirmBody, plan=form.text("plan"), reason=form.text("reason"), confirm=confirm)
     done = begun(desk, plans, body)
-    return _result(request, desk, "Asked for", [_became(one) for one in done.partitions], "offsets")
+    return result_page(request, desk, "Asked for", [_became(one) for one in done.partitions], "offsets")
 
 
 def _would(one: ShiftDocument) -> str:
@@ -315,7 +270,7 @@ def _became(one: ShiftedDocument) -> str:
 def moves_page(request: Request, desk: TheDesk, moves: TheMoves) -> str:
     """Moves that were begun, and the form of another one."""
     begun = [MoveDocument.of(one) for one in moves.of(desk.flow)]
-    return _page(request, desk, "moves", "moves.html", moves=begun)
+    return desk_page(request, desk, "moves", "moves.html", moves=begun)
 
 
 @router.post("/moves/plan")
@@ -327,7 +282,7 @@ def plan_page(request: Request, desk: TheDesk, moves: TheMoves, form: TheForm) -
         raise RequestProblem(400, "no list", str(error), "no-pattern") from error
     body = form.body(MoveBody, kind=form.text("kind"), groups=groups, wait_seconds=form.text("wait"))
     plan = PlanDocument.of(moves.plan(desk, body.wanted))
-    return _page(request, desk, "moves", "plan.html", plan=plan, may_move=desk.role >= Role.ADMIN)
+    return desk_page(request, desk, "moves", "plan.html", plan=plan, may_move=desk.role >= Role.ADMIN)
 
 
 @router.post("/moves", response_class=RedirectResponse)
@@ -343,31 +298,4 @@ def move_page(request: Request, desk: TheDesk, moves: TheMoves, move: str) -> st
     found = {one.id: one for one in moves.of(desk.flow)}
     if move not in found:
         raise unknown(f"move of {desk.flow}", move, found)
-    return _page(request, desk, "moves", "move.html", move=MoveDocument.of(found[move]))
-
-
-def problem_page(document: ProblemDocument, path: str) -> str:
-    """A problem for people; `path` is where it came up."""
-    parts = path.split("/")
-    back = "/".join(parts[:4]) if len(parts) > 4 else "/"
-    return TEMPLATES.get_template("problem.html").render(title=document.title, problem=document, back=back)
-
-
-def _page(request: Request, desk: Desk, tab: str, template: str, **values: Any) -> str:
-    return TEMPLATES.get_template(template).render(
-        title=f"{desk.flow} {tab}",
-        flow=desk.flow,
-        tab=tab,
-        at=request.app.state.board.now_ms(),
-        role=desk.role.word,
-        page=_PAGE,
-        **acting_values(request, desk),
-        **values,
-    )
-
-
-def _result(request: Request, desk: Desk, heading: str, lines: list[str], back: str = "") -> str:
-    """What came of a form, with a link to the page of it: `back` is its address below the flow's."""
-    where = flow_path(desk.flow) + (f"/{back}" if back else "")
-    tab = back.partition("/")[0] or "overview"
-    return _page(request, desk, tab, "result.html", heading=heading, lines=lines, back=where)
+    return desk_page(request, desk, "moves", "move.html", move=MoveDocument.of(found[move]))

@@ -34,7 +34,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _PAGE = 100
 _POINTS = 120
 _DAY_MS = 86_400_000
-_TABS = ("overview", "lists", "groups", "losses", "quarantine", "explain", "events", "offsets", "moves")
+_TABS = ("overview", "lists", "groups", "losses", "quarantine", "explain", "events", "offsets", "changes", "moves")
 
 
 class Shown(Enum):

@@ -1,8 +1,7 @@
-"""/v3, what changes something while flows run: pauses, lists, replays. The same acts as those of `srm-control`."""
+"""/v3, what changes something while flows run: pauses, lists. The same acts as those of `srm-control`."""
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -15,20 +14,16 @@ from srm_spark.api.audit import Result
 from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.problems import CONTROL_RESPONSES, RequestProblem
 from srm_spark.api.roles import Role
-from srm_spark.api.v3_looks import EVERY, QuarantinedDocument
 from srm_spark.core.acts import Command, CommandKind, Scope
-from srm_spark.core.filters import NameFilter, is_name
 from srm_spark.core.list_changes import problems_of
 from srm_spark.core.lists import Change, ListKind, ListState
 from srm_spark.core.wording import some
-from srm_spark.errors import FlowError
 from srm_spark.flow.commanding import Commanded, Commanding
 from srm_spark.flow.list_effects import Effect
 from srm_spark.flow.listing import Listed, change_lists
-from srm_spark.flow.refused.replay import Replayed, replay
 
 router = APIRouter(prefix="/v3/flows/{source}/{target}", tags=["srm-spark V3, changes"], responses=CONTROL_RESPONSES)
-_MOST_ENTRIES = 1000
+MOST_ENTRIES = 1000
 CHANGES = ("add", "remove", "add_deny", "remove_deny")
 
 
@@ -39,7 +34,7 @@ def _shown(reason: str) -> str:
 
 
 Reason = Annotated[str, Field(max_length=1000, description="Why; it is kept with the act."), AfterValidator(_shown)]
-Entries = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=_MOST_ENTRIES)]
+Entries = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=MOST_ENTRIES)]
 Topic = Annotated[str, Field(min_length=1, max_length=249, description="A topic, by its name on the source.")]
 
 
@@ -47,6 +42,14 @@ class Body(BaseModel):
     """What a request has in it; a field that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class ConfirmBody(Body):
+    """What begins it: the plan that was read, and the name of the flow, written by who wants it."""
+
+    plan: Annotated[str, Field(max_length=100)]
+    confirm: Annotated[str, Field(max_length=600, description="The name of the flow, as A->B.")]
+    reason: Reason = ""
 
 
 class ScopeBody(Body):
@@ -211,42 +214,6 @@ class ChangedDocument(BaseModel):
         )
 
 
-class ReplayBody(Body):
-    """A replay of records in quarantine."""
-
-    topics: Annotated[list[Topic], Field(max_length=_MOST_ENTRIES)] = []
-    """By their names on the source; empty: all."""
-    dry_run: bool = False
-
-
-class ReplayedDocument(BaseModel):
-    """What became of one record. `refusal` says why it stays in quarantine."""
-
-    record: QuarantinedDocument
-    remote_topic: str
-    target_offset: int | None
-    refusal: str | None
-
-    @classmethod
-    def of(cls, one: Replayed) -> ReplayedDocument:
-        """That of a record."""
-        return cls(
-            record=QuarantinedDocument.of(one.entry),
-            remote_topic=one.remote.topic,
-            target_offset=one.downstream,
-            refusal=one.refusal,
-        )
-
-
-class ReplaysDocument(BaseModel):
-    """What became of a replay. `ended_by` is an error that ended it: what was replayed before stays so."""
-
-    flow: str
-    is_dry_run: bool
-    records: list[ReplayedDocument]
-    ended_by: str | None
-
-
 @router.get("/pauses")
 def pauses(desk: TheDesk) -> PausesDocument:
     """What is paused now, by whom and why."""
@@ -287,12 +254,6 @@ def lists(desk: TheDesk, kind: ListKind) -> ListsDocument:
 def change(desk: TheDesk, kind: ListKind, body: ChangeBody) -> ChangedDocument:
     """Change both lists, while drivers run."""
     return changed(desk, kind, body)
-
-
-@router.post("/quarantine/replay")
-def replay_records(desk: TheDesk, body: ReplayBody) -> ReplaysDocument:
-    """Write records in quarantine to their remote topics, each once, and take them out. The flow must be stopped."""
-    return replayed(desk, body)
 
 
 def pauses_of(desk: Desk) -> tuple[Command, ...]:
@@ -369,34 +330,3 @@ def _change(desk: Desk, kind: ListKind, body: ChangeBody) -> Listed:
             why=body.reason,
             is_dry_run=body.dry_run,
         )
-
-
-def replayed(desk: Desk, body: ReplayBody) -> ReplaysDocument:
-    """Replay. Raises LeaseHeld while a driver runs the flow."""
-    if strange := [topic for topic in body.topics if not is_name(topic)]:
-        raise RequestProblem(400, "no topic", f"no names of topics: {some(strange)}", "no-topic")
-    topics = NameFilter(tuple(map(re.escape, body.topics))) if body.topics else EVERY
-    settings, means = desk.control.settings(desk.flow), desk.control.means.replay
-    found = replay(settings, topics, is_dry_run=body.dry_run, means=means)
-    does, done, ended_by = "replay quarantine", list[Replayed](), None
-    if body.dry_run:
-        with desk.asking(does, Role.OPERATOR):
-            done += found
-    else:
-        with desk.acting(does, Role.OPERATOR, topics=some(body.topics) or "all") as outcome:
-            try:
-                for one in found:
-                    done.append(one)
-            except FlowError as error:
-                if not done:
-                    raise
-                ended_by = str(error)  # what was replayed before it stays so, and has to be told
-            written = sum(one.downstream is not None for one in done)
-            if written:
-                outcome.why = f"{written} written"
-            else:
-                outcome.declined("the target still refuses them" if done else "nothing is in quarantine")
-            if ended_by is not None:
-                outcome.result, outcome.why = Result.FAILED, f"{written} written; {ended_by}"
-    records = [ReplayedDocument.of(one) for one in done]
-    return ReplaysDocument(flow=str(desk.flow), is_dry_run=body.dry_run, records=records, ended_by=ended_by)

@@ -7,27 +7,20 @@ apply`: the same request goes on where one was interrupted, and so does the comm
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
-from srm_spark.api.audit import Result
-from srm_spark.api.control import Control, Desk, TheDesk
-from srm_spark.api.problems import CONTROL_RESPONSES, RequestProblem
+from srm_spark.api.applying import Runs, Wanted, applied, planned
+from srm_spark.api.control import Desk, TheDesk
+from srm_spark.api.problems import CONTROL_RESPONSES
 from srm_spark.api.roles import Role
 from srm_spark.api.v3_acts import Body
-from srm_spark.change.apply import Ready, apply_plan, check, is_all_done
-from srm_spark.change.document import PlanFile, load_plan, plan_document, plan_file, plans_document, save_plan
-from srm_spark.change.look import Rights, make_plan
+from srm_spark.change.document import plan_document, plan_file
 from srm_spark.change.planning import ChangePlan
-from srm_spark.change.report import FlowReport, RunReport, load_report, report_path
+from srm_spark.change.report import RunReport
 from srm_spark.change.steps import step_document
-from srm_spark.core.wording import count
-from srm_spark.errors import PlanError
 
 router = APIRouter(
     prefix="/v3/flows/{source}/{target}", tags=["srm-spark V3, plan and apply"], responses=CONTROL_RESPONSES
@@ -47,6 +40,11 @@ class ApplyBody(Body):
     plan: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="The id of the plan.")]
     prune: Prune = False
     confirm: Annotated[str, Field(max_length=600, description="The name of the flow, as A->B.")]
+
+    @property
+    def wanted(self) -> Wanted:
+        """As it is known here."""
+        return Wanted(self.plan, self.prune, self.confirm)
 
 
 class ChangesDocument(BaseModel):
@@ -112,75 +110,27 @@ class AppliedDocument(BaseModel):
 @router.post("/plan")
 def plan(desk: TheDesk, body: PlanChangesBody) -> ChangesDocument:
     """Look at both clusters, and say what would be created and changed; nothing is. For operators."""
-    with desk.asking("plan changes", Role.OPERATOR):
-        ready = _planned(desk, desk.control.means.rights, prune=body.prune)
-    return ChangesDocument.of(ready.fresh, prune=body.prune)
+    return ChangesDocument.of(changes_planned(desk, prune=body.prune), prune=body.prune)
 
 
 @router.post("/apply")
 def apply(desk: TheDesk, body: ApplyBody) -> AppliedDocument:
     """Do what a plan says, if it is still true, or go on with what was interrupted or refused. For admins."""
     told: list[str] = []
-    with desk.acting("apply a plan", Role.ADMIN, plan=body.plan, prune=body.prune) as outcome:
-        if body.confirm != str(desk.flow):
-            text = f"write the name of the flow, {desk.flow}, to apply its plan; nothing was changed"
-            raise RequestProblem(409, "not confirmed", text, "not-confirmed")
-        with _alone(desk.control):
-            ready = _planned(desk, lambda _: (), prune=body.prune)
-            planned, before = _begun(desk, body, ready.fresh)
-            report = _checked(planned, before, ready.fresh)
-            is_changed = not is_all_done([ready], before)
-            if is_changed:
-                report = apply_plan([ready], report, report_path(_path(desk.control, body.plan)), told.append)
-        outcome.result, outcome.why = _came_of(report.of(str(desk.flow)), is_changed=is_changed)
+    report, is_changed = applied(desk, body.wanted, told.append)
     return AppliedDocument.of(desk, report, told, is_changed=is_changed)
 
 
-def _planned(desk: Desk, rights: Rights, *, prune: bool) -> Ready:
-    clusters = desk.control.means.reach(desk.settings)
-    heartbeats = desk.control.whole.heartbeats
-    return Ready(clusters, make_plan(clusters, prune=prune, rights=rights, heartbeats=heartbeats))
+def changes_planned(desk: Desk, *, prune: bool) -> ChangePlan:
+    """A plan of now. Raises RequestProblem where he may not have one, TargetUnavailable and SourceUnavailable."""
+    with desk.asking("plan changes", Role.OPERATOR):
+        return planned(desk, desk.control.means.rights, prune=prune).fresh
 
 
-def _begun(desk: Desk, body: ApplyBody, fresh: ChangePlan) -> tuple[PlanFile, RunReport | None]:
-    """The plan, and how far an earlier run of it has come. Raises RequestProblem where it is another one by now."""
-    path, flow = _path(desk.control, body.plan), str(desk.flow)
-    before = load_report(report_path(path), body.plan)
-    is_new = before is None or before.of(flow).is_ended
-    if is_new and plan_file([fresh], prune=body.prune).id == body.plan:
-        save_plan(path, plans_document([fresh], prune=body.prune))
-        return load_plan(path), None
-    if not path.exists() or before is None or [flow] != [*before.flows]:
-        text = "what is to be done is not what this plan says, and nothing was changed: plan again, and read it"
-        raise RequestProblem(409, "the plan has changed", text, "plan-changed")
-    return load_plan(path), before
+def runs_of(request: Request) -> Runs:
+    """Those of the application."""
+    runs: Runs = request.app.state.runs
+    return runs
 
 
-def _checked(planned: PlanFile, before: RunReport | None, fresh: ChangePlan) -> RunReport:
-    try:
-        return check(planned, before, {str(fresh.world.flow): fresh})
-    except PlanError as error:
-        raise RequestProblem(409, "the plan has changed", str(error), "plan-changed") from error
-
-
-def _path(control: Control, plan_id: str) -> Path:
-    return control.folder / f"plan-{plan_id}.json"
-
-
-@contextmanager
-def _alone(control: Control) -> Iterator[None]:
-    if not control.applying.acquire(blocking=False):
-        text = "another plan is being applied by this service; wait until it is over"
-        raise RequestProblem(409, "another plan", text, "another-plan")
-    try:
-        yield
-    finally:
-        control.applying.release()
-
-
-def _came_of(report: FlowReport, *, is_changed: bool) -> tuple[Result, str]:
-    if not is_changed:
-        return Result.DECLINED, "nothing is left to do"
-    if report.refused:
-        return Result.DECLINED, f"{count(len(report.done), 'step')} done, {len(report.refused)} refused"
-    return Result.DONE, f"{count(len(report.done), 'step')} done"
+TheRuns = Annotated[Runs, Depends(runs_of)]

@@ -20,7 +20,7 @@ from srm_spark.api.plans import PLAN_SECONDS, Plans
 from srm_spark.api.problems import CONTROL_RESPONSES, RequestProblem
 from srm_spark.api.roles import Role
 from srm_spark.api.v3 import Limit, Offset, Search
-from srm_spark.api.v3_acts import Body, Reason, Topic
+from srm_spark.api.v3_acts import Body, ConfirmBody, Topic
 from srm_spark.core.answers import Answer
 from srm_spark.core.goals import Goal, Way, goal_of
 from srm_spark.core.model import TopicPartition
@@ -91,14 +91,6 @@ class ShiftBody(Body):
         if goal.offset is not None and goal.offset >= 2**63:
             raise RequestProblem(400, "no place", "no offset is that large", "no-place")
         return goal
-
-
-class BeginShiftsBody(Body):
-    """What begins it: the plan that was read, and the name of the flow, written by who wants it."""
-
-    plan: Annotated[str, Field(max_length=100)]
-    confirm: Annotated[str, Field(max_length=600, description="The name of the flow, as A->B.")]
-    reason: Reason = ""
 
 
 class ShiftDocument(StandingDocument):
@@ -220,7 +212,7 @@ def plan(desk: TheDesk, plans: TheShiftPlans, body: ShiftBody) -> ShiftsPlanDocu
 
 
 @router.post("")
-def begin(desk: TheDesk, plans: TheShiftPlans, body: BeginShiftsBody) -> ShiftsDocument:
+def begin(desk: TheDesk, plans: TheShiftPlans, body: ConfirmBody) -> ShiftsDocument:
     """Do what was planned, once, by who planned it, within ten minutes; partitions have to be paused. For admins."""
     return begun(desk, plans, body)
 
@@ -246,7 +238,7 @@ def planned(desk: Desk, plans: Plans[ShiftPlan], body: ShiftBody) -> ShiftsPlanD
     )
 
 
-def begun(desk: Desk, plans: Plans[ShiftPlan], body: BeginShiftsBody) -> ShiftsDocument:
+def begun(desk: Desk, plans: Plans[ShiftPlan], body: ConfirmBody) -> ShiftsDocument:
     """What came of a plan. Raises RequestProblem where it is none, changes nothing, or is not true any more."""
     with desk.acting("set offsets", Role.ADMIN, plan=body.plan, reason=body.reason) as outcome:
         made = plans.confirmed(desk, body.plan, body.confirm)

@@ -7,8 +7,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ from srm_spark.testing.ports import free_ports
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero, write_config
-from tests.broker.told_service import SRM_SERVICE, Service, report
+from tests.broker.told_service import SRM_SERVICE, Service, report, running
 from tests.group_io import commit, committed
 from tests.kafka_io import Kafka, Record, numbered
 
@@ -40,25 +38,6 @@ LONG = 480.0
 
 def _sum(series: Any) -> float:
     return float(sum(part["sum"] for part in series["metrics"]))
-
-
-@contextmanager
-def running(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """srm-service, which is told to stop at the end, and leaves no process behind."""
-    with log.open("ab") as written:
-        process = subprocess.Popen([str(SRM_SERVICE), *arguments], stdout=written, stderr=written)
-        try:
-            yield process
-            others = psutil.Process(process.pid).children(recursive=True)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(120) == 0, log.read_text()
-            assert psutil.wait_procs(others, 30)[1] == []
-        finally:
-            if process.poll() is None:
-                for one in psutil.Process(process.pid).children(recursive=True):
-                    one.kill()
-                process.kill()
-                process.wait(20)
 
 
 def job_of(service: subprocess.Popen[bytes]) -> list[psutil.Process]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import (
@@ -22,6 +28,25 @@ from srm_spark.core.model import Flow, TopicPartition
 from tests.kafka_io import Kafka, Record
 
 SRM_SERVICE = Path(sys.executable).parent / "srm-service"
+
+
+@contextmanager
+def running(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """srm-service, which is told to stop at the end, and leaves no process behind."""
+    with log.open("ab") as written:
+        process = subprocess.Popen([str(SRM_SERVICE), *arguments], stdout=written, stderr=written)
+        try:
+            yield process
+            others = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(120) == 0, log.read_text()
+            assert psutil.wait_procs(others, 30)[1] == []
+        finally:
+            if process.poll() is None:
+                for one in psutil.Process(process.pid).children(recursive=True):
+                    one.kill()
+                process.kill()
+                process.wait(20)
 
 
 class Service:

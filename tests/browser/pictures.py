@@ -159,6 +159,13 @@ def walk(page: Page, address: str, folder: Path) -> None:
     page.get_by_role("button", name="Begin").click()
     page.wait_for_selector("#live[data-over]")
     take(page, folder, "move")
+    page.goto(f"{flow}/changes")
+    page.get_by_role("button", name="Plan").click()
+    page.get_by_label("Type A->B to begin").fill("A->B")
+    take(page, folder, "changes")
+    page.get_by_role("button", name="Apply").click()
+    page.wait_for_selector("#live[data-over]")
+    take(page, folder, "applied")
 
 
 def take_all(browser: Browser, folder: Path) -> None:

@@ -24,7 +24,7 @@ from tests.browser.pages import (
     served,
     serving,
 )
-from tests.unit.api.acting import Site
+from tests.unit.api.acting import Site, put_aside
 from tests.unit.api.boards import AB, EVERY, NOW, Filled, three_flows
 from tests.unit.api.gateways import AC, AD, gateway_of
 from tests.unit.api.gateways import filled as site_flows
@@ -165,6 +165,30 @@ def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Brows
         assert offset.offset == 2
 
 
+def test_a_plan_is_applied_and_a_record_forgotten(browser: Browser, tmp_path: Path) -> None:
+    site = Site(tmp_path, anonymous=Role.ADMIN)
+    put_aside(site, b"x")
+    site.world.topic("orders", b"1")
+    with serving(site.app) as base, page_of(browser, f"{base}/flows/A/B/changes") as page:
+        page.get_by_role("button", name="Plan").click()
+        assert "A.orders: 1 partition" in page.inner_text("main")
+        assert_accessible(page)
+        assert "A.orders" not in site.world.flow.target.held
+        page.get_by_label("Type A->B to begin").fill("A->B")
+        page.get_by_role("button", name="Apply").click()
+        page.wait_for_selector("text=Over; everything is done")
+        assert "remote topics: 1 step" in page.inner_text("main")
+        assert_accessible(page)
+        assert "A.orders" in site.world.flow.target.held
+        page.get_by_role("link", name="Quarantine").click()
+        page.get_by_role("button", name="Plan to forget").click()
+        assert "t-0 offset 3" in page.inner_text("main")
+        assert_accessible(page)
+        page.get_by_label("Type A->B to begin").fill("A->B")
+        page.get_by_role("button", name="Forget for good").click()
+        assert "Forgotten: 1 record" in page.get_by_role("status").inner_text()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("color", ["light", "dark"])
 def test_the_pages_of_a_flow_on_a_phone(browser: Browser, tmp_path: Path, color: str) -> None:
@@ -179,6 +203,7 @@ def test_the_pages_of_a_flow_on_a_phone(browser: Browser, tmp_path: Path, color:
             "/explain?name=t",
             "/events",
             "/offsets",
+            "/changes",
             "/moves",
         ):
             with page_of(browser, f"{base}/flows/A/B{tab}", viewport=PHONE, color_scheme=color) as page:

@@ -17,7 +17,7 @@ from srm_spark.core.losses import loss_key, loss_value
 from srm_spark.core.model import Loss, LossCause, OffsetRange
 from srm_spark.errors import ProgressFailed
 from tests.awaiting import await_until
-from tests.unit.api.acting import USERS, Site
+from tests.unit.api.acting import USERS, Site, put_aside
 from tests.unit.api.logins import JSON, login, users_of
 from tests.unit.memory_flow import HERE
 
@@ -29,6 +29,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "lists/topics": {"add": ["x"]},
     "lists/groups": {"remove_deny": ["x"]},
     "quarantine/replay": {},
+    "quarantine/drop/plan": {},
+    "quarantine/drop": {"plan": "x", "confirm": "A->B"},
     "moves/plan": {"kind": "failover"},
     "moves": {"plan": "x", "confirm": "A->B"},
     "plan": {},
@@ -152,18 +154,8 @@ def test_groups_are_shown_with_what_keeps_them(site: Site) -> None:
     assert (found["positions"], [one["group"] for one in found["not_taken"]]) == ([], ["billing"])
 
 
-def parked(site: Site) -> int:
-    """A record is put aside; its offset."""
-    flow = site.world.flow
-    flow.start()
-    flow.write("schlüssel".encode())
-    flow.park(3)
-    flow.record(*flow.copy(aside=[3]))
-    return 3
-
-
 def test_records_in_quarantine_are_listed_looked_at_and_replayed(site: Site) -> None:
-    offset = parked(site)
+    (offset,) = put_aside(site, "schlüssel".encode())
     (entry,) = site.get("A/B/quarantine")["records"]
     assert (entry["source_topic"], entry["offset"], entry["kind"]) == ("t", offset, "too-large")
     assert site.get("A/B/quarantine?search=x")["total"] == 0
@@ -351,7 +343,7 @@ def test_without_the_settings_of_clusters_it_says_so(site: Site) -> None:
     bare = TestClient(make_app(site.filled.board, users_of(**USERS)), base_url="http://localhost")
     for path, body in CHANGES.items():
         answer = bare.post(f"/v3/flows/A/B/{path}", json=body, headers={**login("ada:ada"), **JSON})
-        if path not in ("moves", "offsets"):  # of which there can be no plan
+        if path not in ("moves", "offsets", "quarantine/drop"):  # of which there can be no plan
             assert (answer.status_code, answer.json()["kind"]) == (409, "no-settings"), path
     assert site.post("C/B/pause", "ada", 409)["kind"] == "no-settings"  # told of, and not of these files
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from srm_spark.api import flow_pages, pages
+from srm_spark.api import change_pages, flow_pages, pages, quarantine_pages
 from srm_spark.api.roles import Caller
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.losses import loss_key, loss_value
 from srm_spark.core.model import Loss, OffsetRange
 from srm_spark.errors import ProgressFailed
 from tests.awaiting import await_until
-from tests.unit.api.acting import Site
+from tests.unit.api.acting import Site, put_aside
 from tests.unit.api.forms_filled import Browser
 from tests.unit.memory_flow import HERE
 
@@ -31,6 +31,7 @@ TABS = (
     "/events",
     "/moves",
     "/offsets",
+    "/changes",
 )
 FORMS = {
     "pause": {"topic": "t"},
@@ -41,6 +42,10 @@ FORMS = {
     "moves": {"plan": "x", "confirm": "A->B"},
     "offsets/plan": {"way": "rewind", "topic": "t", "by": "1"},
     "offsets": {"plan": "x", "confirm": "A->B"},
+    "quarantine/drop/plan": {},
+    "quarantine/drop": {"plan": "x", "confirm": "A->B"},
+    "changes/plan": {},
+    "changes": {"plan": "0" * 64, "confirm": "A->B"},
 }
 
 
@@ -55,7 +60,8 @@ def words(markup: str) -> str:
 
 def test_every_form_is_tested_here() -> None:
     prefix = "/flows/{source}/{target}/"
-    routes = [one for router in (pages.router, flow_pages.router) for one in router.routes]
+    modules = (pages, flow_pages, quarantine_pages, change_pages)
+    routes = [one for module in modules for one in module.router.routes]
     changing = {one.path for one in routes if isinstance(one, APIRoute) and set(one.methods or ()) - {"GET"}}
     assert changing == {prefix + path.replace("topics", "{kind}") for path in FORMS}
 
@@ -97,12 +103,7 @@ def test_groups_losses_and_quarantine_are_shown(site: Site) -> None:
     assert "t-0 deleted 5 to 9 -" in words(olga.get("/losses"))
     assert "billing A.t-0 2 1 2 -" in words(olga.get("/groups"))
     assert "topic t: waits why" in words(olga.get("/explain?name=t"))  # for a driver
-    flow.start()
-    flow.write(b"<b>\xff")
-    flow.write(b"<i>text")
-    for offset in (3, 4):
-        flow.park(offset)
-    flow.record(*flow.copy(aside=[3, 4]))
+    put_aside(site, b"<b>\xff", b"<i>text")
     page = olga.get("/quarantine")
     links = [html.unescape(one) for one in re.findall(r'href="/flows/A/B(/quarantine/record[^"]*)"', page)]
     binary, text = (olga.get(link) for link in links)
@@ -165,7 +166,18 @@ def test_tabs_lead_to_pages(site: Site) -> None:
     ada = Browser(site, "ada")
     (tabs,) = re.findall(r'<nav class="tabs".*?</nav>', ada.get(), re.S)
     links = re.findall(r'href="/flows/A/B([^"]*)"', tabs)
-    assert links == ["", "/lists", "/groups", "/losses", "/quarantine", "/explain", "/events", "/offsets", "/moves"]
+    assert links == [
+        "",
+        "/lists",
+        "/groups",
+        "/losses",
+        "/quarantine",
+        "/explain",
+        "/events",
+        "/offsets",
+        "/changes",
+        "/moves",
+    ]
     for link in links:
         (current,) = re.findall(r'href="/flows/A/B([^"]*)" aria-current="page"', ada.get(link))
         assert current == link

@@ -8,7 +8,20 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from srm_spark.api import flow_pages, health, pages, smm, v1, v3, v3_acts, v3_looks, v3_moves
+from srm_spark.api import (
+    change_pages,
+    flow_pages,
+    health,
+    pages,
+    quarantine_pages,
+    smm,
+    v1,
+    v3,
+    v3_acts,
+    v3_looks,
+    v3_moves,
+    v3_offsets,
+)
 from srm_spark.api.app import make_app
 from tests.unit.api.boards import three_flows
 from tests.unit.api.logins import login, users_of
@@ -26,9 +39,12 @@ HIDDEN = {
     "subject": "topic",
     "kafka_cluster_id": "x",
     "move": "x",
+    "run": "x",
 }
 """What a path would say of C->B."""
-ROUTERS = [module.router for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages)]
+MODULES = (health, v3, v3_looks, v3_acts, v3_moves, v3_offsets, v1, smm)
+PAGES = (pages, flow_pages, quarantine_pages, change_pages)
+ROUTERS = [module.router for module in (*MODULES, *PAGES)]
 ROUTES = [route for router in (*ROUTERS, v1.v2) for route in router.routes]
 GETS = sorted({route.path for route in ROUTES if isinstance(route, APIRoute) and "GET" in (route.methods or ())})
 OPEN = {"/healthz", "/readyz"}
@@ -58,7 +74,7 @@ def test_what_may_not_be_seen_is_not_there(path: str) -> None:
     status, text = asked(hidden)
     nowhere = asked(hidden.replace("/C", "/D"))
     assert (status, text) == (404, nowhere[1].replace("D->B", "C->B").replace("D.o", "C.o").replace(" D;", " C;"))
-    assert asked(hidden, "victor")[0] != 404 or path.endswith(("{kafka_cluster_id}", "{move}"))
+    assert asked(hidden, "victor")[0] != 404 or path.endswith(("{kafka_cluster_id}", "{move}", "{run}"))
 
 
 def test_who_may_see_all_sees_all_and_who_may_see_none_sees_none() -> None:
