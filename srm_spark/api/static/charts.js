@@ -21,6 +21,12 @@
     return chart.scales.x.min === at[0] && chart.scales.x.max === at[at.length - 1];
   }
 
+  function lonely(values) {
+    // A line needs two.
+    const isGap = (index) => values[index] == null;
+    return [...values.keys()].filter((index) => !isGap(index) && isGap(index - 1) && isGap(index + 1));
+  }
+
   function options(place, told) {
     const axis = {
       stroke: color("--soft"),
@@ -53,7 +59,15 @@
           },
         },
       ],
-      series: [{}, { stroke: color("--curve"), fill: color("--area"), width: 2 }],
+      series: [
+        {},
+        {
+          stroke: color("--curve"),
+          fill: color("--area"),
+          width: 2,
+          points: { fill: color("--curve"), size: 5, filter: () => lonely(charts.get(place).shown.values) },
+        },
+      ],
       hooks: { setCursor: [tell], setScale: [tell] },
     };
   }
