@@ -249,6 +249,7 @@ def _charts(board: Board, flow: Flow, asked: Asked, span: Span) -> list[Any]:
             ("Throughput", Metric.BYTE_RATE, rate),
             ("Replication latency", Metric.REPLICATION_LATENCY, latency),
             ("Checkpoint latency", Metric.CHECKPOINT_LATENCY, latency),
+            ("Lag", Metric.RECORDS_LAG, Measure(wording.records, wording.records_unit)),
         )
     ]
 

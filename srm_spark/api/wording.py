@@ -55,6 +55,16 @@ def latency(value: float | None) -> str:
     return NOTHING if value is None else latency_unit(value).of(value)
 
 
+def records_unit(_: float) -> Unit:
+    """For a number of records."""
+    return Unit("records", 1.0)
+
+
+def records(value: float | None) -> str:
+    """A number of records, which may be a mean."""
+    return NOTHING if value is None else records_unit(value).of(value)
+
+
 def duration(seconds: float | None) -> str:
     """Seconds."""
     return UNKNOWN if seconds is None else latency_unit(max(1000 * seconds, 1000.0)).of(1000 * seconds)
