@@ -103,11 +103,11 @@ def _drawn(stretch: _Stretch, span: Span, top: float) -> list[tuple[float, float
 def _columns(stretches: Sequence[_Stretch], span: Span, text: Callable[[float | None], str]) -> dict[str, Any]:
     """Nothing is known at the edges of the range and of each stretch, so that nobody draws over a gap."""
     edges = [span.start, span.end]
-    points: dict[int, float | None] = {}
     for stretch in stretches:
         edges += [stretch[0][0].span.start, stretch[-1][0].span.end]
+    points: dict[int, float | None] = {at: None for at in edges if span.start <= at <= span.end}
+    for stretch in stretches:
         points |= {_within(part.span.midpoint, span): number for part, number in stretch}
-    points = {at: None for at in edges if span.start <= at <= span.end} | points
     return {
         "at": [at / 1000 for at in sorted(points)],
         "values": [points[at] for at in sorted(points)],
