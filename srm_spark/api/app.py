@@ -7,7 +7,6 @@ from pathlib import Path
 import fastapi_offline
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
-from fastapi.staticfiles import StaticFiles
 
 from srm_spark.api import (
     change_pages,
@@ -35,6 +34,7 @@ from srm_spark.api.feed import Feed
 from srm_spark.api.fresh import NotModified, Tags, not_modified
 from srm_spark.api.gateway import Gateway
 from srm_spark.api.guard import Guard
+from srm_spark.api.kept_files import KeptFiles
 from srm_spark.api.moves import Moves
 from srm_spark.api.oidc import login
 from srm_spark.api.oidc.logins import Oidc
@@ -86,8 +86,8 @@ def make_app(
     for module in (v3_changes, v3_offsets, v3_quarantine, v3_events, change_pages, quarantine_pages):
         app.include_router(module.router)
     app.include_router(v1.v2)
-    app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))
-    app.mount("/static", StaticFiles(directory=pages.FOLDER / "static"))
+    app.mount("/static/swagger", KeptFiles(directory=_SWAGGER))
+    app.mount("/static", KeptFiles(directory=pages.FOLDER / "static"))
     docs = pages.environment().get_template("docs.html").render()
 
     @app.get("/docs", include_in_schema=False)

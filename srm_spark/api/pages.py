@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from srm_spark.api import wording
 from srm_spark.api.asked import Duration, TheBoard, TheFlow, TheGateway
-from srm_spark.api.charts import HEIGHT, WIDTH, chart
+from srm_spark.api.charts import HEIGHT, WIDTH, Measure, chart
 from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.fresh import ThePolled, of_flow, of_flows
 from srm_spark.api.gateway import look
@@ -242,12 +242,14 @@ def flow_page(
 
 
 def _charts(board: Board, flow: Flow, asked: Asked, span: Span) -> list[Any]:
+    rate, latency = Measure(wording.rate, wording.rate_unit), Measure(wording.latency, wording.latency_unit)
     return [
-        chart(title, timeline(board, [(flow, None)], metric, span, _POINTS), span, asked.shown.of, text)
-        for title, metric, text in (
-            ("Throughput", Metric.BYTE_RATE, wording.rate),
-            ("Replication latency", Metric.REPLICATION_LATENCY, wording.latency),
-            ("Checkpoint latency", Metric.CHECKPOINT_LATENCY, wording.latency),
+        chart(title, timeline(board, [(flow, None)], metric, span, _POINTS), span, asked.shown.of, measure)
+        for title, metric, measure in (
+            ("Throughput", Metric.BYTE_RATE, rate),
+            ("Replication latency", Metric.REPLICATION_LATENCY, latency),
+            ("Checkpoint latency", Metric.CHECKPOINT_LATENCY, latency),
+            ("Lag", Metric.RECORDS_LAG, Measure(wording.records, wording.records_unit)),
         )
     ]
 

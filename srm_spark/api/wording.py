@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from srm_spark.core.moments import moment_of
@@ -12,32 +13,61 @@ NOTHING = "N/A"
 _SIZES = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 
 
+@dataclass(frozen=True)
+class Unit:
+    """What a number of some size is said in."""
+
+    name: str
+    size: float
+    """How many of what it is kept in: of bytes per second, of milliseconds."""
+
+    def of(self, value: float) -> str:
+        """The number with its unit."""
+        return f"{_short(value / self.size)} {self.name}"
+
+
+def rate_unit(value: float) -> Unit:
+    """For bytes per second."""
+    size = 1.0
+    for name in _SIZES[:-1]:
+        if value / size < 999.5:
+            return Unit(name, size)
+        size *= 1000
+    return Unit(_SIZES[-1], size)
+
+
+def latency_unit(value: float) -> Unit:
+    """For milliseconds."""
+    if value < 999.5:
+        return Unit("ms", 1.0)
+    if value < 119_500:
+        return Unit("s", 1000.0)
+    return Unit("min", 60_000.0) if value < 7_170_000 else Unit("h", 3_600_000.0)
+
+
 def rate(value: float | None) -> str:
     """Bytes per second."""
-    if value is None:
-        return NOTHING
-    number, unit = value, 0
-    while number >= 999.5 and unit < len(_SIZES) - 1:
-        number, unit = number / 1000, unit + 1
-    return f"{_short(number)} {_SIZES[unit]}"
+    return NOTHING if value is None else rate_unit(value).of(value)
 
 
 def latency(value: float | None) -> str:
     """Milliseconds."""
-    if value is None:
-        return NOTHING
-    return f"{_short(value)} ms" if value < 999.5 else duration(value / 1000)
+    return NOTHING if value is None else latency_unit(value).of(value)
+
+
+def records_unit(_: float) -> Unit:
+    """For a number of records."""
+    return Unit("records", 1.0)
+
+
+def records(value: float | None) -> str:
+    """A number of records, which may be a mean."""
+    return NOTHING if value is None else records_unit(value).of(value)
 
 
 def duration(seconds: float | None) -> str:
     """Seconds."""
-    if seconds is None:
-        return UNKNOWN
-    if seconds < 119.5:
-        return f"{_short(seconds)} s"
-    if seconds < 7170:
-        return f"{_short(seconds / 60)} min"
-    return f"{_short(seconds / 3600)} h"
+    return UNKNOWN if seconds is None else latency_unit(max(1000 * seconds, 1000.0)).of(1000 * seconds)
 
 
 def number(value: int | None) -> str:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, FloatRect, Locator, Page
 
 from srm_spark.api import feed
 from srm_spark.api.app import make_app
 from srm_spark.api.roles import Role
 from srm_spark.core.driver_status import FlowState
+from tests.awaiting import await_until
 from tests.browser.pages import (
     CHROMIUM,
     NO_CHROMIUM,
@@ -35,6 +36,10 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 
 def sources(page: Page) -> list[str]:
     return [text.split()[0] for text in page.locator("tbody th").all_inner_texts()]
+
+
+def boxes(found: Locator) -> list[FloatRect]:
+    return [box for one in found.all() if (box := one.bounding_box()) is not None]
 
 
 @pytest.mark.slow
@@ -60,7 +65,7 @@ def test_the_pages(browser: Browser) -> None:
             assert page.locator("[aria-current]").inner_text() == "MAX"
             page.click("tbody th a")
             assert page.locator("h1").inner_text() == "A → B"
-            assert page.locator("svg polyline").count() == 3
+            assert page.locator("svg polyline").count() == 4
             assert_accessible(page)
         for color in ("light", "dark"):
             for path in ("/", "/flows/C/B", "/flows/B/A", "/you"):
@@ -69,6 +74,8 @@ def test_the_pages(browser: Browser) -> None:
                     assert_fits(page)
         with page_of(browser, base, java_script_enabled=False) as page:
             assert sources(page) == ["C", "B", "A"]
+            page.click("#flow-3")
+            assert all(one["width"] > 200 for one in boxes(page.locator("figure svg")))
         with page_of(browser, f"{base}/docs") as page:
             page.wait_for_selector("[data-path='/v3/flows/{source}/{target}/topics']")
 
@@ -89,7 +96,9 @@ def test_figures_are_brought_up_to_date_and_an_old_page_says_that_it_is_old(brow
         page.wait_for_selector("text=the source is silent")
         assert page.evaluate("document.activeElement.id") == "flow-1"
     page.clock.run_for(11_000)
-    page.wait_for_selector("text=The service does not answer")
+    page.wait_for_selector("text=The service does not answer (status none): what is shown is less than a minute old.")
+    page.clock.run_for(120_000)
+    page.wait_for_selector("text=what is shown is 2 min old.")
     context.close()
 
 
@@ -131,6 +140,92 @@ def test_a_page_without_a_place_for_a_stream_asks_by_itself(browser: Browser, mo
         context.close()
 
 
+def look_away(page: Page, is_hidden: bool) -> None:
+    """As if its tab went behind another one, or came back."""
+    page.evaluate(
+        """isHidden => {
+            Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        is_hidden,
+    )
+
+
+def test_nobody_asks_while_nobody_looks(browser: Browser) -> None:
+    filled = Filled(flows=(AB,))
+    filled.report(AB, NOW)
+    filled.live()
+    app = make_app(filled.board, only_local=True)
+    with serving(app) as base:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        page.clock.install()
+        page.goto(base)
+        page.wait_for_selector("text=Refreshed whenever something changes.")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        look_away(page, True)
+        await_until(lambda: app.state.feed.streams == 0, 20, "the stream is ended")
+        page.clock.run_for(60_000)
+        filled.report(AB, NOW + 1000, FlowState.STALLED, sentence="the source is silent")
+        assert asked == []
+        look_away(page, False)
+        page.wait_for_selector("text=the source is silent")
+        page.wait_for_selector("text=Refreshed whenever something changes.")
+        context.close()
+
+
+def test_events_in_bursts_make_a_page_ask_every_two_seconds(browser: Browser) -> None:
+    filled = Filled(flows=(AB,))
+    filled.report(AB, NOW)
+    filled.live()
+    told = "retry: 100\n\n" + 5 * "event: flow\ndata: {}\n\n"
+    with served(filled) as base:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        page.route("**/events/stream", lambda route: route.fulfill(body=told, content_type=feed.MEDIA_TYPE))
+        page.goto(base)
+        asked = """performance.getEntriesByType("resource").filter(one => one.initiatorType == "xmlhttprequest")"""
+        page.wait_for_function(f"{asked}.length >= 3", timeout=60_000)
+        first, second, third, *_ = page.evaluate(f"{asked}.map(one => one.startTime)")
+        assert 1900 < second - first < 9000  # by itself it asks after ten
+        assert 1900 < third - second < 9000
+        context.close()
+
+
+def test_a_chart_tells_the_value_under_the_pointer_and_zooms(browser: Browser) -> None:
+    filled = three_flows()
+    with served(filled) as base:
+        with page_of(browser, f"{base}/flows/A/B") as page:
+            plot, told = page.locator("#plot-1 .u-over"), page.locator("#plot-1 p")
+            assert all(one["width"] <= 1 for one in boxes(page.locator("figure svg")))  # left to who cannot see
+            assert page.get_by_role("img", name="Throughput").count() == 1
+            (box,) = boxes(plot)
+            plot.hover(position={"x": box["width"] * 0.7, "y": 20})
+            assert told.inner_text().startswith("2025-11-24 ")
+            assert told.inner_text().endswith(" UTC: 600 B/s")
+            plot.hover(position={"x": 3, "y": 20})  # nobody reported before
+            assert told.inner_text().endswith(" UTC: no figure")
+            x, y = box["x"], box["y"] + 20
+            page.mouse.move(x + box["width"] * 0.6, y)
+            page.mouse.down()
+            page.mouse.move(x + box["width"] * 0.8, y, steps=3)
+            page.mouse.up()
+            page.mouse.move(0, 0)
+            assert told.inner_text() == "Double-click to see all."
+            with page.expect_response(f"{base}/flows/A/B"):
+                filled.report(AB, NOW + EVERY * 1000)
+            assert told.inner_text() == "Double-click to see all."
+            plot.dblclick()
+            page.mouse.move(0, 0)
+            assert told.inner_text() == "Drag to zoom in."
+            assert_accessible(page)
+        with page_of(browser, f"{base}/flows/C/B") as page:  # whose driver is silent since ten minutes
+            plot = page.locator("#plot-1 .u-over")
+            plot.hover(position={"x": boxes(plot)[0]["width"] - 3, "y": 20})
+            assert page.locator("#plot-1 p").inner_text().endswith(" UTC: no figure")
+
+
 @pytest.mark.parametrize("who", ["ada", "everybody"])
 def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Browser, tmp_path: Path, who: str) -> None:
     site = Site(tmp_path, anonymous=Role.ADMIN if who == "everybody" else None)
@@ -160,6 +255,8 @@ def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Brows
         page.get_by_role("button", name="Begin").click()
         page.wait_for_selector("text=Over; everything moved")
         assert "start the consumers of billing on B" in page.inner_text("main")
+        assert page.locator("#live[hx-get]").count() == 0  # it asks no more
+        assert page.locator("#refreshing").inner_text() == ""
         assert_accessible(page)
         (offset,) = site.world.flow.target.group_calls.committed["billing"].values()
         assert offset.offset == 2

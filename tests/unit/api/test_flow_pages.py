@@ -129,7 +129,7 @@ def test_a_group_is_failed_over_on_pages(site: Site) -> None:
     assert "set the offsets of the groups on the target" in page
     assert "billing A.t-0 2 - 2 moved" in page
     assert "start the consumers of billing on B" in page
-    assert "refresh.js" not in ada.get(link)
+    assert "live.js" not in ada.get(link)
     olga = Browser(site, "olga").send("moves/plan", kind="failover")
     assert "it takes the role admin; here it is operator" in words(olga)
     assert 'name="plan"' not in olga

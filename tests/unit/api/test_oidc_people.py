@@ -208,7 +208,7 @@ def test_too_many_failed_logins_of_one_address(place: Place) -> None:
 
 def test_who_has_no_role_sees_nothing_and_may_log_out(place: Place) -> None:
     browser = place.logged_in(groups=["somebody"], preferred_username="eve")
-    for path in ("/", "/metrics", "/v3/flows", "/docs", "/openapi.json", "/static/refresh.js"):
+    for path in ("/", "/metrics", "/v3/flows", "/docs", "/openapi.json", "/static/live.js"):
         answer = browser.get(path)
         assert (answer.status_code, answer.json()["kind"]) == (403, "no-role")
     (token,) = re.findall(r'name="token" value="([^"]+)"', browser.get("/you").text)
