@@ -20,6 +20,7 @@ from srm_spark.api import (
     v3_acts,
     v3_changes,
     v3_events,
+    v3_history,
     v3_looks,
     v3_moves,
     v3_offsets,
@@ -76,7 +77,7 @@ def make_app(
     app.exception_handler(NotModified)(not_modified)
     for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages, login):
         app.include_router(module.router)
-    for module in (v3_changes, v3_offsets, v3_events):
+    for module in (v3_changes, v3_offsets, v3_events, v3_history):
         app.include_router(module.router)
     app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))
