@@ -8,6 +8,7 @@ import fastapi_offline
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import Mount, Route
 
 from srm_spark.api import (
     flow_pages,
@@ -36,6 +37,7 @@ from srm_spark.api.oidc import login
 from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.plans import Plans
 from srm_spark.api.roles import Role
+from srm_spark.api.root import Rooted, check_root
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.users import Users
 from srm_spark.look.board import Board
@@ -59,14 +61,20 @@ def make_app(
     control: Control | None = None,
     certificate: Path | None = None,
     gateway: Gateway | None = None,
+    root: str = "",
 ) -> FastAPI:
     """The application over a board, which others fill. Neither `users` nor `oidc`: everybody may ask; see `Guard`.
 
     Without `control` it knows no clusters: what would ask them is refused. `certificate` is the file of its own, of
-    which it says when it ends. Without `gateway` no other site is asked.
+    which it says when it ends. Without `gateway` no other site is asked. `root` is what a proxy has in
+    front of all paths, see `Rooted`. Raises SetupError where that cannot be.
     """
     control = control or Control(Audit())
-    app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
+    servers = [{"url": root}] if root else None
+    # Redirects to a path with a slash, or without, know no root path.
+    app = FastAPI(
+        title="srm-service", version="3", docs_url=None, redoc_url=None, servers=servers, redirect_slashes=not root
+    )
     app.state.board, app.state.control, app.state.certificate = board, control, certificate
     app.state.gateway = gateway
     app.state.users, app.state.oidc = users, oidc
@@ -82,11 +90,13 @@ def make_app(
     app.include_router(v1.v2)
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))
     app.mount("/static", StaticFiles(directory=pages.FOLDER / "static"))
-    docs = pages.environment().get_template("docs.html").render()
 
     @app.get("/docs", include_in_schema=False)
     def _docs() -> HTMLResponse:
+        docs = pages.TEMPLATES.get_template("docs.html").render()
         return HTMLResponse(docs, headers={"content-security-policy": _DOCS_POLICY})
 
     app.add_middleware(Guard, audit=control.audit, users=users, oidc=oidc, anonymous=anonymous, only_local=only_local)
+    app.add_middleware(Rooted, path=root)
+    check_root(root, {f"/{route.path.split('/')[1]}" for route in app.routes if isinstance(route, Route | Mount)})
     return app

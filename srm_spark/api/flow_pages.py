@@ -13,6 +13,7 @@ from srm_spark.api.forms import Form, TheForm
 from srm_spark.api.pages import TEMPLATES, acting_values, flow_path
 from srm_spark.api.problems import ProblemDocument, RequestProblem, unknown
 from srm_spark.api.roles import Role
+from srm_spark.api.root import rooted
 from srm_spark.api.v3_acts import (
     CHANGES,
     ChangeBody,
@@ -334,7 +335,7 @@ def plan_page(request: Request, desk: TheDesk, moves: TheMoves, form: TheForm) -
 def begin(desk: TheDesk, moves: TheMoves, form: TheForm) -> RedirectResponse:
     """Begin what was planned."""
     running = moves.begin(desk, form.text("plan"), form.fields.get("confirm", ""))
-    return RedirectResponse(f"{flow_path(desk.flow)}/moves/{running.id}", 303)
+    return RedirectResponse(rooted(f"{flow_path(desk.flow)}/moves/{running.id}"), 303)
 
 
 @router.get("/moves/{move}")
@@ -350,7 +351,7 @@ def problem_page(document: ProblemDocument, path: str) -> str:
     """A problem for people; `path` is where it came up."""
     parts = path.split("/")
     back = "/".join(parts[:4]) if len(parts) > 4 else "/"
-    return TEMPLATES.get_template("problem.html").render(title=document.title, problem=document, back=back)
+    return TEMPLATES.get_template("problem.html").render(title=document.title, problem=document, back=rooted(back))
 
 
 def _page(request: Request, desk: Desk, tab: str, template: str, **values: Any) -> str:
@@ -370,4 +371,4 @@ def _result(request: Request, desk: Desk, heading: str, lines: list[str], back: 
     """What came of a form, with a link to the page of it: `back` is its address below the flow's."""
     where = flow_path(desk.flow) + (f"/{back}" if back else "")
     tab = back.partition("/")[0] or "overview"
-    return _page(request, desk, tab, "result.html", heading=heading, lines=lines, back=where)
+    return _page(request, desk, tab, "result.html", heading=heading, lines=lines, back=rooted(where))

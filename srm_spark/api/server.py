@@ -93,6 +93,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             control=control,
             certificate=certificate,
             gateway=None if sites is None else sites.gateway,
+            root=service.advertised.path,
         )
         config = uvicorn.Config(
             app,
