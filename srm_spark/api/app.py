@@ -7,8 +7,8 @@ from pathlib import Path
 import fastapi_offline
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
-from starlette.routing import Mount, Route
 
 from srm_spark.api import (
     flow_pages,
@@ -83,11 +83,12 @@ def make_app(
     app.state.shift_plans = Plans[v3_offsets.ShiftPlan]()
     problems.install(app, flow_pages.problem_page)
     app.exception_handler(NotModified)(not_modified)
-    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages, login):
-        app.include_router(module.router)
-    for module in (v3_changes, v3_offsets, v3_events, v3_history):
-        app.include_router(module.router)
-    app.include_router(v1.v2)
+    routers = [module.router for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages, login)]
+    routers += [module.router for module in (v3_changes, v3_offsets, v3_events, v3_history)]
+    for router in (*routers, v1.v2):
+        app.include_router(router)
+        check_root(root, [route.path for route in router.routes if isinstance(route, APIRoute)])
+    check_root(root, ["/static", "/docs", "/openapi.json"])
     app.mount("/static/swagger", StaticFiles(directory=_SWAGGER))
     app.mount("/static", StaticFiles(directory=pages.FOLDER / "static"))
 
@@ -98,5 +99,4 @@ def make_app(
 
     app.add_middleware(Guard, audit=control.audit, users=users, oidc=oidc, anonymous=anonymous, only_local=only_local)
     app.add_middleware(Rooted, path=root)
-    check_root(root, {f"/{route.path.split('/')[1]}" for route in app.routes if isinstance(route, Route | Mount)})
     return app

@@ -5,6 +5,7 @@ Routes know nothing of it. A proxy may take it away or leave it there, and who a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextvars import ContextVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -42,9 +43,8 @@ class Rooted:
         await self._app(scope, receive, send)
 
 
-def check_root(path: str, own: set[str]) -> None:
+def check_root(path: str, own: Iterable[str]) -> None:
     """Raises SetupError where a root path begins as one of our `own` paths: nobody could tell which is meant."""
-    first = f"/{path.split('/')[1]}" if path else ""
-    if first in own:
+    if path and path.split("/")[1] in {one.split("/")[1] for one in own}:
         hint = "name it otherwise, as /srm, in the proxy, too"
         raise SetupError(f"{ADVERTISED_PATH_KEY} = {path} begins as paths of the service itself do", hint)

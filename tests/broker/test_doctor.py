@@ -1,4 +1,5 @@
-"""`srm-driver doctor` and `srm-service doctor` against clusters that answer, do not answer, refuse, and allow less than is needed."""
+"""`srm-driver doctor` against clusters that answer, do not answer, refuse, and allow less than is needed; and
+`srm-service doctor` against such in which drivers report, or somebody else does."""
 
 from __future__ import annotations
 
