@@ -7,6 +7,7 @@ from pathlib import Path
 import fastapi_offline
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
 
 from srm_spark.api import (
     change_pages,
@@ -22,6 +23,7 @@ from srm_spark.api import (
     v3_acts,
     v3_changes,
     v3_events,
+    v3_history,
     v3_looks,
     v3_moves,
     v3_offsets,
@@ -40,6 +42,7 @@ from srm_spark.api.oidc import login
 from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.plans import Plans
 from srm_spark.api.roles import Role
+from srm_spark.api.root import Rooted, check_root
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.users import Users
 from srm_spark.look.board import Board
@@ -63,14 +66,20 @@ def make_app(
     control: Control | None = None,
     certificate: Path | None = None,
     gateway: Gateway | None = None,
+    root: str = "",
 ) -> FastAPI:
     """The application over a board, which others fill. Neither `users` nor `oidc`: everybody may ask; see `Guard`.
 
     Without `control` it knows no clusters: what would ask them is refused. `certificate` is the file of its own, of
-    which it says when it ends. Without `gateway` no other site is asked.
+    which it says when it ends. Without `gateway` no other site is asked. `root` is what a proxy has in
+    front of all paths, see `Rooted`. Raises SetupError where that cannot be.
     """
     control = control or Control(Audit())
-    app = FastAPI(title="srm-service", version="3", docs_url=None, redoc_url=None)
+    servers = [{"url": root}] if root else None
+    # Redirects to a path with a slash, or without, know no root path.
+    app = FastAPI(
+        title="srm-service", version="3", docs_url=None, redoc_url=None, servers=servers, redirect_slashes=not root
+    )
     app.state.board, app.state.control, app.state.certificate = board, control, certificate
     app.state.gateway = gateway
     app.state.users, app.state.oidc = users, oidc
@@ -81,18 +90,20 @@ def make_app(
     app.state.drop_plans = Plans[v3_quarantine.DropPlan]()
     problems.install(app, desk_page.problem_page)
     app.exception_handler(NotModified)(not_modified)
-    for module in (health, v3, v3_looks, v3_acts, v3_moves, v1, smm, pages, flow_pages, login):
-        app.include_router(module.router)
-    for module in (v3_changes, v3_offsets, v3_quarantine, v3_events, change_pages, quarantine_pages):
-        app.include_router(module.router)
-    app.include_router(v1.v2)
+    modules = [health, v3, v3_looks, v3_acts, v3_moves, v3_changes, v3_offsets, v3_quarantine, v3_events, v3_history]
+    modules += [v1, smm, pages, flow_pages, change_pages, quarantine_pages, login]
+    for router in (*(module.router for module in modules), v1.v2):
+        app.include_router(router)
+        check_root(root, [route.path for route in router.routes if isinstance(route, APIRoute)])
+    check_root(root, ["/static", "/docs", "/openapi.json"])
     app.mount("/static/swagger", KeptFiles(directory=_SWAGGER))
     app.mount("/static", KeptFiles(directory=pages.FOLDER / "static"))
-    docs = pages.environment().get_template("docs.html").render()
 
     @app.get("/docs", include_in_schema=False)
     def _docs() -> HTMLResponse:
+        docs = pages.TEMPLATES.get_template("docs.html").render()
         return HTMLResponse(docs, headers={"content-security-policy": _DOCS_POLICY})
 
     app.add_middleware(Guard, audit=control.audit, users=users, oidc=oidc, anonymous=anonymous, only_local=only_local)
+    app.add_middleware(Rooted, path=root)
     return app

@@ -19,6 +19,7 @@ from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.oidc.sessions import Identity
 from srm_spark.api.problems import ProblemDocument, response
 from srm_spark.api.roles import NOWHERE, Caller, Role, Roles
+from srm_spark.api.root import rooted
 from srm_spark.api.users import Users, login_of
 from srm_spark.config.settings import LOGIN_DONE
 
@@ -74,7 +75,7 @@ class Callers:
         is_page = "text/html" in headers.get("accept", "") and headers.get("sec-fetch-mode", "navigate") == "navigate"
         if self._oidc is not None and self._oidc.has_people and method == "GET" and is_page:
             wanted = f"{path}?{query}" if query else path
-            return RedirectResponse(f"{LOGIN}?{urlencode({'next': wanted})}", 303)
+            return RedirectResponse(f"{rooted(LOGIN)}?{urlencode({'next': wanted})}", 303)
         text = "a login is missing, or is not right"
         return _problem(401, "who are you?", text, "no-login", {"www-authenticate": self._challenge})
 

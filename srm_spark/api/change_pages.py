@@ -12,6 +12,7 @@ from srm_spark.api.forms import TheForm
 from srm_spark.api.pages import flow_path
 from srm_spark.api.problems import unknown
 from srm_spark.api.roles import Role
+from srm_spark.api.root import rooted
 from srm_spark.api.v3_changes import ApplyBody, TheRuns, changes_planned
 from srm_spark.change.document import plan_file
 from srm_spark.change.sections import change_sections, done_sections, other_sections, owner_line
@@ -48,7 +49,7 @@ def begin(desk: TheDesk, runs: TheRuns, form: TheForm) -> RedirectResponse:
     """Do what was planned, or go on with it."""
     confirm = form.fields.get("confirm", "")
     body = form.body(ApplyBody, plan=form.text("plan"), prune=form.text("prune") or False, confirm=confirm)
-    return RedirectResponse(f"{flow_path(desk.flow)}/changes/{runs.begin(desk, body.wanted).id}", 303)
+    return RedirectResponse(rooted(f"{flow_path(desk.flow)}/changes/{runs.begin(desk, body.wanted).id}"), 303)
 
 
 @router.get("/changes/{run}")

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 from srm_spark.api.control import Desk
 from srm_spark.api.pages import TEMPLATES, acting_values, flow_path
 from srm_spark.api.problems import ProblemDocument
+from srm_spark.api.root import rooted
 
 PAGE = 100
 """Rows."""
@@ -39,11 +40,11 @@ def result_page(request: Request, desk: Desk, heading: str, lines: list[str], ba
     """What came of a form, with a link to the page of it: `back` is its address below the flow's."""
     where = flow_path(desk.flow) + (f"/{back}" if back else "")
     tab = back.partition("/")[0] or "overview"
-    return desk_page(request, desk, tab, "result.html", heading=heading, lines=lines, back=where)
+    return desk_page(request, desk, tab, "result.html", heading=heading, lines=lines, back=rooted(where))
 
 
 def problem_page(document: ProblemDocument, path: str) -> str:
     """A problem for people; `path` is where it came up."""
     parts = path.split("/")
     back = "/".join(parts[:4]) if len(parts) > 4 else "/"
-    return TEMPLATES.get_template("problem.html").render(title=document.title, problem=document, back=back)
+    return TEMPLATES.get_template("problem.html").render(title=document.title, problem=document, back=rooted(back))

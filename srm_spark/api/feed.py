@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import secrets
 import time
 from collections import Counter, deque
@@ -17,10 +16,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import anyio
 from anyio import to_thread
 from fastapi.responses import StreamingResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from srm_spark.api.asked import iso_if_known
 from srm_spark.api.problems import ProblemDocument, response
@@ -30,7 +28,6 @@ from srm_spark.core.model import Flow
 from srm_spark.look.board import Board
 
 MEDIA_TYPE = "text/event-stream"
-_log = logging.getLogger(__name__)
 _KEPT = 1000
 """Events; one has half a kilobyte."""
 MOST = 60
@@ -50,8 +47,6 @@ class Timing:
     """How often it is looked whether something has changed."""
     beat: float = 15.0
     """A stream is not silent for longer: proxies and browsers end what looks dead."""
-    stalled: float = 30.0
-    """Who reads nothing for so long is let go."""
     life: float = 600.0
     """Then a stream ends, and who goes on has to show his login again."""
 
@@ -176,21 +171,16 @@ class EventStream(StreamingResponse):
         self._feed, self._caller = feed, caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Until its sender leaves, is too slow or has to come again; a problem document where there are too many."""
+        """Until its sender leaves or has to come again; a problem document where there are too many.
 
-        async def in_time(message: Message) -> None:
-            with anyio.fail_after(self._feed.timing.stalled):
-                await send(message)
-
+        Of one who does not read, the server ends the connection: see `PatientProtocol`.
+        """
         with self._feed.place(self._caller) as full:
             if full is not None:
                 document = ProblemDocument(title="busy", status=503, detail=full, kind="busy")
                 await response(document, {"retry-after": "60"})(scope, receive, send)
                 return
-            try:
-                await super().__call__(scope, receive, in_time)
-            except TimeoutError:
-                _log.info("a stream of events to %s is not read any more; it is ended", self._caller.who)
+            await super().__call__(scope, receive, send)
 
 
 def _document(now: FlowNow) -> dict[str, object]:

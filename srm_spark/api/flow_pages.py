@@ -14,6 +14,7 @@ from srm_spark.api.forms import Form, TheForm
 from srm_spark.api.pages import flow_path
 from srm_spark.api.problems import RequestProblem, unknown
 from srm_spark.api.roles import Role
+from srm_spark.api.root import rooted
 from srm_spark.api.v3_acts import (
     CHANGES,
     ChangeBody,
@@ -289,7 +290,7 @@ def plan_page(request: Request, desk: TheDesk, moves: TheMoves, form: TheForm) -
 def begin(desk: TheDesk, moves: TheMoves, form: TheForm) -> RedirectResponse:
     """Begin what was planned."""
     running = moves.begin(desk, form.text("plan"), form.fields.get("confirm", ""))
-    return RedirectResponse(f"{flow_path(desk.flow)}/moves/{running.id}", 303)
+    return RedirectResponse(rooted(f"{flow_path(desk.flow)}/moves/{running.id}"), 303)
 
 
 @router.get("/moves/{move}")

@@ -15,6 +15,7 @@ from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.users import Users
 from srm_spark.config.stores import StoreError, end_of_certificate
 from srm_spark.core.flow_series import FlowNow, Health, health_code
+from srm_spark.look.behind import history_behind
 from srm_spark.look.board import Board
 
 router = APIRouter(tags=["Health"])
@@ -73,6 +74,7 @@ def _lines(board: Board) -> Iterator[str]:
         yield from _family(name, text)
         yield from (_sample(name, _flow(now), one) for now, one in zip(nows, values, strict=True) if one is not None)
     yield from _of_the_service(board)
+    yield from _of_history(board)
 
 
 def _of_the_service(board: Board) -> Iterator[str]:
@@ -93,6 +95,21 @@ def _of_the_service(board: Board) -> Iterator[str]:
         yield _sample(name, {}, value)
     yield from _family("srm_service_series_bytes", "Memory that the figures take.")
     yield _sample("srm_service_series_bytes", {}, size)
+
+
+def _of_history(board: Board) -> Iterator[str]:
+    """Nothing where none is kept."""
+    if board.past is None:
+        return
+    behinds = [history_behind(board, flow) for flow in board.flows]
+    yield from _family("srm_service_history_known", "Whether it is known how far the history of the flow is behind.")
+    for one in behinds:
+        yield _sample("srm_service_history_known", {"flow": str(one.flow)}, int(one.seconds is not None))
+    text = "From its newest sample in history to the newest that the service has read; none where that is not known."
+    yield from _family("srm_service_history_behind_seconds", text)
+    for one in behinds:
+        if one.seconds is not None:
+            yield _sample("srm_service_history_behind_seconds", {"flow": str(one.flow)}, one.seconds)
 
 
 def _of_the_certificate(path: Path | None) -> Iterator[str]:

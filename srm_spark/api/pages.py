@@ -20,6 +20,7 @@ from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.fresh import ThePolled, of_flow, of_flows
 from srm_spark.api.gateway import look
 from srm_spark.api.roles import Role
+from srm_spark.api.root import rooted
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.topology import MOST_CLUSTERS, picture
 from srm_spark.api.v3 import TopicOrder, topic_page
@@ -88,7 +89,7 @@ class Asked:
             "order": "asc" if self.is_ascending else "desc",
             **other,
         }
-        return f"{self.path}?{urlencode({name: value for name, value in values.items() if value != ''})}"
+        return f"{rooted(self.path)}?{urlencode({name: value for name, value in values.items() if value != ''})}"
 
     def sorted_by(self, sort: str) -> str:
         """The address of another order; the other way round where it is this one."""
@@ -97,7 +98,7 @@ class Asked:
 
 
 def flow_path(flow: Flow) -> str:
-    """Address of a flow's page."""
+    """Path of a flow's page."""
     return f"/flows/{quote(flow.source, safe='')}/{quote(flow.target, safe='')}"
 
 
@@ -117,7 +118,9 @@ def environment() -> Environment:
         "shown_ones": list(Shown),
         "width": WIDTH,
         "height": HEIGHT,
-        "flow_path": flow_path,
+        "rooted": rooted,
+        "flow_path": lambda flow: rooted(flow_path(flow)),
+        "own_flow_path": flow_path,
         "rate": wording.rate,
         "latency": wording.latency,
         "tab_names": _TABS,

@@ -24,7 +24,7 @@ from srm_spark.api.oidc.groups import GroupRoles, read_groups
 from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.patience import PatientProtocol
 from srm_spark.api.roles import Role, role_of
-from srm_spark.api.site_call import Client
+from srm_spark.api.site_call import Client, trusting
 from srm_spark.api.told import flows_told
 from srm_spark.api.users import Users, read_users
 from srm_spark.api.watching import table_watch
@@ -93,6 +93,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             control=control,
             certificate=certificate,
             gateway=None if sites is None else sites.gateway,
+            root=service.advertised.path,
         )
         config = uvicorn.Config(
             app,
@@ -121,7 +122,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             assert config.ssl is not None
             beside.append(certificate_watch(config.ssl, service.certificate, service.key))
         if sites is not None:
-            beside.append(sites.readers)
+            beside.extend((sites.readers, *sites.watches))
         if (address := own_address(service, is_local=is_local)) is not None:
             _log.info("other services find this one at %s", address.url)
             beside.append(Advertiser(address, flows, service.advertised.replication_factor))
@@ -182,7 +183,9 @@ class _Sites:
         sites = [Site(alias) for alias in remote.targets]
         self.readers = SiteReaders(sites, [settings.clusters[alias] for alias in remote.targets])
         own, written = [one.flow for one in flows], [one.flow for one in settings.flows]
-        self.gateway = Gateway(sites, Client(remote).get, flows_told, own=own, expected=written)
+        client = Client(remote)
+        self.gateway = Gateway(sites, client.get, flows_told, own=own, expected=written)
+        self.watches = [] if remote.ca_file is None else [table_watch(remote.ca_file, trusting, client)]
 
 
 class Server(uvicorn.Server):

@@ -49,20 +49,30 @@ class CallFailed(Exception):
         self.kind, self.why = kind, why
 
 
+def trusting(ca_file: str | None) -> ssl.SSLContext:
+    """What trusts the authorities of a file; None: those of the system. Raises ConfigError where it cannot be used."""
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        message = f"cannot be used: {error.strerror or type(error).__name__}"
+        hint = "name a file of certificates in PEM"
+        raise ConfigError([Problem(str(ca_file), REMOTE_CA_KEY, message, hint)]) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
 class Client:
     """Asks as one user. Safe to use from several threads."""
 
     def __init__(self, remote: RemoteSettings) -> None:
         """Raises ConfigError where the file of authorities cannot be used."""
         self._login = _login(remote)
-        try:
-            self._tls = ssl.create_default_context(cafile=remote.ca_file)
-        except (OSError, ssl.SSLError) as error:
-            message = f"cannot be used: {error.strerror or type(error).__name__}"
-            raise ConfigError(
-                [Problem(str(remote.ca_file), REMOTE_CA_KEY, message, "name a file of certificates in PEM")]
-            ) from error
-        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._tls = trusting(remote.ca_file)
+        self.is_current = True
+
+    def replace(self, tls: ssl.SSLContext) -> None:
+        """From the next question on, trust whom this one trusts."""
+        self._tls, self.is_current = tls, True
 
     def get(self, address: Address, path: str, seconds: float) -> bytes:
         """The body of an answer 200. Raises CallFailed; in `seconds`, unless it takes longer to look up a name."""

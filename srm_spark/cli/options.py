@@ -92,7 +92,8 @@ def refuse_untaken(name: str, taken: Container[str | None], given: Iterable[str]
     """Raises UsageError for one of the options `given` in front that the command does not take; --config fits all."""
     for option in given:
         if option != "files" and option not in taken:
-            raise click.UsageError(f"{name} does not take --{option.replace('_', '-')}")
+            spelled = "-D" if option == "defines" else f"--{option.replace('_', '-')}"
+            raise click.UsageError(f"{name} does not take {spelled}")
 
 
 def pairs(defines: Sequence[str]) -> dict[str, str]:

@@ -11,17 +11,34 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from srm_spark.cli.completion import completion_of
 from srm_spark.cli.doctor import answer
 from srm_spark.cli.driver import LOG_LEVELS
 from srm_spark.cli.manual import manual
-from srm_spark.cli.options import DEFINES, ERROR, OUTPUT, VERSION, config, loaded, pairs, settings_of, told
+from srm_spark.cli.options import (
+    DEFINES,
+    ERROR,
+    OUTPUT,
+    VERSION,
+    config,
+    loaded,
+    pairs,
+    refuse_untaken,
+    settings_of,
+    told,
+)
 from srm_spark.config.keys_process import HISTORY_PATH_KEY
 from srm_spark.config.load import load
 from srm_spark.config.settings import Settings
 from srm_spark.errors import ConfigError, SetupError, SrmError
 
+_TAKEN: dict[str, tuple[str, ...]] = {
+    "history": ("files", "defines", "log_level"),
+    "doctor": ("files", "defines", "allow_anonymous"),
+}
+"""What stands in front of a command and counts for it; anything else is refused."""
 _EXTRA = ("jwt", "fastapi", "uvicorn", "jinja2", "argon2", "fastapi_offline", "deltalake")
 
 
@@ -54,9 +71,11 @@ def run(
     """Serve what drivers tell of their flows: SRM's REST API, pages for people and Prometheus, until stopped.
 
     It listens on 127.0.0.1:6670. Another address needs users, or --allow-anonymous. Who has a role for it may change
-    flows, too, as srm-control does.
+    flows, too, as srm-control does. Options that a command has, too, may stand in front of it.
     """
     if context.invoked_subcommand is not None:
+        given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+        refuse_untaken(context.invoked_subcommand, _TAKEN.get(context.invoked_subcommand, ()), given)
         return
     if not files:
         raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
@@ -93,16 +112,21 @@ def _settings(files: tuple[Path, ...], defines: tuple[str, ...]) -> Settings:
     error="the configuration cannot be used, no folder is named, or Spark does not start or has ended",
 )
 @click.command()
-@config("The file whose flows to keep the history of; repeatable, merged in order.")
+@config("The file whose flows to keep the history of; repeatable, merged in order.", required=False)
 @DEFINES
 @click.option(
     "--log-level", default="INFO", show_default=True, type=click.Choice(LOG_LEVELS), help="From where on to log."
 )
-def history(*, files: tuple[Path, ...], defines: tuple[str, ...], log_level: str) -> None:
+@click.pass_context
+def history(context: click.Context, *, files: tuple[Path, ...], defines: tuple[str, ...], log_level: str) -> None:
     """Write the history of all flows, in a process of its own or by spark-submit, until stopped.
 
     The service does the same by itself, unless service.history.embedded = false.
     """
+    before = context.parent.params if context.parent else {}
+    files, defines = _with_those_in_front(context, files, defines)
+    if before and context.get_parameter_source("log_level") is ParameterSource.DEFAULT:
+        log_level = before["log_level"]
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     stop = threading.Event()
@@ -162,11 +186,20 @@ def doctor(
 ) -> None:
     """Check what the service needs before it starts: address, users, certificate, folders, targets; change nothing."""
     before = context.parent.params if context.parent else {}
-    files, defines = (*before.get("files", ()), *files), (*before.get("defines", ()), *defines)
-    if not files:
-        raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
+    files, defines = _with_those_in_front(context, files, defines)
     is_open = allow_anonymous or before.get("allow_anonymous", False)
     answer(_api("doctor").examine_service(files, pairs(defines), allow_anonymous=is_open), output)
+
+
+def _with_those_in_front(
+    context: click.Context, files: tuple[Path, ...], defines: tuple[str, ...]
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Files and keys, those of the command behind those in front of it, over which they win. At least one file."""
+    before = context.parent.params if context.parent else {}
+    files = (*before.get("files", ()), *files)
+    if not files:
+        raise click.MissingParameter(ctx=context, param_hint="'--config'", param_type="option")
+    return files, (*before.get("defines", ()), *defines)
 
 
 def _api(module: str) -> Any:

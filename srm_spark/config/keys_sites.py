@@ -52,7 +52,8 @@ SITES = (
         None,
         Scope.TOP,
         _H,
-        "What a proxy has in front of the paths of its API, as `/srm`.",
+        "What a proxy has in front of its paths, as `/srm`: other services ask below it, and links of its pages begin "
+        "with it.",
     ),
     Key(
         ADVERTISED_FACTOR_KEY,

@@ -18,6 +18,7 @@ from srm_spark.config.keys_oidc import (
     SCOPES_KEY,
     SESSION_KEY,
 )
+from srm_spark.config.keys_sites import ADVERTISED_PATH_KEY
 from srm_spark.config.settings import LOGIN_DONE, OidcSettings
 from srm_spark.config.values import Values
 
@@ -61,8 +62,9 @@ def _check(values: Values, found: OidcSettings) -> None:
     ):
         if values.text(one) and not values.text(other):
             values.refuse(one, f"is set, but {other} is not", "write both or none")
-    if found.redirect and urlsplit(found.redirect).path != LOGIN_DONE:
-        values.refuse(REDIRECT_KEY, f"got {found.redirect!r}; allowed the service's own address with {LOGIN_DONE}")
+    done = values.text(ADVERTISED_PATH_KEY).removesuffix("/") + LOGIN_DONE
+    if found.redirect and urlsplit(found.redirect).path != done:
+        values.refuse(REDIRECT_KEY, f"got {found.redirect!r}; allowed the service's own address with {done}")
     if "openid" not in found.scopes:
         values.refuse(SCOPES_KEY, "lacks openid, without which nobody is told who logs in", "add openid")
     for key, text in ((ROLES_CLAIM_KEY, found.roles_claim), (NAME_CLAIM_KEY, found.name_claim)):

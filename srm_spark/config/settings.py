@@ -458,7 +458,7 @@ class OidcSettings:
     client_secret: str = field(default="", repr=False)
     """Empty: a public client."""
     redirect: str = ""
-    """The service's address for browsers, with the path `LOGIN_DONE`."""
+    """The service's address for browsers, with the path `LOGIN_DONE` behind a root path."""
     audience: str = ""
     """Empty: no access tokens are taken."""
     roles_claim: str = "groups"
@@ -477,7 +477,7 @@ class AdvertisedSettings:
     """An IPv6 address has no brackets."""
     port: int | None = None
     path: str = ""
-    """In front of the paths of its API; empty, or begins with a slash and does not end with one."""
+    """In front of all its paths; empty, or begins with a slash and does not end with one."""
     replication_factor: int | None = None
     """Of the topic; None: that of the topics of samples."""
 

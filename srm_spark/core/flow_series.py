@@ -144,6 +144,8 @@ class FlowSeries:
         """Those of `topics`, until something changes: of 10,000 partitions they take a while, and every list asks."""
         self.counted = self.repeated = 0
         """Samples that were taken, and those that came twice or too late."""
+        self.newest: int | None = None
+        """Moment of the newest sample that history counts, where history puts it; None: none was read."""
 
     def take(self, sample: Sample, heard: Hearing) -> None:
         """Take a sample in."""
@@ -160,6 +162,8 @@ class FlowSeries:
             if is_new:
                 self._take_group(sample, at)
         self.counted, self.repeated = self.counted + is_new, self.repeated + (not is_new)
+        if is_new and has_figures(sample):
+            self.newest = max(self.newest or 0, moment_of(sample.at, replace(heard, is_live=False)))
 
     def _take_word(self, sample: FlowSample, at: int, heard: Hearing) -> bool:
         name = str(_driver(sample.driver))
@@ -388,6 +392,11 @@ class _LagSum:
 
 
 _ENDED = (FlowState.WAITING, FlowState.FAILED, FlowState.STOPPED)
+
+
+def has_figures(sample: Sample) -> bool:
+    """Whether it tells figures of the flow: a driver that waits speaks beside the one that runs it, and has none."""
+    return not isinstance(sample, FlowSample) or sample.state not in _ENDED
 
 
 def moment_of(at: int, heard: Hearing) -> int:

@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from srm_spark.core.driver_status import FlowState
-from srm_spark.core.flow_series import Hearing, moment_of
+from srm_spark.core.flow_series import Hearing, has_figures, moment_of
 from srm_spark.core.metrics import FlowSample, Histogram, PartitionSample, Sample, decode
 from srm_spark.core.series import Span
 
@@ -157,15 +156,11 @@ def together(*of: Mapping[Key, Cell]) -> Cells:
     return made
 
 
-_DOES_NOT_RUN = (FlowState.WAITING, FlowState.FAILED, FlowState.STOPPED)
-"""Who is in one of these has no figures: a driver that waits speaks beside the one that runs the flow."""
-
-
 def cells_of(sample: Sample, at: int) -> Iterator[tuple[Series, Cell]]:
     """What a sample tells, of each series that it is about; `at` is where it lies in time."""
     flow = str(sample.flow)
     if isinstance(sample, FlowSample):
-        if sample.state not in _DOES_NOT_RUN:
+        if has_figures(sample):
             lag = (at, sample.lag_records, sample.lag_seconds)
             yield Series(Kind.FLOW, flow), Cell(at, sample.seconds, None, None, _NONE, _NONE, *lag)
     elif isinstance(sample, PartitionSample):

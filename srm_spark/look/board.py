@@ -50,6 +50,7 @@ class Unread:
 class _Watched:
     series: FlowSeries
     version: int = 0
+    behind_known_at: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -61,6 +62,9 @@ class Past(Protocol):
 
     def since(self, flow: Flow) -> int | None:
         """Since when there is history of a flow, in milliseconds since the epoch; None where there is none."""
+
+    def newest(self, flow: Flow) -> int | None:
+        """Moment of the newest sample of a flow that is kept; None where there is none, or it cannot be read."""
 
 
 class Board:
@@ -134,6 +138,13 @@ class Board:
         if flow in self._watched:
             with self._changing(flow) as series:
                 series.take_meta(topic, meta)
+
+    def behind_known_at(self, flow: Flow, now: int | None) -> int | None:
+        """When it was last known how far the history of a flow is behind; `now` where it is."""
+        watched = self._watched[flow]
+        if now is not None:
+            watched.behind_known_at = now
+        return watched.behind_known_at
 
     def clear(self, flow: Flow) -> None:
         """Forget a flow's figures."""

@@ -64,6 +64,7 @@ class History:
         self._targets: dict[str, _Target] = {}
         self._kept: dict[_Asked, tuple[float, _Cells]] = {}
         self._since: dict[Flow, tuple[float, int]] = {}
+        self._newest: dict[str, tuple[float, dict[str, int]]] = {}
         self._lock = threading.Lock()
         self._news = News()
 
@@ -93,6 +94,23 @@ class History:
             found = self._since[flow] = (self._clock(), int(starts.min()))
         return found[1]
 
+    def newest(self, flow: Flow) -> int | None:
+        """Moment of the newest sample of a flow that is kept; None where there is none, or it cannot be read."""
+        found = self._newest.get(flow.target)
+        if found is None or self._clock() - found[0] > _NEWS_SECONDS:
+            found = self._newest[flow.target] = (self._clock(), self._newest_into(flow.target))
+        return found[1].get(str(flow))
+
+    def _newest_into(self, target: str) -> dict[str, int]:
+        # A day is one row of a flow, which has the newest of all its minutes.
+        rows = self._read(target, _files(Grain.DAY, Kind.FLOW, 0), None, ["flow", "newest"])
+        if rows is None:
+            return {}
+        newest: dict[str, int] = {}
+        for flow, at in zip(rows["flow"].to_pylist(), _milliseconds(rows, "newest").tolist(), strict=True):
+            newest[flow] = max(int(at), newest.get(flow, 0))
+        return newest
+
     def _cells(self, span: Span, grain: Grain, flow: Flow, series: Sequence[Series]) -> _Cells | None:
         first, end = grain.start(span.start), -(-span.end // grain.ms) * grain.ms
         asked = (grain, first, end, tuple(series))
@@ -121,7 +139,7 @@ class History:
         return cells
 
     def _read(
-        self, name: str, files: list[tuple[str, str, str]], where: pc.Expression, columns: list[str]
+        self, name: str, files: list[tuple[str, str, str]], where: pc.Expression | None, columns: list[str]
     ) -> pa.Table | None:
         with self._lock:
             target = self._targets.setdefault(name, _Target(f"{self._settings.path}/{name}"))

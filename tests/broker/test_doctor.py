@@ -1,9 +1,11 @@
-"""`srm-driver doctor` against clusters that answer, do not answer, refuse, and allow less than is needed."""
+"""`srm-driver doctor` against clusters that answer, do not answer, refuse, and allow less than is needed; and
+`srm-service doctor` against such in which drivers report, or somebody else does."""
 
 from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,20 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.cli.driver import run
+from srm_spark.cli.service import run as service
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
+from srm_spark.core.driver_status import FlowState
+from srm_spark.core.metrics import FlowSample, encode, metrics_topic
+from srm_spark.core.model import Flow
 from srm_spark.doctor import Finding, Health, examine
 from srm_spark.errors import TargetUnavailable
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.testing import KafkaCluster, LocalKafka
-from tests.kafka_io import Kafka
+from srm_spark.testing.ports import free_ports
+from tests.broker.mirror import write_config
+from tests.broker.told_service import report
+from tests.kafka_io import Kafka, Record
 
 SECONDS = 4.0
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -252,3 +261,81 @@ def test_the_command_prints_everything_and_exits_1(tmp_path: Path, primary: Kafk
 
     done = CliRunner().invoke(run, ["--config", str(path), "doctor"])
     assert "failed  cluster B: nowhere.invalid:1: the host name cannot be resolved" in done.stdout
+
+
+def told_by_the_service(path: Path) -> tuple[int, dict[str, dict[str, str]]]:
+    """The exit code of its doctor, and findings by the name of their check."""
+    done = CliRunner().invoke(service, ["doctor", "--config", str(path), "--output", "json"])
+    return done.exit_code, {one["check"]: one for one in json.loads(done.stdout)}
+
+
+def test_a_service_whose_address_and_reports_are_fine_and_what_spoils_them(
+    tmp_path: Path, secondary: KafkaCluster, unique: str
+) -> None:
+    flow, target = Flow(f"a{unique}", f"b{unique}"), Kafka(secondary)
+    name, topic = str(flow), metrics_topic(flow)
+    target.create(topic)
+    (port,) = free_ports(1)
+    clusters = {flow.source: secondary, flow.target: secondary}
+    path = write_config(tmp_path / "srm.properties", clusters, [name], {"service.listen": f"127.0.0.1:{port}"})
+    code, found = told_by_the_service(path)
+    assert (code, found[f"{name}: newest report"]["health"]) == (0, "unknown"), "no driver has reported yet"
+
+    report(target, flow, "t", int(time.time() * 1000))
+    code, found = told_by_the_service(path)
+    assert code == 0
+    for check in ("address", f"cluster {flow.target}", f"read reports on {flow.target}", f"{name}: newest report"):
+        assert found[check]["health"] == "ok", found[check]
+    assert not found.keys() & {f"{name}: version of reports", f"{name}: records in {topic}"}
+
+    with socket.create_server(("127.0.0.1", port)):
+        code, found = told_by_the_service(path)
+    assert (code, found["address"]["health"]) == (1, "failed")
+    assert "end what listens there" in found["address"]["remedy"]
+    assert found[f"{name}: newest report"]["health"] == "ok", "the other checks go on"
+
+    later = int(time.time() * 1000) + 3_600_000
+    key, value = encode(FlowSample(flow, "host/2/1", later, 30.0, 30.0, FlowState.RUNNING))
+    newer = json.dumps({**json.loads(value), "v": 1000}).encode()
+    target.write(topic, [Record(b"key", b"garbage"), Record(b"", b"{}"), Record(key, newer)])
+    code, found = told_by_the_service(path)
+    assert code == 0, "warned is not failed"
+    garbage, version = found[f"{name}: records in {topic}"], found[f"{name}: version of reports"]
+    assert (garbage["health"], garbage["found"].split()[0]) == ("warned", "2")
+    assert (version["health"], version["found"].split()[0]) == ("warned", "1")
+    assert version["remedy"] == "update srm-spark on this machine"
+    assert found[f"{name}: newest report"]["health"] == "ok", "what is none is none"
+
+    target.write(topic, [Record(key, value)])
+    code, found = told_by_the_service(path)
+    assert (code, found[f"{name}: newest report"]["health"]) == (0, "warned")
+    assert "ahead" in found[f"{name}: newest report"]["found"]
+
+
+def test_a_service_that_may_not_read_its_reports(tmp_path: Path, guarded: LocalKafka, unique: str) -> None:
+    flow = Flow(f"a{unique}", "B")
+    topic, check = metrics_topic(flow), "read reports on B"
+    admin = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "admin"}
+    create(guarded.bootstrap_servers, topic, **admin, **{"sasl.password": "secret"})
+    logins = login("B", "guest", "guest")
+    listen = {"service.listen": f"127.0.0.1:{free_ports(1)[0]}", "admin.timeout.ms": "4000"}
+    path = write_config(tmp_path / "srm.properties", {flow.source: guarded, "B": guarded}, [str(flow)], logins | listen)
+
+    code, found = told_by_the_service(path)
+    assert (code, found[check]["health"]) == (0, "unknown"), "a topic that may not be described is not seen"
+
+    for operation, health in (("DESCRIBE", "failed"), ("READ", "ok")):
+        allow_on_topic(guarded.bootstrap_servers, topic, operation)
+        code, found = told_by_the_service(path)
+        assert (code, found[check]["health"]) == (int(health == "failed"), health), found[check]
+        if health == "failed":
+            assert f"lack READ: {topic}" in found[check]["found"]
+            assert found[check]["remedy"].endswith(f"'User:guest' --operation Read --topic '{topic}'")
+
+
+def allow_on_topic(bootstrap_servers: str, topic: str, operation: str) -> None:
+    """Let `guest` do it to a topic."""
+    properties = {key.removeprefix("B."): value for key, value in login("B", "admin", "secret").items()}
+    cluster = ClusterClient(ClusterSettings("B", bootstrap_servers, properties), TargetUnavailable)
+    allowed = Acl(topic, "LITERAL", "User:guest", "*", operation, "ALLOW")
+    assert cluster.add_acls([allowed]) == {allowed: None}

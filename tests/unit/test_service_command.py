@@ -5,13 +5,15 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from srm_spark.api.users import Users, UserTable
-from srm_spark.cli.options import ERROR, USAGE
-from srm_spark.cli.service import run
+from srm_spark.cli.options import ERROR, OK, USAGE
+from srm_spark.cli.service import history, run
+from srm_spark.config.settings import HistorySettings
 
 GOOD = """\
 clusters = A, B
@@ -137,3 +139,62 @@ def test_history_needs_a_folder(tmp_path: Path) -> None:
     assert result.exit_code == ERROR
     for words in ("allowed the path of a folder", "service.history.days"):
         assert words in result.output
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[HistorySettings]:
+    """With which settings history would be written."""
+    found: list[HistorySettings] = []
+
+    def write(_: object, history: HistorySettings, __: object) -> None:
+        found.append(history)
+
+    monkeypatch.setitem(sys.modules, "srm_spark.past.writing", SimpleNamespace(write_history=write))
+    return found
+
+
+def test_keys_in_front_of_history_count_and_those_behind_it_win(tmp_path: Path, written: list[HistorySettings]) -> None:
+    path = tmp_path / "srm.properties"
+    path.write_text(GOOD)
+    front = ["--config", str(path), "-D", f"service.history.path={tmp_path}", "-D", "service.history.days=3"]
+    result = CliRunner().invoke(run, [*front, "--log-level", "WARNING", "history"])
+    assert (result.exit_code, result.output) == (OK, "")
+    result = CliRunner().invoke(run, [*front, "history", "-D", "service.history.days=4"])
+    assert result.exit_code == OK
+    assert [(one.path, one.days) for one in written] == [(str(tmp_path), 3), (str(tmp_path), 4)]
+    result = CliRunner().invoke(run, [*front, "-D", "service.history.days=0", "history"])
+    assert result.exit_code == ERROR
+    assert "service.history.days" in result.output
+
+
+def test_the_level_in_front_counts_unless_there_is_one_behind(
+    tmp_path: Path, written: list[HistorySettings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels: list[str] = []
+    monkeypatch.setattr("logging.basicConfig", lambda *, level, **_: levels.append(level))
+    (tmp_path / "srm.properties").write_text(GOOD)
+    own = ["history", "--config", str(tmp_path / "srm.properties"), "-D", f"service.history.path={tmp_path}"]
+    for words in (own, ["--log-level", "ERROR", *own], ["--log-level", "ERROR", *own, "--log-level", "DEBUG"]):
+        assert CliRunner().invoke(run, words).exit_code == OK
+    assert CliRunner().invoke(history, own[1:]).exit_code == OK, "as spark-submit runs it"
+    assert levels == ["INFO", "ERROR", "DEBUG", "INFO"]
+    assert len(written) == 4
+
+
+@pytest.mark.parametrize(
+    ("front", "command"),
+    [
+        (["--allow-anonymous"], ["history"]),
+        (["--log-level", "DEBUG"], ["doctor"]),
+        (["-D", "service.users.file=users"], ["user", "bob"]),
+        (["--allow-anonymous"], ["completion", "bash"]),
+    ],
+)
+def test_what_does_not_count_in_front_of_a_command_is_refused(front: list[str], command: list[str]) -> None:
+    result = CliRunner().invoke(run, [*front, *command], input="x\nx\n")
+    assert result.exit_code == USAGE
+    assert f"{command[0]} does not take {front[0]}" in result.output
+
+
+def test_history_without_a_file_is_a_usage_error() -> None:
+    assert CliRunner().invoke(run, ["history"]).exit_code == USAGE

@@ -19,6 +19,7 @@ from srm_spark.api.oidc.logins import LOGIN_SECONDS, Oidc
 from srm_spark.api.pages import TEMPLATES
 from srm_spark.api.problems import RequestProblem
 from srm_spark.api.roles import Caller
+from srm_spark.api.root import root, rooted
 from srm_spark.api.tokens import FIELD, Tokens
 from srm_spark.config.settings import LOGIN_DONE
 
@@ -75,7 +76,7 @@ async def done(
     found = Caller(identity.name, caller.address)
     await to_thread.run_sync(partial(audit.record, found, "login", None, Result.DONE))
     oidc.sessions.end(request.cookies.get(oidc.cookie("session"), ""))
-    answer = RedirectResponse(path, 303)
+    answer = RedirectResponse(rooted(path), 303)
     _set(answer, oidc, "session", oidc.sessions.begin(identity), int(oidc.sessions.seconds))
     _set(answer, oidc, "login", "", 0)
     return answer
@@ -129,5 +130,11 @@ def _silent(error: ProviderSilent) -> RequestProblem:
 def _set(answer: Response, oidc: Oidc, name: str, value: str, seconds: int) -> None:
     """Lax, and not strict: the provider's page leads here, and a link in a chat is to lead to a flow."""
     answer.set_cookie(
-        oidc.cookie(name), value, max_age=seconds, path="/", secure=oidc.is_secure, httponly=True, samesite="lax"
+        oidc.cookie(name),
+        value,
+        max_age=seconds,
+        path=root() or "/",
+        secure=oidc.is_secure,
+        httponly=True,
+        samesite="lax",
     )

@@ -22,6 +22,7 @@ from srm_spark.api.oidc.groups import GroupRoles, groups_of, name_of
 from srm_spark.api.oidc.keys import Keys
 from srm_spark.api.oidc.provider import Provider
 from srm_spark.api.oidc.sessions import Identity, Sessions
+from srm_spark.api.root import root
 from srm_spark.config.settings import OidcSettings
 
 LOGIN_SECONDS = 600
@@ -74,8 +75,12 @@ class Oidc:
         return self.settings.redirect.startswith("https:")
 
     def cookie(self, name: str) -> str:
-        """Its whole name; by TLS no other host, and no page without TLS, can set one that is called like this."""
-        return f"__Host-srm-{name}" if self.is_secure else f"srm-{name}"
+        """Its whole name; by TLS no other host, and no page without TLS, can set one that is called like this.
+
+        Below a root path other applications have the same host, and are not to get it: such a one has another prefix.
+        """
+        prefix = "__Secure-" if root() else "__Host-"
+        return f"{prefix}srm-{name}" if self.is_secure else f"srm-{name}"
 
     def by_token(self, token: str) -> Identity:
         """Whose access token it is. Raises TokenRefused and ProviderSilent."""

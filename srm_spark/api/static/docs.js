@@ -5,5 +5,6 @@ window.addEventListener("load", function () {
     request.headers["X-Requested-With"] = "docs";
     return request;
   }
-  window.SwaggerUIBundle({ url: "/openapi.json", dom_id: "#docs", deepLinking: true, requestInterceptor: marked });
+  const url = document.getElementById("docs").dataset.openapi;
+  window.SwaggerUIBundle({ url, dom_id: "#docs", deepLinking: true, requestInterceptor: marked });
 });

@@ -55,7 +55,7 @@ def _users() -> Users:
 class Site:
     """The service, whom it knows, and the clusters behind it."""
 
-    def __init__(self, folder: Path, *, anonymous: Role | None = None) -> None:
+    def __init__(self, folder: Path, *, anonymous: Role | None = None, root: str = "") -> None:
         """Everybody is `anonymous` where that is said; else there are `USERS`."""
         self.world = World(SYNCED)
         self.world.flow.write(b"a", b"b", b"c")
@@ -69,7 +69,9 @@ class Site:
         self.control = Control(Audit(str(self.audit_path)), load([path]), folder, means)
         users = _users() if anonymous is None else None
         self.filled = three_flows()
-        self.app = make_app(self.filled.board, users, anonymous=anonymous or Role.VIEWER, control=self.control)
+        self.app = make_app(
+            self.filled.board, users, anonymous=anonymous or Role.VIEWER, control=self.control, root=root
+        )
         self.client = TestClient(self.app, base_url="http://localhost", raise_server_exceptions=False)
 
     @property

@@ -54,6 +54,7 @@ class Place:
     users: Users | None = None
     here: str = HERE
     settings: dict[str, Any] = field(default_factory=dict)
+    root: str = ""
 
     def __post_init__(self) -> None:
         self.clock = Clock()
@@ -62,7 +63,7 @@ class Place:
             "roles",
             client_id=CLIENT,
             client_secret=SECRET,
-            redirect=f"{self.here}/login/done",
+            redirect=f"{self.here}{self.root}/login/done",
             audience=AUDIENCE,
             session_minutes=60,
         )
@@ -72,7 +73,7 @@ class Place:
         )
         self.audit_path = self.folder / "audit.log"
         control = Control(Audit(str(self.audit_path)))
-        self.app = make_app(three_flows().board, self.users, oidc=self.oidc, control=control)
+        self.app = make_app(three_flows().board, self.users, oidc=self.oidc, control=control, root=self.root)
 
     def browser(self, cookies: Mapping[str, str] = {}) -> TestClient:
         """One with cookies of its own."""

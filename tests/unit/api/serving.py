@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,9 +16,25 @@ from tests.awaiting import await_until
 
 
 @contextmanager
-def served(app: FastAPI, protocol: type[PatientProtocol] = PatientProtocol, port: int = 0) -> Iterator[tuple[str, int]]:
-    """Host and port."""
-    config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None, access_log=False)
+def served(
+    app: FastAPI,
+    protocol: type[PatientProtocol] = PatientProtocol,
+    port: int = 0,
+    *,
+    certificate: Path | None = None,
+    key: Path | None = None,
+) -> Iterator[tuple[str, int]]:
+    """Host and port; by TLS where there is a certificate."""
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
     server = uvicorn.Server(config)
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

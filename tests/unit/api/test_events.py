@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
 import threading
@@ -18,8 +17,7 @@ import uvicorn
 
 from srm_spark.api import feed
 from srm_spark.api.app import make_app
-from srm_spark.api.feed import EventStream, Feed, Timing
-from srm_spark.api.roles import Caller
+from srm_spark.api.feed import Feed, Timing
 from srm_spark.api.server import Server
 from srm_spark.api.users import Users
 from tests.awaiting import await_until
@@ -188,18 +186,6 @@ def test_all_streams_end_at_once_with_the_service(filled: Filled) -> None:
 def test_it_ends_so_that_logins_are_looked_at_again(filled: Filled) -> None:
     with serving(filled, replace(QUICK, life=0.1)) as live, live.ask(ALL) as answer:
         assert answer.read().count(b"event: flow") == 3
-
-
-def test_who_reads_nothing_is_let_go(filled: Filled) -> None:
-    async def never(_: object = None) -> Any:
-        await asyncio.Event().wait()
-
-    async def stream() -> int:
-        feed = Feed(filled.board, replace(QUICK, stalled=0.05))
-        await asyncio.wait_for(EventStream(feed, None, Caller(None, "here"), None)({"type": "http"}, never, never), 20)
-        return feed.streams
-
-    assert asyncio.run(stream()) == 0
 
 
 def test_it_takes_a_login_and_tells_of_what_may_be_seen(filled: Filled) -> None:

@@ -17,8 +17,9 @@ from starlette.testclient import TestClient
 
 from srm_spark.api.app import make_app
 from srm_spark.api.gateway import DEADLINE_SECONDS, Gateway
-from srm_spark.api.site_call import CallFailed, Client, SiteFailure
+from srm_spark.api.site_call import CallFailed, Client, SiteFailure, trusting
 from srm_spark.api.told import flows_told
+from srm_spark.api.watching import table_watch
 from srm_spark.config.settings import RemoteSettings
 from srm_spark.core.advertised import Address, Advertisement, HeardAdvertisement, key_of
 from srm_spark.core.model import Flow
@@ -431,3 +432,29 @@ def test_no_thread_is_left_behind() -> None:
     await_until(
         lambda: not [one for one in threading.enumerate() if one.name.startswith("srm asks")], 5.0, "threads go on"
     )
+
+
+def test_authorities_are_read_again_when_their_file_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    old, new = identity("old authority", is_ca=True), identity("new authority", is_ca=True)
+    trusted = tmp_path / "ca.pem"
+    trusted.write_text(old.certificate_pem)
+    client = Client(RemoteSettings(("C",), ca_file=str(trusted)))
+    watch = table_watch(str(trusted), trusting, client)
+    certificate, key = _files(tmp_path, identity("service", new))
+    with served(site_app(AC), certificate=certificate, key=key) as port:
+
+        def refusal() -> SiteFailure:
+            with pytest.raises(CallFailed) as refused:
+                client.get(Address("https", HOST, port), "/healthz", PATIENT)
+            return refused.value.kind
+
+        assert refusal() is SiteFailure.CERTIFICATE
+        trusted.write_text("no certificate")
+        watch.look()
+        assert not client.is_current
+        assert str(trusted) in caplog.text
+        assert refusal() is SiteFailure.CERTIFICATE, "whom it trusted before"
+        trusted.write_text(old.certificate_pem + new.certificate_pem)
+        watch.look()
+        assert client.is_current
+        assert client.get(Address("https", HOST, port), "/healthz", PATIENT)
