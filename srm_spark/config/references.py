@@ -23,7 +23,8 @@ from srm_spark.config.values import Report, split_list
 from srm_spark.core.plugins import load_class
 from srm_spark.errors import PluginError, SrmError
 
-_REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
+REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
+"""`${provider:path:key}`; the path may be left out."""
 _PACKAGE = "org.apache.kafka.common.config.provider."
 STORE_PASSWORD = "SECURESTOREPASS"  # noqa: S105 - a name
 """The environment variable that opens SRM's secure storage."""
@@ -170,7 +171,7 @@ class References:
                 )
             return match[0] if value is None else value
 
-        return _REFERENCE.sub(replace, setting.value)
+        return REFERENCE.sub(replace, setting.value)
 
     def _look_up(self, provider: str, path: str, key: str) -> str | None:
         if self._resolver is not None:

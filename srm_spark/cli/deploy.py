@@ -1,0 +1,125 @@
+"""`srm-control deploy`: the files of a job for a platform; writes files, asks no cluster and no platform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from srm_spark.cli.manual import manual, overview
+from srm_spark.cli.options import DEFINES, OUTPUT, loaded, print_json, several, told
+from srm_spark.cli.options import config as config_option
+from srm_spark.config.load import Loaded
+from srm_spark.deploy import kubernetes
+from srm_spark.deploy.checking import problems_of
+from srm_spark.deploy.report import Deployment
+from srm_spark.deploy.writing import Outcome, write
+from srm_spark.errors import ConfigError, Problem
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_COMMON = several(
+    config_option(),
+    DEFINES,
+    click.option("--out", required=True, type=_FOLDER, metavar="DIR", help="The folder for the files."),
+    click.option("--force", is_flag=True, help="Replace files that are there and differ."),
+    OUTPUT,
+)
+_NAME = click.option("--name", default="srm-spark", show_default=True, help="How the job is called there.")
+_READS = "the files; no cluster, no platform."
+_WRITES = "files below --out, without a secret in them."
+
+
+@overview("srm-control deploy kubernetes --config srm.properties --out deploy --image registry.example/srm-spark:0.1.0")
+@click.group()
+def deploy() -> None:
+    """Writes the files of a job that runs a configuration on a platform."""
+
+
+@manual(
+    "srm-control deploy kubernetes --config srm.properties --out deploy --image registry.example/srm-spark:0.1.0",
+    reads=_READS,
+    writes=_WRITES,
+    error="the files or options cannot be used, or a file is there and differs; nothing was written",
+)
+@deploy.command("kubernetes")
+@_COMMON
+@_NAME
+@click.option("--image", required=True, help="An image with srm-spark in it.")
+@click.option("--namespace", default="default", show_default=True, help="Where it runs.")
+@click.option("--replicas", default=2, show_default=True, type=click.IntRange(1), help="Pods; all but one stand by.")
+@click.option("--cpu", default="2", show_default=True, help="What a pod asks for.")
+@click.option("--memory", default="4Gi", show_default=True, help="What a pod gets.")
+@click.option("--metrics-from", default="monitoring", show_default=True, help="The namespace of Prometheus.")
+def kubernetes_(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    out: Path,
+    force: bool,
+    output: str,
+    name: str,
+    image: str,
+    namespace: str,
+    replicas: int,
+    cpu: str,
+    memory: str,
+    metrics_from: str,
+) -> None:
+    """A Deployment, with ConfigMap, Service, PodDisruptionBudget, NetworkPolicy and ServiceMonitor."""
+    wanted = kubernetes.Wanted(image, name, namespace, replicas, cpu, memory, metrics_from)
+    with told():
+        found = _usable(files, defines, wanted.problems())
+        _tell(kubernetes.deploy(found, wanted), out, found, force=force, output=output)
+
+
+def _usable(files: Sequence[Path], defines: Sequence[str], others: Sequence[Problem]) -> Loaded:
+    """What the files describe. Raises ConfigError with all that is wrong, the options included."""
+    found = loaded(files, defines)
+    problems, unchecked = problems_of(found)
+    if problems or others:
+        raise ConfigError([*problems, *others])
+    for warning in found.report.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    for each in unchecked:
+        click.echo(f"not checked, what it refers to is not on this machine: {each}", err=True)
+    return found
+
+
+def _tell(deployment: Deployment, out: Path, found: Loaded, *, force: bool, output: str) -> None:
+    """Writes the files, and says what was written and what there is to do."""
+    outcomes = write(deployment, out, force=force)
+    steps = [step.replace("{out}", str(out)) for step in deployment.steps]
+    if output == "json":
+        print_json(_as_json(deployment, out, outcomes, steps, found))
+        return
+    for path, outcome in outcomes.items():
+        click.echo(f"{outcome.value}: {out / path}")
+    for note in deployment.notes:
+        click.echo(f"note: {note}")
+    if deployment.needs:
+        click.echo("to be created by you, no file holds it:")
+    for need in deployment.needs:
+        place = f", which the Secret {need.kept[0]} has already" if need.kept else ""
+        click.echo(f"  {need.name} ({need.kind.value}): {need.origin}{place}")
+    click.echo("next:")
+    for step in steps:
+        click.echo(f"  {step}")
+
+
+def _as_json(
+    deployment: Deployment, out: Path, outcomes: dict[str, Outcome], steps: Sequence[str], found: Loaded
+) -> dict[str, object]:
+    needs = [
+        {"kind": need.kind.value, "name": need.name, "origin": need.origin, "secret": need.kept and need.kept[0]}
+        for need in deployment.needs
+    ]
+    return {
+        "platform": deployment.platform,
+        "flows": [str(flow.flow) for flow in found.settings.flows],
+        "files": [{"path": str(out / path), "outcome": outcome.value} for path, outcome in outcomes.items()],
+        "needs": needs,
+        "notes": list(deployment.notes),
+        "warnings": list(found.report.warnings),
+        "steps": list(steps),
+    }
