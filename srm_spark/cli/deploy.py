@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,7 +12,7 @@ from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import DEFINES, OUTPUT, loaded, print_json, several, told
 from srm_spark.cli.options import config as config_option
 from srm_spark.config.load import Loaded
-from srm_spark.deploy import kubernetes
+from srm_spark.deploy import kubernetes, yarn
 from srm_spark.deploy.checking import problems_of
 from srm_spark.deploy.report import Deployment
 from srm_spark.deploy.writing import Outcome, write
@@ -25,6 +26,7 @@ _COMMON = several(
     click.option("--force", is_flag=True, help="Replace files that are there and differ."),
     OUTPUT,
 )
+_ERROR = "the files or options cannot be used, or a file is there and differs; nothing was written"
 _NAME = click.option("--name", default="srm-spark", show_default=True, help="How the job is called there.")
 _READS = "the files; no cluster, no platform."
 _WRITES = "files below --out, without a secret in them."
@@ -40,7 +42,7 @@ def deploy() -> None:
     "srm-control deploy kubernetes --config srm.properties --out deploy --image registry.example/srm-spark:0.1.0",
     reads=_READS,
     writes=_WRITES,
-    error="the files or options cannot be used, or a file is there and differs; nothing was written",
+    error=_ERROR,
 )
 @deploy.command("kubernetes")
 @_COMMON
@@ -58,19 +60,48 @@ def kubernetes_(
     out: Path,
     force: bool,
     output: str,
-    name: str,
-    image: str,
-    namespace: str,
-    replicas: int,
-    cpu: str,
-    memory: str,
-    metrics_from: str,
+    **options: Any,
 ) -> None:
     """A Deployment, with ConfigMap, Service, PodDisruptionBudget, NetworkPolicy and ServiceMonitor."""
-    wanted = kubernetes.Wanted(image, name, namespace, replicas, cpu, memory, metrics_from)
+    wanted = kubernetes.Wanted(**options)
     with told():
         found = _usable(files, defines, wanted.problems())
         _tell(kubernetes.deploy(found, wanted), out, found, force=force, output=output)
+
+
+_SIZES = several(
+    click.option("--driver-memory", default="4g", show_default=True, help="Memory of the driver."),
+    click.option("--executors", default=2, show_default=True, type=click.IntRange(1), help="How many executors."),
+    click.option("--executor-cores", default=2, show_default=True, type=click.IntRange(1), help="Tasks of each."),
+    click.option("--executor-memory", default="4g", show_default=True, help="Memory of each."),
+)
+
+
+@manual(
+    "srm-control deploy yarn --config srm.properties --out deploy --queue replication",
+    reads=_READS,
+    writes=_WRITES,
+    error=_ERROR,
+)
+@deploy.command("yarn")
+@_COMMON
+@_NAME
+@click.option("--queue", default="default", show_default=True, help="The queue of YARN.")
+@_SIZES
+def yarn_(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    out: Path,
+    force: bool,
+    output: str,
+    **options: Any,
+) -> None:
+    """A script that submits the job in cluster mode, and the files that it takes along."""
+    wanted = yarn.Wanted(**options)
+    with told():
+        found = _usable(files, defines, wanted.problems())
+        _tell(yarn.deploy(found, wanted), out, found, force=force, output=output)
 
 
 def _usable(files: Sequence[Path], defines: Sequence[str], others: Sequence[Problem]) -> Loaded:

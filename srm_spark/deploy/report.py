@@ -10,7 +10,7 @@ from enum import Enum
 class NeedKind(Enum):
     """What a need holds."""
 
-    SECRET = "secret"
+    SECRET = "secret"  # noqa: S105 - a word
     """A text that nobody else may see; without a line end behind it."""
     FILE = "file"
     """A file as it is: a keystore, a truststore, a key."""

@@ -1,4 +1,4 @@
-"""Schemas that platforms publish, cut down to what the files of `srm-control deploy` use; `README.md` has their origin."""
+"""Schemas that platforms publish, cut down to what `srm-control deploy` writes; `README.md` has their origin."""
 
 from __future__ import annotations
 

@@ -3,10 +3,10 @@
 | NAME | SOURCE |
 |---|---|
 | `kubernetes` | a folder of JSON schemas with a `_definitions.json`, the strict ones |
-| `emr`, `emr-serverless` | a `service-2.json` or `service-2.json.gz` of botocore; documents are called `OPERATION.json` |
+| `emr`, `emr-serverless` | a `service-2.json` or `.json.gz` of botocore; documents are called `OPERATION.json` |
 
-A field that no document has is cut off, unless it is required; what is left is as strict as before, and every other field
-is refused. So a document that passes the cut schema passes the whole one, and one with a new field needs a new cut.
+A field that no document has is cut off, unless it is required; what is left is as strict as before, and every other
+field is refused. So a document that passes the cut schema passes the whole one; one with a new field needs a new cut.
 """
 
 from __future__ import annotations

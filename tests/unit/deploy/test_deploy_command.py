@@ -12,7 +12,7 @@ from srm_spark.cli.control import main
 from srm_spark.cli.options import ERROR, OK
 from tests.unit.deploy.files import LOGINS, PLAIN, SECRETS
 
-PLACES = {"kubernetes": ["--image", "registry.example/srm-spark:1"]}
+PLACES = {"kubernetes": ["--image", "registry.example/srm-spark:1"], "yarn": []}
 
 
 @pytest.fixture

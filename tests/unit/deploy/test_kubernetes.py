@@ -26,7 +26,7 @@ def test_each_file_passes_the_schema_of_its_kind(tmp_path: Path, text: str) -> N
     found = by_kind(deployed(tmp_path, text))
     kinds = {"ConfigMap", "Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
     assert set(found) == {*kinds, "ServiceMonitor"}
-    assert {kind: complaints("kubernetes", kind, found[kind]) for kind in kinds} == dict.fromkeys(kinds, [])
+    assert {kind: complaints("kubernetes", kind, found[kind]) for kind in kinds} == {kind: [] for kind in kinds}
     assert complaints("prometheus-operator", "ServiceMonitor", found["ServiceMonitor"]) == []
 
 
