@@ -12,7 +12,7 @@ from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import DEFINES, OUTPUT, loaded, print_json, several, told
 from srm_spark.cli.options import config as config_option
 from srm_spark.config.load import Loaded
-from srm_spark.deploy import kubernetes, yarn
+from srm_spark.deploy import kubernetes, spark_operator, yarn
 from srm_spark.deploy.checking import problems_of
 from srm_spark.deploy.report import Deployment
 from srm_spark.deploy.writing import Outcome, write
@@ -102,6 +102,42 @@ def yarn_(
     with told():
         found = _usable(files, defines, wanted.problems())
         _tell(yarn.deploy(found, wanted), out, found, force=force, output=output)
+
+
+_OPERATOR = click.Choice([one.value for one in spark_operator.Operator])
+
+
+@manual(
+    "srm-control deploy spark-operator --operator apache --config srm.properties --out deploy --image srm-spark:0.1.0",
+    reads=_READS,
+    writes=_WRITES,
+    error=_ERROR,
+)
+@deploy.command("spark-operator")
+@_COMMON
+@_NAME
+@click.option("--operator", required=True, type=_OPERATOR, help="Apache's Spark Kubernetes Operator, or Kubeflow's.")
+@click.option("--image", required=True, help="An image of Spark with srm-spark in it.")
+@click.option("--namespace", default="default", show_default=True, help="Where it runs.")
+@click.option(
+    "--service-account", default="", help="Who starts executors; by default as the operator's chart calls it."
+)
+@_SIZES
+def spark_operator_(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    out: Path,
+    force: bool,
+    output: str,
+    operator: str,
+    **options: Any,
+) -> None:
+    """A SparkApplication of Apache's or of Kubeflow's operator, and its ConfigMap."""
+    wanted = spark_operator.Wanted(spark_operator.Operator(operator), **options)
+    with told():
+        found = _usable(files, defines, wanted.problems())
+        _tell(spark_operator.deploy(found, wanted), out, found, force=force, output=output)
 
 
 def _usable(files: Sequence[Path], defines: Sequence[str], others: Sequence[Problem]) -> Loaded:

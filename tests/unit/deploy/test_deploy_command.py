@@ -12,7 +12,12 @@ from srm_spark.cli.control import main
 from srm_spark.cli.options import ERROR, OK
 from tests.unit.deploy.files import LOGINS, PLAIN, SECRETS
 
-PLACES = {"kubernetes": ["--image", "registry.example/srm-spark:1"], "yarn": []}
+IMAGE = ("--image", "registry.example/srm-spark:1")
+PLACES: dict[str, tuple[str, ...]] = {
+    "kubernetes": IMAGE,
+    "yarn": (),
+    "spark-operator": (*IMAGE, "--operator", "apache"),
+}
 
 
 @pytest.fixture
