@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import DEFINES, OUTPUT, loaded, print_json, several, told
 from srm_spark.cli.options import config as config_option
 from srm_spark.config.load import Loaded
-from srm_spark.deploy import kubernetes, spark_operator, yarn
+from srm_spark.deploy import databricks, kubernetes, spark_operator, yarn
 from srm_spark.deploy.checking import problems_of
 from srm_spark.deploy.report import Deployment
 from srm_spark.deploy.writing import Outcome, write
@@ -140,12 +140,47 @@ def spark_operator_(
         _tell(spark_operator.deploy(found, wanted), out, found, force=force, output=output)
 
 
-def _usable(files: Sequence[Path], defines: Sequence[str], others: Sequence[Problem]) -> Loaded:
+@manual(
+    "srm-control deploy databricks --config srm.properties --out d --runtime 18.2.x-scala2.13 --node-type i3.xlarge",
+    reads=_READS,
+    writes=_WRITES,
+    error=_ERROR,
+)
+@deploy.command("databricks")
+@_COMMON
+@_NAME
+@click.option("--runtime", required=True, metavar="VERSION", help="Of the cluster; one that has Spark 4.2.")
+@click.option("--node-type", required=True, metavar="TYPE", help="Of its nodes.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Its nodes beside the driver's.")
+@click.option("--scope", default="srm-spark", show_default=True, help="The scope of secrets.")
+@click.option("--volume", default="", metavar="PATH", help="A folder of a volume, for stores that are named.")
+def databricks_(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    out: Path,
+    force: bool,
+    output: str,
+    **options: Any,
+) -> None:
+    """A bundle with a continuous job on a cluster of its own."""
+    wanted = databricks.Wanted(**options)
+    with told():
+        found = _usable(files, defines, wanted.problems(), lambda read: databricks.problems_of(read, wanted))
+        _tell(databricks.deploy(found, wanted), out, found, force=force, output=output)
+
+
+def _usable(
+    files: Sequence[Path],
+    defines: Sequence[str],
+    others: Sequence[Problem],
+    more: Callable[[Loaded], Sequence[Problem]] = lambda _: (),
+) -> Loaded:
     """What the files describe. Raises ConfigError with all that is wrong, the options included."""
     found = loaded(files, defines)
     problems, unchecked = problems_of(found)
-    if problems or others:
-        raise ConfigError([*problems, *others])
+    if all_problems := [*problems, *others, *more(found)]:
+        raise ConfigError(all_problems)
     for warning in found.report.warnings:
         click.echo(f"warning: {warning}", err=True)
     for each in unchecked:

@@ -163,9 +163,10 @@ class _Writer:
         return need
 
     def _free(self, name: str) -> str:
-        taken = {need.name.lower() for need in self.needs.values()}
+        """As a name of an environment variable, too, it is to be another one than all others."""
+        taken = {variable_of(need.name) for need in self.needs.values()}
         numbered = (name if number == 1 else f"{number}-{name}" for number in range(1, len(taken) + 2))
-        return next(one for one in numbered if one.lower() not in taken)
+        return next(one for one in numbered if variable_of(one) not in taken)
 
     def notes(self, changed: Mapping[str, str]) -> list[str]:
         """What is not as in the user's files."""
@@ -180,6 +181,11 @@ class _Writer:
         return notes
 
 
+def variable_of(name: str) -> str:
+    """The environment variable for a need of that name."""
+    return f"SRM_{re.sub('[^A-Z0-9]', '_', name.upper())}"
+
+
 def name_of(text: str) -> str:
-    """A name that every platform takes, also as one of an environment variable once `.` and `-` are `_`."""
+    """A name that every platform takes for a secret or a file."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text.replace("->", "-to-")).strip("_.-") or "value"

@@ -17,6 +17,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "kubernetes": IMAGE,
     "yarn": (),
     "spark-operator": (*IMAGE, "--operator", "apache"),
+    "databricks": ("--runtime", "18.2.x-scala2.13", "--node-type", "i3.xlarge", "--volume", "/Volumes/a/b/c"),
 }
 
 
