@@ -12,7 +12,7 @@ from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import DEFINES, OUTPUT, loaded, print_json, several, told
 from srm_spark.cli.options import config as config_option
 from srm_spark.config.load import Loaded
-from srm_spark.deploy import databricks, kubernetes, spark_operator, yarn
+from srm_spark.deploy import databricks, emr, emr_serverless, kubernetes, spark_operator, yarn
 from srm_spark.deploy.checking import problems_of
 from srm_spark.deploy.report import Deployment
 from srm_spark.deploy.writing import Outcome, write
@@ -69,6 +69,7 @@ def kubernetes_(
         _tell(kubernetes.deploy(found, wanted), out, found, force=force, output=output)
 
 
+_QUEUE = click.option("--queue", default="default", show_default=True, help="The queue of YARN.")
 _SIZES = several(
     click.option("--driver-memory", default="4g", show_default=True, help="Memory of the driver."),
     click.option("--executors", default=2, show_default=True, type=click.IntRange(1), help="How many executors."),
@@ -86,7 +87,7 @@ _SIZES = several(
 @deploy.command("yarn")
 @_COMMON
 @_NAME
-@click.option("--queue", default="default", show_default=True, help="The queue of YARN.")
+@_QUEUE
 @_SIZES
 def yarn_(
     *,
@@ -168,6 +169,70 @@ def databricks_(
     with told():
         found = _usable(files, defines, wanted.problems(), lambda read: databricks.problems_of(read, wanted))
         _tell(databricks.deploy(found, wanted), out, found, force=force, output=output)
+
+
+_S3 = click.option("--s3", required=True, metavar="s3://…", help="The prefix for everything that the job takes along.")
+
+
+@manual(
+    "srm-control deploy emr --config srm.properties --out deploy --cluster-id j-1ABCDEFGHIJKL --s3 s3://bucket/srm-spark",
+    reads=_READS,
+    writes=_WRITES,
+    error=_ERROR,
+)
+@deploy.command("emr")
+@_COMMON
+@_NAME
+@click.option("--cluster-id", required=True, metavar="ID", help="The cluster that runs the step.")
+@_S3
+@_QUEUE
+@_SIZES
+def emr_(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    out: Path,
+    force: bool,
+    output: str,
+    cluster_id: str,
+    s3: str,
+    **options: Any,
+) -> None:
+    """The request that adds a step to a cluster of EMR."""
+    wanted = emr.Wanted(cluster_id, s3, yarn.Wanted(**options))
+    with told():
+        found = _usable(files, defines, wanted.problems())
+        _tell(emr.deploy(found, wanted), out, found, force=force, output=output)
+
+
+@manual(
+    "srm-control deploy emr-serverless --config srm.properties --out deploy --application-id 00f1abcdefgh "
+    "--role arn:aws:iam::123456789012:role/srm-spark --s3 s3://bucket/srm-spark",
+    reads=_READS,
+    writes=_WRITES,
+    error=_ERROR,
+)
+@deploy.command("emr-serverless")
+@_COMMON
+@_NAME
+@click.option("--application-id", required=True, metavar="ID", help="The application that runs the job.")
+@click.option("--role", required=True, metavar="ARN", help="Whose rights the job has.")
+@_S3
+@_SIZES
+def emr_serverless_(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    out: Path,
+    force: bool,
+    output: str,
+    **options: Any,
+) -> None:
+    """The request that starts a streaming job of EMR Serverless."""
+    wanted = emr_serverless.Wanted(**options)
+    with told():
+        found = _usable(files, defines, wanted.problems())
+        _tell(emr_serverless.deploy(found, wanted), out, found, force=force, output=output)
 
 
 def _usable(

@@ -81,7 +81,9 @@ def _of_shape(shape: Mapping[str, Any]) -> Schema:
     """A shape of AWS in words of JSON schema; its members stay shapes."""
     kind = shape["type"]
     if kind == "structure":
-        return {"type": "object", "properties": shape["members"], "required": shape.get("required", [])}
+        given = [name for name, member in shape["members"].items() if member.get("idempotencyToken")]
+        required = [name for name in shape.get("required", []) if name not in given]  # clients make it themselves
+        return {"type": "object", "properties": shape["members"], "required": required}
     if kind == "list":
         return {"type": "array", "items": shape["member"]}
     if kind == "map":
@@ -89,6 +91,9 @@ def _of_shape(shape: Mapping[str, Any]) -> Schema:
     if kind in ("boolean", "string"):
         names = {"min": "minLength", "max": "maxLength", "pattern": "pattern", "enum": "enum"}
         own = {name: shape[key] for key, name in names.items() if key in shape and kind == "string"}
+        if "pattern" in own:  # the whole text is meant; one with pairs of surrogates is none of Python's
+            pattern = own.pop("pattern")
+            own |= {} if "\\uD800" in pattern else {"pattern": f"^(?:{pattern})$"}
         return {"type": kind, **own}
     whole = {"type": "integer" if kind in ("integer", "long") else "number"}
     return {**whole, **{name: shape[key] for key, name in (("min", "minimum"), ("max", "maximum")) if key in shape}}

@@ -17,6 +17,11 @@ PLACES: dict[str, tuple[str, ...]] = {
     "kubernetes": IMAGE,
     "yarn": (),
     "spark-operator": (*IMAGE, "--operator", "apache"),
+    "emr": ("--cluster-id", "j-1ABC", "--s3", "s3://bucket/srm"),
+    "emr-serverless": (
+        *("--application-id", "00f1abc", "--role", "arn:aws:iam::123456789012:role/srm"),
+        *("--s3", "s3://bucket/srm"),
+    ),
     "databricks": ("--runtime", "18.2.x-scala2.13", "--node-type", "i3.xlarge", "--volume", "/Volumes/a/b/c"),
 }
 
