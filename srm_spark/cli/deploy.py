@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from srm_spark.cli.manual import manual, overview
-from srm_spark.cli.options import DEFINES, OUTPUT, loaded, print_json, several, told
+from srm_spark.cli.options import DEFINES, FILE, OUTPUT, loaded, print_json, several, told
 from srm_spark.cli.options import config as config_option
 from srm_spark.config.load import Loaded
 from srm_spark.deploy import databricks, emr, emr_serverless, kubernetes, spark_operator, yarn
@@ -20,7 +20,14 @@ from srm_spark.errors import ConfigError, Problem
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _COMMON = several(
-    config_option(),
+    config_option("As for srm-driver; repeatable.", required=False),
+    click.option(
+        "--from",
+        "resources",
+        multiple=True,
+        type=FILE,
+        help="A KafkaMirrorMaker2 of Strimzi, or KafkaConnectors as of CSM Operator, to translate; repeatable.",
+    ),
     DEFINES,
     click.option("--out", required=True, type=_FOLDER, metavar="DIR", help="The folder for the files."),
     click.option("--force", is_flag=True, help="Replace files that are there and differ."),
@@ -56,6 +63,7 @@ def deploy() -> None:
 def kubernetes_(
     *,
     files: Sequence[Path],
+    resources: Sequence[Path],
     defines: Sequence[str],
     out: Path,
     force: bool,
@@ -65,7 +73,7 @@ def kubernetes_(
     """A Deployment, with ConfigMap, Service, PodDisruptionBudget, NetworkPolicy and ServiceMonitor."""
     wanted = kubernetes.Wanted(**options)
     with told():
-        found = _usable(files, defines, wanted.problems())
+        found = _usable((resources, files), defines, wanted.problems())
         _tell(kubernetes.deploy(found, wanted), out, found, force=force, output=output)
 
 
@@ -92,6 +100,7 @@ _SIZES = several(
 def yarn_(
     *,
     files: Sequence[Path],
+    resources: Sequence[Path],
     defines: Sequence[str],
     out: Path,
     force: bool,
@@ -101,7 +110,7 @@ def yarn_(
     """A script that submits the job in cluster mode, and the files that it takes along."""
     wanted = yarn.Wanted(**options)
     with told():
-        found = _usable(files, defines, wanted.problems())
+        found = _usable((resources, files), defines, wanted.problems())
         _tell(yarn.deploy(found, wanted), out, found, force=force, output=output)
 
 
@@ -127,6 +136,7 @@ _OPERATOR = click.Choice([one.value for one in spark_operator.Operator])
 def spark_operator_(
     *,
     files: Sequence[Path],
+    resources: Sequence[Path],
     defines: Sequence[str],
     out: Path,
     force: bool,
@@ -137,7 +147,7 @@ def spark_operator_(
     """A SparkApplication of Apache's or of Kubeflow's operator, and its ConfigMap."""
     wanted = spark_operator.Wanted(spark_operator.Operator(operator), **options)
     with told():
-        found = _usable(files, defines, wanted.problems())
+        found = _usable((resources, files), defines, wanted.problems())
         _tell(spark_operator.deploy(found, wanted), out, found, force=force, output=output)
 
 
@@ -158,6 +168,7 @@ def spark_operator_(
 def databricks_(
     *,
     files: Sequence[Path],
+    resources: Sequence[Path],
     defines: Sequence[str],
     out: Path,
     force: bool,
@@ -167,7 +178,9 @@ def databricks_(
     """A bundle with a continuous job on a cluster of its own."""
     wanted = databricks.Wanted(**options)
     with told():
-        found = _usable(files, defines, wanted.problems(), lambda read: databricks.problems_of(read, wanted))
+        found = _usable(
+            (resources, files), defines, wanted.problems(), lambda read: databricks.problems_of(read, wanted)
+        )
         _tell(databricks.deploy(found, wanted), out, found, force=force, output=output)
 
 
@@ -190,6 +203,7 @@ _S3 = click.option("--s3", required=True, metavar="s3://…", help="The prefix f
 def emr_(
     *,
     files: Sequence[Path],
+    resources: Sequence[Path],
     defines: Sequence[str],
     out: Path,
     force: bool,
@@ -201,7 +215,7 @@ def emr_(
     """The request that adds a step to a cluster of EMR."""
     wanted = emr.Wanted(cluster_id, s3, yarn.Wanted(**options))
     with told():
-        found = _usable(files, defines, wanted.problems())
+        found = _usable((resources, files), defines, wanted.problems())
         _tell(emr.deploy(found, wanted), out, found, force=force, output=output)
 
 
@@ -222,6 +236,7 @@ def emr_(
 def emr_serverless_(
     *,
     files: Sequence[Path],
+    resources: Sequence[Path],
     defines: Sequence[str],
     out: Path,
     force: bool,
@@ -231,26 +246,46 @@ def emr_serverless_(
     """The request that starts a streaming job of EMR Serverless."""
     wanted = emr_serverless.Wanted(**options)
     with told():
-        found = _usable(files, defines, wanted.problems())
+        found = _usable((resources, files), defines, wanted.problems())
         _tell(emr_serverless.deploy(found, wanted), out, found, force=force, output=output)
 
 
 def _usable(
-    files: Sequence[Path],
+    files: tuple[Sequence[Path], Sequence[Path]],
     defines: Sequence[str],
     others: Sequence[Problem],
     more: Callable[[Loaded], Sequence[Problem]] = lambda _: (),
 ) -> Loaded:
-    """What the files describe. Raises ConfigError with all that is wrong, the options included."""
-    found = loaded(files, defines)
+    """What resources and files describe. Raises ConfigError with all that is wrong, the options included."""
+    resources, configs = files
+    if not resources and not configs:
+        raise click.UsageError("write --config FILE, --from FILE, or both")
+    found = loaded([*resources, *configs], defines, keeps_secrets=True)
     problems, unchecked = problems_of(found)
-    if all_problems := [*problems, *others, *more(found)]:
+    if all_problems := [*problems, *_no_resources(resources, found), *others, *more(found)]:
         raise ConfigError(all_problems)
     for warning in found.report.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        if not warning.startswith(tuple(f"{each}: " for each in unchecked)):
+            click.echo(f"warning: {warning}", err=True)
     for each in unchecked:
         click.echo(f"not checked, what it refers to is not on this machine: {each}", err=True)
     return found
+
+
+def _no_resources(resources: Sequence[Path], found: Loaded) -> list[Problem]:
+    """The files of --from in which there is nothing to translate."""
+    read = {
+        entry.place.rpartition(":")[0]
+        for entry in (*found.sources.entries.values(), *found.sources.lost)
+        if entry.is_resource
+    }
+    told_already = {one.location.partition(":")[0] for one in found.report.problems}
+    hint = "name a configuration of srm-spark by --config"
+    return [
+        Problem(str(path), "", "holds no KafkaMirrorMaker2 and no KafkaConnector", hint)
+        for path in resources
+        if str(path) not in read | told_already
+    ]
 
 
 def _tell(deployment: Deployment, out: Path, found: Loaded, *, force: bool, output: str) -> None:

@@ -25,6 +25,8 @@ from srm_spark.errors import PluginError, SrmError
 
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
 """`${provider:path:key}`; the path may be left out."""
+BUILT_IN_PROVIDERS = ("env", "file", "dir", "securestore")
+"""Those that need not be declared."""
 _PACKAGE = "org.apache.kafka.common.config.provider."
 STORE_PASSWORD = "SECURESTOREPASS"  # noqa: S105 - a name
 """The environment variable that opens SRM's secure storage."""
@@ -143,12 +145,8 @@ class References:
     def __init__(self, sources: Sources, report: Report) -> None:
         self._report = report
         self._resolver = self._load_resolver(sources)
-        self._providers: dict[str, Provider] = {
-            "env": EnvProvider({}),
-            "file": FileProvider({}),
-            "dir": DirectoryProvider({}),
-            "securestore": SecureStoreProvider(),
-        }
+        providers = (EnvProvider({}), FileProvider({}), DirectoryProvider({}), SecureStoreProvider())
+        self._providers: dict[str, Provider] = dict(zip(BUILT_IN_PROVIDERS, providers, strict=True))
         for name in self._declared(sources):
             self._declare(sources, name)
 

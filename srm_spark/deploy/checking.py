@@ -7,8 +7,9 @@ from pathlib import Path
 
 from srm_spark.config.levels import Level, Setting
 from srm_spark.config.load import Loaded
-from srm_spark.config.references import References
+from srm_spark.config.references import BUILT_IN_PROVIDERS, REFERENCE, References
 from srm_spark.config.source import Entry
+from srm_spark.config.strimzi_logins import PROVIDER as KUBERNETES_SECRETS
 from srm_spark.config.values import Report
 from srm_spark.deploy.configuration import FILE_KEYS
 from srm_spark.errors import Problem
@@ -33,7 +34,23 @@ def problems_of(loaded: Loaded) -> tuple[list[Problem], list[str]]:
     away = [entry for entry in loaded.sources.entries.values() if is_away(entry)]
     unchecked = {_subject(entry.key) for entry in away}
     problems = [one for one in loaded.report.problems if _subject(one.key) not in unchecked]
-    return problems, [f"{entry.place}: {entry.key}" for entry in away]
+    return [*problems, *_unknown(loaded)], [f"{entry.place}: {entry.key}" for entry in away]
+
+
+def _unknown(loaded: Loaded) -> list[Problem]:
+    """References that no driver would resolve: those of ConfigMaps, for one."""
+    entries = loaded.sources.entries
+    if "config.resolver.class" in entries:
+        return []
+    declared = [key.split(".")[2] for key in entries if key.startswith("config.providers.") and key.count(".") > 2]
+    known = {*BUILT_IN_PROVIDERS, *declared, KUBERNETES_SECRETS}
+    hint = "write the value itself, by -D or in a file of --config"
+    return [
+        Problem(entry.place, entry.key, f"got {match[0]}: no driver can resolve it", hint)
+        for entry in entries.values()
+        for match in REFERENCE.finditer(entry.value)
+        if match[1] not in known
+    ]
 
 
 def _subject(key: str) -> str:

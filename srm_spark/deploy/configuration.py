@@ -19,6 +19,7 @@ from srm_spark.config.load import Loaded
 from srm_spark.config.references import REFERENCE
 from srm_spark.config.secrets import is_secret, mask
 from srm_spark.config.source import Entry
+from srm_spark.config.strimzi_logins import PROVIDER as KUBERNETES_SECRETS
 from srm_spark.core.wording import count
 from srm_spark.deploy.report import Need, NeedKind
 
@@ -36,8 +37,6 @@ _FORMS = {
 }
 """Provider → where what it names is today."""
 _CLASSES = {"EnvVarConfigProvider": "env", "FileConfigProvider": "file", "DirectoryConfigProvider": "dir"}
-KUBERNETES_SECRETS = "secrets"
-"""Strimzi's provider: `${secrets:namespace/name:key}`."""
 
 
 class Places(Protocol):
@@ -143,7 +142,7 @@ class _Writer:
         provider, path, key = match[1], match[2] or "", match[3]
         if provider == KUBERNETES_SECRETS:
             kept = (path.rpartition("/")[2], key)
-            origin = f"{key} in the Secret {path.replace('/', ' / ')}"
+            origin = f"{key} in the Secret {path}"
             return self.places.secret(self._need(NeedKind.SECRET, match[0], "-".join(kept), origin, kept).name)
         form = _FORMS.get(self._provider(provider))
         if form is None:
