@@ -112,7 +112,7 @@ def _pod(wanted: Wanted, configuration: Configuration, port: int) -> Manifest:
 
 
 def _container(wanted: Wanted, configuration: Configuration, port: int) -> Manifest:
-    asked = {"httpGet": {"path": "/metrics", "port": "metrics"}, "timeoutSeconds": 5}
+    asked = {"httpGet": {"path": "/metrics", "port": "metrics"}, "timeoutSeconds": 10}
     return {
         "name": "srm-driver",
         "image": wanted.image,
@@ -125,7 +125,7 @@ def _container(wanted: Wanted, configuration: Configuration, port: int) -> Manif
         # A driver has no page of its health but its metrics: they answer while its process lives. One that stands by
         # is as ready as one that copies, and a cluster that is away must not end a pod: flows go on by themselves.
         "startupProbe": {**asked, "periodSeconds": 5, "failureThreshold": _START_TRIES},
-        "livenessProbe": {**asked, "periodSeconds": 20, "failureThreshold": 3},
+        "livenessProbe": {**asked, "periodSeconds": 20, "failureThreshold": 6},
         "readinessProbe": {**asked, "periodSeconds": 10},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [*manifests.mounts(configuration.needs), {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108

@@ -84,11 +84,10 @@ def test_a_job_streams_and_finds_its_configuration_in_an_archive(tmp_path: Path)
     submit = asked["jobDriver"]["sparkSubmit"]
     settings = settings_in(shlex.split(submit["sparkSubmitParameters"]))
     assert SESSION.items() <= settings.items()
-    folders = dict(reversed(each.split("#")) for each in settings["spark.archives"].split(","))
-    assert folders == {
-        "environment": f"{S3}/srm-spark-env.tar.gz",
-        "configuration": f"{S3}/srm-spark-configuration.tar.gz",
-    }
+    assert settings["spark.archives"].split(",") == [
+        f"{S3}/srm-spark-env.tar.gz#environment",
+        f"{S3}/srm-spark-configuration.tar.gz#configuration",
+    ]
     assert submit["entryPointArguments"] == ["--config", "configuration/srm.properties"]
     text = deployment.files["srm.properties"]
     assert "A.ssl.truststore.location=configuration/trust.p12\n" in text
