@@ -18,6 +18,7 @@ from srm_spark.cli.options import config as config_option
 _COMMANDS = {
     "apply": ("plan", "apply"),
     "config": ("config", "config"),
+    "deploy": ("deploy", "deploy"),
     "drift": ("plan", "drift"),
     "explain": ("explain", "explain"),
     "failback": ("moves", "failback"),

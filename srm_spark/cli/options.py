@@ -112,9 +112,11 @@ def shown_key(text: str) -> str:
     return re.split(r"[\s:=]", text.strip(), maxsplit=1)[0]
 
 
-def loaded(files: Sequence[Path], defines: Sequence[str], *, strict: bool = False) -> Loaded:
+def loaded(
+    files: Sequence[Path], defines: Sequence[str], *, strict: bool = False, keeps_secrets: bool = False
+) -> Loaded:
     """What `--config` and `-D` describe, usable or not."""
-    return load(files, pairs(defines), strict=strict)
+    return load(files, pairs(defines), strict=strict, keeps_secrets=keeps_secrets)
 
 
 def settings_of(

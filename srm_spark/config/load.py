@@ -72,9 +72,13 @@ def load(
     *,
     strict: bool = False,
     into: Sequence[str] = (),
+    keeps_secrets: bool = False,
 ) -> Loaded:
-    """The same without raising: settings as far as they go, with what was found wrong."""
-    sources = read_sources(paths, overrides)
+    """The same without raising: settings as far as they go, with what was found wrong.
+
+    `keeps_secrets`: Secrets of Kubernetes that a resource names stay references, as `srm-control deploy` needs them.
+    """
+    sources = read_sources(paths, overrides, keeps_secrets=keeps_secrets)
     report = Report(list(sources.problems), list(sources.warnings))
     dialect = find_dialect(sources, report)
     resolver = Resolver(sources, dialect, report, References(sources, report).expand)

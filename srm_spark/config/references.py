@@ -23,7 +23,10 @@ from srm_spark.config.values import Report, split_list
 from srm_spark.core.plugins import load_class
 from srm_spark.errors import PluginError, SrmError
 
-_REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
+REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
+"""`${provider:path:key}`; the path may be left out."""
+BUILT_IN_PROVIDERS = ("env", "file", "dir", "securestore")
+"""Those that need not be declared."""
 _PACKAGE = "org.apache.kafka.common.config.provider."
 STORE_PASSWORD = "SECURESTOREPASS"  # noqa: S105 - a name
 """The environment variable that opens SRM's secure storage."""
@@ -142,12 +145,8 @@ class References:
     def __init__(self, sources: Sources, report: Report) -> None:
         self._report = report
         self._resolver = self._load_resolver(sources)
-        self._providers: dict[str, Provider] = {
-            "env": EnvProvider({}),
-            "file": FileProvider({}),
-            "dir": DirectoryProvider({}),
-            "securestore": SecureStoreProvider(),
-        }
+        providers = (EnvProvider({}), FileProvider({}), DirectoryProvider({}), SecureStoreProvider())
+        self._providers: dict[str, Provider] = dict(zip(BUILT_IN_PROVIDERS, providers, strict=True))
         for name in self._declared(sources):
             self._declare(sources, name)
 
@@ -170,7 +169,7 @@ class References:
                 )
             return match[0] if value is None else value
 
-        return _REFERENCE.sub(replace, setting.value)
+        return REFERENCE.sub(replace, setting.value)
 
     def _look_up(self, provider: str, path: str, key: str) -> str | None:
         if self._resolver is not None:

@@ -70,15 +70,18 @@ class Sources:
         return next((self.entries[key].place for key in keys if key in self.entries), self.name)
 
 
-def read_sources(paths: Sequence[Path], overrides: Mapping[str, str]) -> Sources:
-    """Reads and merges `paths` in order, then the overrides."""
+def read_sources(paths: Sequence[Path], overrides: Mapping[str, str], *, keeps_secrets: bool = False) -> Sources:
+    """Reads and merges `paths` in order, then the overrides.
+
+    `keeps_secrets`: what Secrets hold that a resource names becomes `${secrets:NAME:KEY}`, which nobody resolves here.
+    """
     problems: list[Problem] = []
     warnings: list[str] = []
     entries: dict[str, Entry] = {}
     lost: list[Entry] = []
     for path in paths:
         seen: dict[str, Entry] = {}
-        for entry in _read_file(path, problems, warnings):
+        for entry in _read_file(path, problems, warnings, keeps_secrets=keeps_secrets):
             if (twin := seen.get(entry.key)) is not None and twin.value != entry.value:
                 warnings.append(f"{entry.place}: {entry.key}: written before at {twin.place}; this later one counts")
             seen[entry.key] = entry
@@ -108,7 +111,7 @@ def _merge(entries: dict[str, Entry], lost: list[Entry], entry: Entry) -> None:
     entries[entry.key] = entry
 
 
-def _read_file(path: Path, problems: list[Problem], warnings: list[str]) -> list[Entry]:
+def _read_file(path: Path, problems: list[Problem], warnings: list[str], *, keeps_secrets: bool) -> list[Entry]:
     """The entries of one file; whatever is wrong with it becomes a problem."""
     try:
         size = path.stat().st_size
@@ -127,7 +130,7 @@ def _read_file(path: Path, problems: list[Problem], warnings: list[str]) -> list
         problems.append(Problem(str(path), "", f"is not UTF-8: byte {error.start}", "save the file as UTF-8"))
         return []
     if path.suffix.lower() in YAML_SUFFIXES:
-        return list(_read_yaml(str(path), text, problems, warnings))
+        return list(_read_yaml(text, _YamlWalk(str(path), problems, warnings, keeps_secrets=keeps_secrets), problems))
     return list(_read_properties(str(path), text, problems, warnings))
 
 
@@ -154,7 +157,8 @@ def _traps(item: KeyValue) -> Iterator[str]:
         yield "a blank ends the key; write A->B without blanks"
 
 
-def _read_yaml(name: str, text: str, problems: list[Problem], warnings: list[str]) -> Iterable[Entry]:
+def _read_yaml(text: str, walk: _YamlWalk, problems: list[Problem]) -> Iterable[Entry]:
+    name = walk.name
     try:
         roots = [root for root in yaml.compose_all(text, Loader=yaml.SafeLoader) if root is not None]
     except yaml.MarkedYAMLError as error:
@@ -165,7 +169,6 @@ def _read_yaml(name: str, text: str, problems: list[Problem], warnings: list[str
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         problems.append(Problem(name, "(yaml)", f"cannot be parsed: {str(error) or type(error).__name__}".strip()))
         return []
-    walk = _YamlWalk(name, problems, warnings)
     for root in roots:
         walk.document(root)
     return walk.entries
@@ -178,12 +181,12 @@ def _line(node: yaml.Node) -> int:
 class _YamlWalk:
     """Flattens a YAML tree: nested keys are joined by dots, lists by commas."""
 
-    def __init__(self, name: str, problems: list[Problem], warnings: list[str]) -> None:
-        self._name = name
+    def __init__(self, name: str, problems: list[Problem], warnings: list[str], *, keeps_secrets: bool) -> None:
+        self.name = name
         self._problems = problems
         self._warnings = warnings
         self.entries: list[Entry] = []
-        self._resources = strimzi.Resources(self._add, self._flatten, self._warn)
+        self._resources = strimzi.Resources(self._add, self._flatten, self._warn, keeps_secrets=keeps_secrets)
 
     def document(self, root: yaml.Node) -> None:
         """Adds all leaves of a document, or the keys that a resource of Kubernetes stands for."""
@@ -201,10 +204,10 @@ class _YamlWalk:
             self._mapping(prefix, node, 0)
 
     def _warn(self, node: yaml.Node, key: str, message: str) -> None:
-        self._warnings.append(f"{self._name}:{_line(node)}: {key}: {message}")
+        self._warnings.append(f"{self.name}:{_line(node)}: {key}: {message}")
 
     def _problem(self, node: yaml.Node, key: str, message: str, hint: str = "") -> None:
-        self._problems.append(Problem(f"{self._name}:{_line(node)}", key or "(yaml)", message, hint))
+        self._problems.append(Problem(f"{self.name}:{_line(node)}", key or "(yaml)", message, hint))
 
     def _mapping(self, prefix: str, node: yaml.MappingNode, depth: int) -> None:
         if depth > _MAX_DEPTH:
@@ -245,4 +248,4 @@ class _YamlWalk:
         self._add(name, key, ",".join(str(item.value) for item in items))
 
     def _add(self, name: str, key: yaml.Node, value: str) -> None:
-        self.entries.append(Entry(name, value, f"{self._name}:{_line(key)}"))
+        self.entries.append(Entry(name, value, f"{self.name}:{_line(key)}"))

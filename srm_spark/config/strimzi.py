@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import yaml
 
+from srm_spark.config import strimzi_logins as logins
 from srm_spark.config.spelling import did_you_mean
 
 KINDS = ("KafkaMirrorMaker2", "KafkaConnector")
@@ -39,9 +40,9 @@ Warn = Callable[[yaml.Node, str, str], None]
 
 
 def is_resource(root: yaml.MappingNode) -> bool:
-    """Whether a YAML file is such a resource."""
+    """Whether a document of YAML is a resource of Kubernetes."""
     kind = child(root, "kind")
-    return isinstance(kind, yaml.ScalarNode) and kind.value in KINDS
+    return isinstance(kind, yaml.ScalarNode) and (kind.value in KINDS or child(root, "apiVersion") is not None)
 
 
 def child(node: yaml.Node | None, name: str) -> yaml.Node | None:
@@ -65,7 +66,9 @@ def _text(node: yaml.Node | None) -> str:
 class Resources:
     """One walk over the resources of a file."""
 
-    def __init__(self, add: Add, flatten: Flatten, warn: Warn) -> None:
+    def __init__(self, add: Add, flatten: Flatten, warn: Warn, *, keeps_secrets: bool = False) -> None:
+        """`keeps_secrets`: what Secrets hold becomes a reference to them, and not a warning."""
+        self._keeps_secrets = keeps_secrets
         self._add = add
         self._flatten = flatten
         self._warn = warn
@@ -73,6 +76,9 @@ class Resources:
 
     def read(self, root: yaml.MappingNode) -> None:
         """Adds an entry for everything that has a meaning here."""
+        if (kind := _text(child(root, "kind"))) not in KINDS:
+            self._warn(root, f"kind: {kind}", f"ignored: of such resources only {' and '.join(KINDS)} are read")
+            return
         spec = child(root, "spec") or root
         if _text(child(root, "kind")) == "KafkaConnector":
             self._one_connector(spec)
@@ -125,7 +131,9 @@ class Resources:
         tls, login = child(node, "tls"), child(node, "authentication")
         if servers is not None:
             self._add(f"{alias}.bootstrap.servers", servers, _text(servers))
-        if tls is not None or login is not None:
+        if self._keeps_secrets:
+            self._login(alias, tls, login)
+        elif tls is not None or login is not None:
             kind = _text(child(login, "type"))
             has_sasl = login is not None and kind != "tls"
             protocol = ("SASL_" if has_sasl else "") + ("SSL" if tls is not None else "PLAINTEXT")
@@ -135,7 +143,7 @@ class Resources:
         if config is not None:
             self._flatten(alias, config)
         for part, right in ((tls, "ssl.truststore.location"), (login, "sasl.jaas.config or ssl.keystore.location")):
-            if part is not None and part.value:
+            if part is not None and part.value and not self._keeps_secrets:
                 self._warn(
                     part,
                     f"{alias}.{right}",
@@ -144,6 +152,27 @@ class Resources:
         for key, value in _pairs(node):
             if key not in _CLUSTER:
                 self._unknown(value, f"{alias}.{key}", "a cluster", _CLUSTER)
+
+    def _login(self, alias: str, tls: yaml.Node | None, login: yaml.Node | None) -> None:
+        """How the cluster is logged in to, with references to Secrets."""
+        place, kind, parts = login or tls, _text(child(login, "type")), dict(_pairs(login))
+        if place is None:
+            return
+        has_sasl = logins.has_sasl(kind, parts)
+        protocol = ("SASL_" if has_sasl else "") + ("SSL" if tls is not None else "PLAINTEXT")
+        self._add(f"{alias}.security.protocol", place, protocol)
+        if has_sasl and logins.mechanism(kind):
+            self._add(f"{alias}.sasl.mechanism", place, logins.mechanism(kind))
+        for key, value in logins.login_keys(kind, parts, _pairs).items():
+            self._add(f"{alias}.{key}", place, value)
+        for key, node in logins.left_out(kind, parts):
+            self._warn(node, f"{alias}.authentication.{key}", "ignored: it has no counterpart here")
+        certificates, unnamed = logins.trusted(dict(_pairs(tls)), _pairs)
+        for key, value in certificates.items():
+            self._add(f"{alias}.{key}", tls or place, value)
+        for node in unnamed:
+            message = "ignored: name the certificate by secretName and certificate, not by a pattern"
+            self._warn(node, f"{alias}.tls.trustedCertificates", message)
 
     def _unknown(self, node: yaml.Node, key: str, where: str, known: Sequence[str]) -> None:
         hint = did_you_mean(key.rpartition(".")[2], known)

@@ -35,6 +35,7 @@ def completions(line: str) -> list[str]:
         # names of commands
         ("srm-control dr", ["drift"]),
         ("srm-control gr", ["groups"]),
+        ("srm-control deploy k", ["kubernetes"]),
         ("srm-control --config f re", ["restart", "resume", "reverse-checkpointed-topics"]),
         ("srm-control groups ", ["status"]),
         ("srm-control offsets re", ["rebuild", "rewind"]),
@@ -70,6 +71,7 @@ def completions(line: str) -> list[str]:
         ("srm-control apply --config f pl", ["file:pl"]),
         ("srm-control offsets translate --file=he", ["file:he"]),
         ("srm-driver --pid-file ", ["file:"]),
+        ("srm-control deploy kubernetes --out ", ["dir:"]),
         ("srm-driver doctor --config sr", ["file:sr"]),
         # what nobody can know
         ("srm-control pause --flow ", []),
