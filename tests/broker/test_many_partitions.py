@@ -19,4 +19,4 @@ def test_topics_of_many_partitions_are_made_in_several_requests() -> None:
         cluster = ClusterClient(ClusterSettings("b", broker.bootstrap_servers), TargetUnavailable)
         names = [f"t{number}" for number in range(12)]
         assert set(cluster.create(TopicSpec(name, 900, 1, {}) for name in names).values()) == {None}
-        await_until(lambda: cluster.topics().keys() >= set(names), 60, "11 topics of 900 partitions")
+        await_until(lambda: cluster.topics().keys() >= set(names), 300, "11 topics of 900 partitions")

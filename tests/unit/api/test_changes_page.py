@@ -66,7 +66,7 @@ def test_a_plan_is_read_applied_and_watched(site: Site) -> None:
     assert "A->B: remote topics: 1 step" in text
     assert re.search(r"Report .*Remote topics on B \+ A\.orders: 1 partition, factor 1", text)
     assert "A.orders" in site.world.flow.target.held
-    assert "refresh.js" not in ada.get(link)
+    assert "htmx.min.js" not in ada.get(link)
     assert "Go on" not in text
     assert [(one["does"], one["result"]) for one in site.audit[-2:]] == [
         ("apply a plan", "begun"),
@@ -93,7 +93,7 @@ def test_its_stages_are_seen_while_they_last(site: Site) -> None:
         await_until(lambda: "A->B: internal topics" in words(ada.get(link)), 20, "the first stage is told")
         running = ada.get(link)
         assert "In progress" in running
-        assert "refresh.js" in running
+        assert "htmx.min.js" in running
         assert ": in progress" in ada.get("/changes")
         assert "another plan is being applied" in ada.send("changes", 409, None, **hidden(page), confirm="A->B")
     finally:
