@@ -24,7 +24,7 @@ from srm_spark.testing.java import QUICK_START
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "broker", "browser")
 CODE_CACHE = "-XX:ReservedCodeCacheSize=512m"
-"""A JVM of one compiler reserves 48 MB, full after ten minutes of tests: from then on it compiles the same code anew."""
+"""A JVM of one compiler reserves 48 MB, full after ten minutes of tests; then it compiles the same code anew."""
 
 # A slow example says nothing on a machine that does other things as well; pytest's timeout ends a hanging one.
 hypothesis_settings.register_profile("srm-spark", deadline=None)
