@@ -32,7 +32,7 @@ class Later(MutableMapping[str, click.Command]):
         self._known.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places.keys() | self._known.keys())
+        return iter({**self._places, **self._known})
 
     def __len__(self) -> int:
-        return len(self._places.keys() | self._known.keys())
+        return len({**self._places, **self._known})
