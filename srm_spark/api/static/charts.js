@@ -2,7 +2,7 @@
 // Draws with uPlot what the server has drawn as SVG: with the value under the pointer, and a drag zooms in. A chart stays
 // where it is while the rest of the live part is replaced (hx-preserve), and is given the new figures.
 (function () {
-  const HEIGHT = 170;
+  const HEIGHT = 160;
   const charts = new Map(); // by the element that each is in
   const canHover = window.matchMedia("(hover: hover)");
   const color = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -10,8 +10,12 @@
   const moment = uPlot.fmtDate("{YYYY}-{MM}-{DD} {HH}:{mm}:{ss} UTC");
   const rounded = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 
+  function isLong(chart) {
+    return chart.scales.x.max - chart.scales.x.min > 86400;
+  }
+
   function clocks(chart, splits, _axis, _space, step) {
-    const day = chart.scales.x.max - chart.scales.x.min > 86400 ? "{DD} {MMM} " : "";
+    const day = isLong(chart) ? "{DD} {MMM} " : "";
     const format = uPlot.fmtDate(day + "{HH}:{mm}" + (step < 60 ? ":{ss}" : ""));
     return splits.map((seconds) => format(utc(seconds)));
   }
@@ -49,7 +53,7 @@
       cursor: { y: false },
       scales: { y: { range: (_chart, _least, most) => [0, most * 1.1 || 1] } },
       axes: [
-        { ...axis, space: 110, values: clocks },
+        { ...axis, size: 28, space: (chart) => (isLong(chart) ? 110 : 60), values: clocks },
         {
           ...axis,
           size: 80,
