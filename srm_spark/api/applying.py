@@ -29,7 +29,7 @@ from srm_spark.core.wording import count
 from srm_spark.errors import PlanError, SrmError
 
 _log = logging.getLogger(__name__)
-_MOST_RUNS = 50
+MOST_RUNS = 50
 DOES = "apply a plan"
 
 
@@ -107,7 +107,8 @@ def applied(desk: Desk, wanted: Wanted, tell: Callable[[str], None]) -> tuple[Ru
 class Runs:
     """Those that go on while pages watch them. Safe to use from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_RUNS) -> None:
+        self._most = most
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -136,7 +137,7 @@ class Runs:
     def _keep(self, run: Run) -> None:
         with self._lock:
             self._runs[run.id] = run
-            while len(self._runs) > _MOST_RUNS:  # the oldest are over: one is carried out at a time
+            while len(self._runs) > self._most:  # the oldest are over: one is carried out at a time
                 self._runs.popitem(last=False)
 
 

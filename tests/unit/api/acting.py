@@ -45,6 +45,20 @@ SYNCED = {
 }
 USERS = {"victor": "", "olga": "operator", "ada": "admin", "abe": "viewer A->B=admin"}
 """A viewer, an operator, an admin, and one who is admin of one flow."""
+TABS = (
+    "",
+    "/lists",
+    "/lists/groups",
+    "/groups",
+    "/losses",
+    "/quarantine",
+    "/explain?name=t",
+    "/events",
+    "/moves",
+    "/offsets",
+    "/changes",
+)
+"""Pages of a flow, below its address."""
 
 
 @cache

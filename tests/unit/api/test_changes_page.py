@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from srm_spark.api.applying import Runs
 from tests.awaiting import await_until
 from tests.unit.api.acting import Site
 from tests.unit.api.forms_filled import Browser
@@ -186,8 +187,8 @@ def test_an_error_of_our_own_is_told_and_the_next_one_may_begin(site: Site) -> N
     assert "Over; everything is done" in over(ada, begun(ada, failed))
 
 
-def test_old_runs_are_forgotten(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("srm_spark.api.applying._MOST_RUNS", 1)
+def test_old_runs_are_forgotten(site: Site) -> None:
+    site.app.state.runs = Runs(most=1)
     ada = Browser(site, "ada")
     first = begun(ada, ada.send("changes/plan"))
     over(ada, first)

@@ -16,23 +16,10 @@ from srm_spark.core.losses import loss_key, loss_value
 from srm_spark.core.model import Loss, OffsetRange
 from srm_spark.errors import ProgressFailed
 from tests.awaiting import await_until
-from tests.unit.api.acting import Site, put_aside
+from tests.unit.api.acting import TABS, Site, put_aside
 from tests.unit.api.forms_filled import Browser
 from tests.unit.memory_flow import HERE
 
-TABS = (
-    "",
-    "/lists",
-    "/lists/groups",
-    "/groups",
-    "/losses",
-    "/quarantine",
-    "/explain?name=t",
-    "/events",
-    "/moves",
-    "/offsets",
-    "/changes",
-)
 FORMS = {
     "pause": {"topic": "t"},
     "resume": {},

@@ -12,11 +12,10 @@ from starlette.testclient import TestClient
 from srm_spark.api.app import make_app
 from srm_spark.errors import SetupError
 from tests.identity_provider import IdentityProvider, identity_provider
-from tests.unit.api.acting import Site
+from tests.unit.api.acting import TABS, Site
 from tests.unit.api.boards import three_flows
 from tests.unit.api.forms_filled import Browser
 from tests.unit.api.openid import CLIENT, SECRET, Place, sent_back
-from tests.unit.api.test_flow_pages import TABS
 
 ROOT = "/srm"
 LEADS = re.compile(r'\s(?:href|action|formaction|src|data-events|data-openapi)="([^"]*)"')
