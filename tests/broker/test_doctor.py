@@ -301,14 +301,14 @@ def test_a_service_whose_address_and_reports_are_fine_and_what_spoils_them(
     code, found = told_by_the_service(path)
     assert code == 0, "warned is not failed"
     garbage, version = found[f"{name}: records in {topic}"], found[f"{name}: version of reports"]
-    assert (garbage["health"], garbage["found"].split()[0]) == ("warned", "2")
-    assert (version["health"], version["found"].split()[0]) == ("warned", "1")
+    assert (garbage["health"], garbage["found"].split()[0]) == (Health.WARNED.value, "2")
+    assert (version["health"], version["found"].split()[0]) == (Health.WARNED.value, "1")
     assert version["remedy"] == "update srm-spark on this machine"
     assert found[f"{name}: newest report"]["health"] == "ok", "what is none is none"
 
     target.write(topic, [Record(key, value)])
     code, found = told_by_the_service(path)
-    assert (code, found[f"{name}: newest report"]["health"]) == (0, "warned")
+    assert (code, found[f"{name}: newest report"]["health"]) == (0, Health.WARNED.value)
     assert "ahead" in found[f"{name}: newest report"]["found"]
 
 
