@@ -8,16 +8,21 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 _POLL_SECONDS = 0.1
+_LONGEST_SECONDS = 1.0
 
 
 def await_until(condition: Callable[[], _T], timeout: float, what: str | Callable[[], str]) -> _T:
-    """The first true value of `condition`; fails with `what` when there is none in `timeout` seconds."""
+    """The first true value of `condition`; fails with `what` when there is none in `timeout` seconds.
+
+    Between two looks it waits as long as a look takes: what is waited for needs the cores, too.
+    """
     deadline = time.monotonic() + timeout
     while True:
+        looked_at = time.monotonic()
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
             text = what if isinstance(what, str) else what()
             raise AssertionError(f"not within {timeout:g} s: {text}; last seen: {value!r}")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(min(max(_POLL_SECONDS, time.monotonic() - looked_at), _LONGEST_SECONDS))
