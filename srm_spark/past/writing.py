@@ -53,6 +53,7 @@ _LOOK_SECONDS = 10.0
 """How often it is seen whether the query runs and the topics are the same; after a failure the next try comes then."""
 _TIDY_SECONDS = 3600.0
 _STOP_SECONDS = 30.0
+_GRACE_SECONDS = 15.0
 _CALL_SECONDS = 10.0
 _ALIVE_SECONDS = 2.0
 
@@ -200,6 +201,6 @@ def write_history(
                 "Spark ended under the job of history; start it again, it goes on where the tables stand"
             )
     for thread in threads:
-        thread.join(_STOP_SECONDS)
+        thread.join(_STOP_SECONDS + _GRACE_SECONDS)  # its query is interrupted by then, and Spark must outlive that
     if is_ours:
         end(session)
