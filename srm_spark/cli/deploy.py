@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -60,21 +61,9 @@ def deploy() -> None:
 @click.option("--cpu", default="2", show_default=True, help="What a pod asks for.")
 @click.option("--memory", default="4Gi", show_default=True, help="What a pod gets.")
 @click.option("--metrics-from", default="monitoring", show_default=True, help="The namespace of Prometheus.")
-def kubernetes_(
-    *,
-    files: Sequence[Path],
-    resources: Sequence[Path],
-    defines: Sequence[str],
-    out: Path,
-    force: bool,
-    output: str,
-    **options: Any,
-) -> None:
+def kubernetes_(**options: Any) -> None:
     """A Deployment, with ConfigMap, Service, PodDisruptionBudget, NetworkPolicy and ServiceMonitor."""
-    wanted = kubernetes.Wanted(**options)
-    with told():
-        found = _usable((resources, files), defines, wanted.problems())
-        _tell(kubernetes.deploy(found, wanted), out, found, force=force, output=output)
+    _deploy(options, kubernetes.Wanted, kubernetes.deploy)
 
 
 _QUEUE = click.option("--queue", default="default", show_default=True, help="The queue of YARN.")
@@ -97,21 +86,9 @@ _SIZES = several(
 @_NAME
 @_QUEUE
 @_SIZES
-def yarn_(
-    *,
-    files: Sequence[Path],
-    resources: Sequence[Path],
-    defines: Sequence[str],
-    out: Path,
-    force: bool,
-    output: str,
-    **options: Any,
-) -> None:
+def yarn_(**options: Any) -> None:
     """A script that submits the job in cluster mode, and the files that it takes along."""
-    wanted = yarn.Wanted(**options)
-    with told():
-        found = _usable((resources, files), defines, wanted.problems())
-        _tell(yarn.deploy(found, wanted), out, found, force=force, output=output)
+    _deploy(options, yarn.Wanted, yarn.deploy)
 
 
 _OPERATOR = click.Choice([one.value for one in spark_operator.Operator])
@@ -133,22 +110,9 @@ _OPERATOR = click.Choice([one.value for one in spark_operator.Operator])
     "--service-account", default="", help="Who starts executors; by default as the operator's chart calls it."
 )
 @_SIZES
-def spark_operator_(
-    *,
-    files: Sequence[Path],
-    resources: Sequence[Path],
-    defines: Sequence[str],
-    out: Path,
-    force: bool,
-    output: str,
-    operator: str,
-    **options: Any,
-) -> None:
+def spark_operator_(*, operator: str, **options: Any) -> None:
     """A SparkApplication of Apache's or of Kubeflow's operator, and its ConfigMap."""
-    wanted = spark_operator.Wanted(spark_operator.Operator(operator), **options)
-    with told():
-        found = _usable((resources, files), defines, wanted.problems())
-        _tell(spark_operator.deploy(found, wanted), out, found, force=force, output=output)
+    _deploy(options, partial(spark_operator.Wanted, spark_operator.Operator(operator)), spark_operator.deploy)
 
 
 @manual(
@@ -165,23 +129,9 @@ def spark_operator_(
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Its nodes beside the driver's.")
 @click.option("--scope", default="srm-spark", show_default=True, help="The scope of secrets.")
 @click.option("--volume", default="", metavar="PATH", help="A folder of a volume, for stores that are named.")
-def databricks_(
-    *,
-    files: Sequence[Path],
-    resources: Sequence[Path],
-    defines: Sequence[str],
-    out: Path,
-    force: bool,
-    output: str,
-    **options: Any,
-) -> None:
+def databricks_(**options: Any) -> None:
     """A bundle with a continuous job on a cluster of its own."""
-    wanted = databricks.Wanted(**options)
-    with told():
-        found = _usable(
-            (resources, files), defines, wanted.problems(), lambda read: databricks.problems_of(read, wanted)
-        )
-        _tell(databricks.deploy(found, wanted), out, found, force=force, output=output)
+    _deploy(options, databricks.Wanted, databricks.deploy, databricks.problems_of)
 
 
 _S3 = click.option("--s3", required=True, metavar="s3://…", help="The prefix for everything that the job takes along.")
@@ -200,23 +150,9 @@ _S3 = click.option("--s3", required=True, metavar="s3://…", help="The prefix f
 @_S3
 @_QUEUE
 @_SIZES
-def emr_(
-    *,
-    files: Sequence[Path],
-    resources: Sequence[Path],
-    defines: Sequence[str],
-    out: Path,
-    force: bool,
-    output: str,
-    cluster_id: str,
-    s3: str,
-    **options: Any,
-) -> None:
+def emr_(*, cluster_id: str, s3: str, **options: Any) -> None:
     """The request that adds a step to a cluster of EMR."""
-    wanted = emr.Wanted(cluster_id, s3, yarn.Wanted(**options))
-    with told():
-        found = _usable((resources, files), defines, wanted.problems())
-        _tell(emr.deploy(found, wanted), out, found, force=force, output=output)
+    _deploy(options, lambda **own: emr.Wanted(cluster_id, s3, yarn.Wanted(**own)), emr.deploy)
 
 
 @manual(
@@ -233,43 +169,46 @@ def emr_(
 @click.option("--role", required=True, metavar="ARN", help="Whose rights the job has.")
 @_S3
 @_SIZES
-def emr_serverless_(
-    *,
-    files: Sequence[Path],
-    resources: Sequence[Path],
-    defines: Sequence[str],
-    out: Path,
-    force: bool,
-    output: str,
-    **options: Any,
-) -> None:
+def emr_serverless_(**options: Any) -> None:
     """The request that starts a streaming job of EMR Serverless."""
-    wanted = emr_serverless.Wanted(**options)
+    _deploy(options, emr_serverless.Wanted, emr_serverless.deploy)
+
+
+class _Checked(Protocol):
+    def problems(self) -> Sequence[Problem]: ...
+
+
+_W = TypeVar("_W", bound=_Checked)
+
+
+def _deploy(
+    options: dict[str, Any],
+    wanted_of: Callable[..., _W],
+    deployment_of: Callable[[Loaded, _W], Deployment],
+    more: Callable[[Loaded, _W], Sequence[Problem]] = lambda _, __: (),
+) -> None:
+    """What every platform has in common; what of `options` is not `_COMMON` is that platform's own."""
+    resources, files, defines = (options.pop(name) for name in ("resources", "files", "defines"))
+    out, force, output = (options.pop(name) for name in ("out", "force", "output"))
+    wanted = wanted_of(**options)
     with told():
-        found = _usable((resources, files), defines, wanted.problems())
-        _tell(emr_serverless.deploy(found, wanted), out, found, force=force, output=output)
+        if not resources and not files:
+            raise click.UsageError("write --config FILE, --from FILE, or both")
+        found = loaded([*resources, *files], defines, keeps_secrets=True)
+        problems, unchecked = problems_of(found)
+        others = (*_no_resources(resources, found), *wanted.problems(), *more(found, wanted))
+        if all_problems := [*problems, *others]:
+            raise ConfigError(all_problems)
+        _warn(found, unchecked)
+        _tell(deployment_of(found, wanted), out, found, force=force, output=output)
 
 
-def _usable(
-    files: tuple[Sequence[Path], Sequence[Path]],
-    defines: Sequence[str],
-    others: Sequence[Problem],
-    more: Callable[[Loaded], Sequence[Problem]] = lambda _: (),
-) -> Loaded:
-    """What resources and files describe. Raises ConfigError with all that is wrong, the options included."""
-    resources, configs = files
-    if not resources and not configs:
-        raise click.UsageError("write --config FILE, --from FILE, or both")
-    found = loaded([*resources, *configs], defines, keeps_secrets=True)
-    problems, unchecked = problems_of(found)
-    if all_problems := [*problems, *_no_resources(resources, found), *others, *more(found)]:
-        raise ConfigError(all_problems)
+def _warn(found: Loaded, unchecked: Sequence[str]) -> None:
     for warning in found.report.warnings:
         if not warning.startswith(tuple(f"{each}: " for each in unchecked)):
             click.echo(f"warning: {warning}", err=True)
     for each in unchecked:
         click.echo(f"not checked, what it refers to is not on this machine: {each}", err=True)
-    return found
 
 
 def _no_resources(resources: Sequence[Path], found: Loaded) -> list[Problem]:
