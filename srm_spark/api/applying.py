@@ -17,6 +17,7 @@ from pathlib import Path
 
 from srm_spark.api.audit import Result
 from srm_spark.api.control import Control, Desk
+from srm_spark.api.plans import require_typed
 from srm_spark.api.problems import RequestProblem, problem_of
 from srm_spark.api.roles import Role
 from srm_spark.change.apply import Ready, apply_plan, check, is_all_done
@@ -94,7 +95,7 @@ def planned(desk: Desk, rights: Rights, *, prune: bool) -> Ready:
 def applied(desk: Desk, wanted: Wanted, tell: Callable[[str], None]) -> tuple[RunReport, bool]:
     """Carry out a plan, and wait for its end. Raises RequestProblem where it is not confirmed, or not true any more."""
     with desk.acting(DOES, Role.ADMIN, plan=wanted.plan, prune=wanted.prune) as outcome:
-        _require_confirmed(desk, wanted)
+        require_typed(desk, wanted.confirm, "apply its plan")
         _begin_alone(desk.control)
         try:
             report, is_changed = _prepared(desk, wanted).carry_out(tell)
@@ -115,7 +116,7 @@ class Runs:
     def begin(self, desk: Desk, wanted: Wanted) -> Run:
         """Begin to carry out a plan. Raises as `applied`."""
         with desk.acting(DOES, Role.ADMIN, plan=wanted.plan, prune=wanted.prune) as outcome:
-            _require_confirmed(desk, wanted)
+            require_typed(desk, wanted.confirm, "apply its plan")
             _begin_alone(desk.control)
             try:
                 prepared = _prepared(desk, wanted)
@@ -156,12 +157,6 @@ def _carry_out(desk: Desk, prepared: Prepared, run: Run) -> None:
     came_of = (Result.FAILED, failure or "") if report is None else _came_of(report, is_changed=run.is_changed)
     desk.record(DOES, *came_of, plan=run.wanted.plan, prune=run.wanted.prune)
     run.report, run.failure = report, failure
-
-
-def _require_confirmed(desk: Desk, wanted: Wanted) -> None:
-    if wanted.confirm != str(desk.flow):
-        text = f"write the name of the flow, {desk.flow}, to apply its plan; nothing was changed"
-        raise RequestProblem(409, "not confirmed", text, "not-confirmed")
 
 
 def _begin_alone(control: Control) -> None:

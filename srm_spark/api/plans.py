@@ -62,9 +62,7 @@ class Plans(Generic[T]):
         if shown is None or whose != (desk.caller.name, desk.flow) or not is_new:
             text = f"there is no such plan of {desk.flow} by you that is younger than {PLAN_SECONDS // 60} minutes and "
             raise RequestProblem(409, "no plan", f"{text}was not begun yet: plan again", "no-plan")
-        if typed != str(desk.flow):
-            text = f"write the name of the flow, {desk.flow}, to begin; nothing was changed"
-            raise RequestProblem(409, "not confirmed", text, "not-confirmed")
+        require_typed(desk, typed)
         return shown.plan
 
     def use(self, plan_id: str) -> None:
@@ -72,3 +70,10 @@ class Plans(Generic[T]):
         with self._lock:
             if self._shown.pop(plan_id, None) is None:
                 raise RequestProblem(409, "no plan", "the same plan was begun just now", "no-plan")
+
+
+def require_typed(desk: Desk, typed: str, to: str = "begin") -> None:
+    """Raises RequestProblem where what was `typed` to confirm something is not the name of the flow."""
+    if typed != str(desk.flow):
+        text = f"write the name of the flow, {desk.flow}, to {to}; nothing was changed"
+        raise RequestProblem(409, "not confirmed", text, "not-confirmed")
