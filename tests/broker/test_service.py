@@ -27,7 +27,7 @@ from srm_spark.testing.ports import free_ports
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, await_lag_zero, write_config
-from tests.broker.told_service import SRM_SERVICE, Service, report, running
+from tests.broker.told_service import SRM_SERVICE, Service, report, running, steering
 from tests.group_io import commit, committed
 from tests.kafka_io import Kafka, Record, numbered
 
@@ -157,15 +157,7 @@ def test_a_flow_is_steered_and_a_group_fails_over_by_http(pair: Pair, tmp_path: 
     commit(pair.source, group, {(topic, 0): 6})
     keys = {**pair.keys, "emit.checkpoints.interval.seconds": "1", "refresh.groups.interval.seconds": "1"}
     await_lag_zero(pair.replicate(keys))
-    port, users, audit = free_ports(1)[0], tmp_path / "users", tmp_path / "audit.log"
-    users.write_text(line_of("alice", "secret", f"{pair.flow}=admin"))
-    of_service = {
-        "service.listen": f"127.0.0.1:{port}",
-        "service.users.file": str(users),
-        "service.audit.path": str(audit),
-        "service.moves.path": str(tmp_path),
-    }
-    path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**keys, **of_service})
+    path, port, audit = steering(pair, keys, tmp_path)
     service, log = Service(port), tmp_path / "service.log"
     at = f"/v3/flows/{pair.alias}/{pair.target_alias}"
     with log.open("wb") as written:

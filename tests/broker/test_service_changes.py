@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from srm_spark.api.users import line_of
 from srm_spark.driver import Driver
-from srm_spark.testing.ports import free_ports
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import SOON, await_lag_zero, write_config
+from tests.broker.mirror import SOON, await_lag_zero
 from tests.broker.pair_io import await_committed
-from tests.broker.told_service import Service, running
+from tests.broker.told_service import Service, running, steering
 from tests.kafka_io import Record, numbered, records
 
 DAY, HOUR = "86400000", "3600000"
@@ -141,15 +139,7 @@ def test_what_srm_control_changes_is_changed_over_http(pair: Pair, tmp_path: Pat
     pair.source.write(pair.topic(), numbered(10))
     pair.source.write(pair.topic("compacted"), [Record(None, b"v"), Record(b"k", b"v"), Record(None, b"v")])
     keys = {**pair.keys, "refused.record.policy": "park"}
-    port, users, audit = free_ports(1)[0], tmp_path / "users", tmp_path / "audit.log"
-    users.write_text(line_of("alice", "secret", f"{pair.flow}=admin"))
-    of_service = {
-        "service.listen": f"127.0.0.1:{port}",
-        "service.users.file": str(users),
-        "service.audit.path": str(audit),
-        "service.moves.path": str(tmp_path),
-    }
-    path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**keys, **of_service})
+    path, port, audit = steering(pair, keys, tmp_path)
     log = tmp_path / "service.log"
     with running(log, "--config", str(path)):
         steered = Steered(pair, Service(port))

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from srm_spark.api.users import line_of
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import (
     FlowSample,
@@ -25,9 +26,28 @@ from srm_spark.core.metrics import (
     metrics_topic,
 )
 from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.testing.ports import free_ports
+from tests.broker.conftest import Pair
+from tests.broker.mirror import write_config
 from tests.kafka_io import Kafka, Record
 
 SRM_SERVICE = Path(sys.executable).parent / "srm-service"
+
+
+def steering(pair: Pair, keys: Mapping[str, str], folder: Path) -> tuple[Path, int, Path]:
+    """A configuration by which the service lets alice, whose password is `secret`, steer the flow of the pair.
+
+    And where it listens on this machine, and the file of its audit records.
+    """
+    (port,), users, audit = free_ports(1), folder / "users", folder / "audit.log"
+    users.write_text(line_of("alice", "secret", f"{pair.flow}=admin"))
+    of_service = {
+        "service.listen": f"127.0.0.1:{port}",
+        "service.users.file": str(users),
+        "service.audit.path": str(audit),
+        "service.moves.path": str(folder),
+    }
+    return write_config(folder / "srm.properties", pair.clusters, [pair.flow], {**keys, **of_service}), port, audit
 
 
 @contextmanager
