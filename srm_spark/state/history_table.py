@@ -6,8 +6,11 @@ several services: the one that comes second finds that more is counted than it k
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import date
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -74,10 +77,12 @@ class HistoryTable:
     def __init__(self, session: SparkSession, path: str) -> None:
         """`session` has `HISTORY_SETTINGS`; `path` is a folder that driver and executors reach."""
         self._session = session
+        self._path = Path(path)
         self._name = f"delta.`{path.replace('`', '``')}`"
 
     def make(self) -> None:
         """Make it where it is not there."""
+        _remove_empty_log(self._path / "_delta_log")
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in HISTORY_PROPERTIES.items())
         self._do(
             "CREATE TABLE IF NOT EXISTS",
@@ -130,6 +135,16 @@ class HistoryTable:
 
     def _read(self, where: str) -> pa.Table:
         return self._session.table(self._name).alias("t").where(where).toArrow()
+
+
+def _remove_empty_log(log: Path) -> None:
+    """A batch that was writing when its table was deleted leaves a log without a commit: Delta makes no table where one
+    is, and finds none in it. No file is ever removed."""
+    folders = list(os.walk(log, topdown=False))
+    if not any(files for _, _, files in folders):
+        for folder, _, _ in folders:
+            with suppress(OSError):  # somebody else writes there by now
+                os.rmdir(folder)
 
 
 def _where(keys: Collection[Key]) -> str:

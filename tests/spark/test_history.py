@@ -151,6 +151,13 @@ def test_a_table_that_is_deleted_is_made_anew_of_what_is_still_there(
     assert kept_in(tmp_path / "B")[0] == told_by(all_of)
 
 
+def test_a_table_that_is_deleted_amid_a_batch_is_made_anew(session: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "B" / "_delta_log" / "_staged_commits").mkdir(parents=True)  # all that the batch's commit leaves
+    table = HistoryTable(session, str(tmp_path / "B"))
+    table.make()
+    assert table.positions() == {}
+
+
 def test_a_table_that_somebody_made_anew_meanwhile_gets_no_end_without_its_beginning(
     session: SparkSession, table: HistoryTable, tmp_path: Path
 ) -> None:
