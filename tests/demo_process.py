@@ -35,10 +35,12 @@ def demos(folder: Path) -> Iterator[Start]:
         started.append(process)
         return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+    try:
+        yield start
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
 
 
 def of_demo(folder: Path) -> list[str]:

@@ -101,7 +101,9 @@ def running(task: LaneTask) -> Iterator[list[BaseException]]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    yield raised
-    end_tasks(task.target, task.place, "test", 30.0)
-    thread.join(SOON)
+    try:
+        yield raised
+    finally:
+        end_tasks(task.target, task.place, "test", 30.0)
+        thread.join(SOON)
     assert not thread.is_alive()

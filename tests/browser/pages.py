@@ -54,12 +54,14 @@ def page_of(browser: Browser, address: str, **settings: object) -> Iterator[Page
     page = context.new_page()
     page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto(address)
-    yield page
+    try:
+        page.goto(address)
+        yield page
+    finally:
+        context.close()
     host = address.split("/")[2]
     assert [url for url in asked if url.split("/")[2:3] != [host] and not url.startswith("data:")] == []
     assert wrong == []
-    context.close()
 
 
 def assert_accessible(page: Page) -> None:
