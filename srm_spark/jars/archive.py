@@ -16,13 +16,15 @@ from srm_spark.jars.cache import cache_dir, locked
 from srm_spark.jars.java import java_command
 from srm_spark.jars.lock import LOCK
 
+_FORM = "2: jars on the class path"
+"""Archives that were made in another way fit none of the JVMs of today."""
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 """A JVM says on its standard output that an archive does not fit, and of each class that goes into none."""
 
 
 def archive(name: str) -> Path:
     """Where the archive of this Java and these jars is kept; a JVM wants to find them where they were."""
-    made_of = "\n".join((java_command(), str(cache_dir()), LOCK.read_text(encoding="utf-8")))
+    made_of = "\n".join((_FORM, java_command(), str(cache_dir()), LOCK.read_text(encoding="utf-8")))
     return cache_dir() / "archives" / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsa"
 
 

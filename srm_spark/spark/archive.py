@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
 from srm_spark.jars.archive import recording
 from srm_spark.spark.session import ARCHIVE, LIGHT_SESSION, end, open_session
@@ -30,12 +33,31 @@ def main() -> None:
         jvm.proc.wait(_END_SECONDS)
 
 
+def _collect(batch: DataFrame, _: int) -> None:
+    batch.collect()
+
+
 def _use(session: SparkSession) -> None:
-    """A batch and a streaming query."""
-    session.range(10).selectExpr("sum(id) AS sum").collect()
-    ticks = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    query = ticks.writeStream.format("noop").trigger(once=True).start()
-    query.awaitTermination()
+    """A batch, a table, and a streaming query that hands its batches to Python and asks brokers that are not there."""
+    session.sparkContext.setLogLevel("OFF")  # of the brokers that are not there
+    with TemporaryDirectory() as folder:
+        session.range(10).selectExpr("sum(id) AS sum").write.format("delta").save(f"{folder}/table")
+        session.read.format("delta").load(f"{folder}/table").collect()
+        ticks = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        same = ticks.mapInArrow(lambda parts: parts, ticks.schema)
+        query = same.writeStream.foreachBatch(_collect).trigger(once=True).start()
+        query.awaitTermination()
+        options = {
+            "kafka.bootstrap.servers": "127.0.0.1:1",
+            "assign": '{"a": [0]}',
+            "kafka.default.api.timeout.ms": "2000",
+            "kafka.request.timeout.ms": "1000",
+            "fetchOffset.numRetries": "1",
+        }
+        records = session.readStream.format("kafka").options(**options).load()
+        query = records.writeStream.format("noop").trigger(once=True).start()
+        with suppress(StreamingQueryException):
+            query.awaitTermination()
 
 
 if __name__ == "__main__":

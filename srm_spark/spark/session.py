@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 APP_NAME = "srm-spark"
 ARCHIVE = "spark"
 """The name of the archive of classes that an embedded session loads."""
+_CLASS_PATH = "spark.driver.extraClassPath"
 _SITE_DECIDES = ("spark.ui.enabled",)
 """Settings that are ours unless the spark-defaults.conf of SPARK_CONF_DIR says otherwise."""
 _LOOPBACK = "127.0.0.1"
@@ -47,6 +48,7 @@ _OWN: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",  # flows share the cores instead of queueing behind each other's batches
     "spark.speculation": "false",
     "spark.driver.memory": "2g",
+    "spark.python.daemon.module": "srm_spark.python_workers",
     # Copying is about throughput, and G1 takes a tenth more CPU per record for shorter pauses.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.shuffle.partitions": "2",
@@ -91,10 +93,9 @@ def open_session(
             log.warning("%s; Spark 4.2 runs with the one at %s", unfit, java_home())
         os.environ["JAVA_HOME"] = str(java_home())  # Spark's scripts look nowhere else but on the PATH
         builder = builder.master("local[*]")
-        files = fetch("driver") if jars is None else jars
-        builder = builder.config("spark.jars", ",".join(str(jar) for jar in files))
         site = _said_by_the_site()
-        for key, value in {**_OWN, **_in_scratch(), **(settings or {})}.items():
+        files = jar_settings(fetch("driver") if jars is None else jars, has_class_path=_CLASS_PATH in site)
+        for key, value in {**_OWN, **_in_scratch(), **files, **(settings or {})}.items():
             if key not in _SITE_DECIDES or key not in site:
                 builder = builder.config(key, value)
     try:
@@ -112,6 +113,15 @@ def session(settings: Mapping[str, str] | None = None) -> SparkSession:
     The session that is there already, as it is, or a new one with `settings` above our own. It is yours to stop.
     """
     return open_session(settings=settings)[0]
+
+
+def jar_settings(jars: Iterable[Path], *, has_class_path: bool = False) -> dict[str, str]:
+    """Settings by which an embedded session finds these jars: on its class path, unless that is a site's already.
+
+    Spark loads `spark.jars` by a class loader of its own, whose classes no archive can hold, and copies each to itself.
+    """
+    paths = [str(jar) for jar in jars]
+    return {"spark.jars": ",".join(paths)} if has_class_path else {_CLASS_PATH: os.pathsep.join(paths)}
 
 
 def _in_scratch() -> dict[str, str]:

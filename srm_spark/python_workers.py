@@ -1,0 +1,33 @@
+"""`python -m srm_spark.python_workers`: Spark's daemon of Python workers, with less to do for each of them.
+
+Spark puts `pyspark.zip` in front of the installed package, and nothing keeps what was compiled from a zip file: the
+daemon and every worker of it would compile pyspark anew, a second of a core each. What all tasks need is loaded before
+the workers are forked, for all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+FOR_ALL = ("pyspark.worker", "srm_spark.kafka.batches.brokers")
+"""Modules that start no thread, by which a fork would be unsafe: pyarrow and librdkafka are for the workers to load."""
+_ZIPPED = ("pyspark.zip", "py4j-*-src.zip")
+
+
+def installed_first(path: Sequence[str]) -> list[str]:
+    """A `sys.path` without Spark's zip files; as it is where pyspark or py4j is nowhere else."""
+    unzipped = [entry for entry in path if not any(Path(entry).match(name) for name in _ZIPPED)]
+    is_whole = all(PathFinder.find_spec(package, unzipped) for package in ("pyspark", "py4j"))
+    return unzipped if is_whole else list(path)
+
+
+if __name__ == "__main__":
+    sys.path[:] = installed_first(sys.path)
+    for module in FOR_ALL:
+        importlib.import_module(module)
+    runpy.run_module("pyspark.daemon", run_name="__main__", alter_sys=True)
