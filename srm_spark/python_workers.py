@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+DAEMON = "srm_spark.python_workers"
+"""This module, for `spark.python.daemon.module` where this package is installed for the workers."""
 FOR_ALL = ("pyspark.worker", "srm_spark.kafka.batches.brokers")
 """Modules that start no thread, by which a fork would be unsafe: pyarrow and librdkafka are for the workers to load."""
 _ZIPPED = ("pyspark.zip", "py4j-*-src.zip")

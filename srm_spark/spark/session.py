@@ -26,6 +26,7 @@ from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home, unfit_java_home
 from srm_spark.jars.archive import archive_options
+from srm_spark.python_workers import DAEMON
 from srm_spark.spark.scratch import scratch
 from srm_spark.spark.starting import sparing_the_jvm
 
@@ -48,7 +49,7 @@ _OWN: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",  # flows share the cores instead of queueing behind each other's batches
     "spark.speculation": "false",
     "spark.driver.memory": "2g",
-    "spark.python.daemon.module": "srm_spark.python_workers",
+    "spark.python.daemon.module": DAEMON,
     # Copying is about throughput, and G1 takes a tenth more CPU per record for shorter pauses.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.shuffle.partitions": "2",

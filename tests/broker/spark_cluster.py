@@ -10,8 +10,21 @@ import pyspark
 
 from srm_spark.cli.submit import build_command, parse
 from srm_spark.jars import fetch, java_home
+from srm_spark.python_workers import DAEMON
 
 ROOT = Path(__file__).parents[2]
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+QUICK = tuple(
+    word
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": _JVM,
+        "spark.executor.extraJavaOptions": _JVM,
+        "spark.python.daemon.module": DAEMON,
+    }.items()
+    for word in ("--conf", f"{key}={value}")
+)
+"""Options of spark-submit for JVMs and workers that live for a minute."""
 
 
 def spark_home(folder: Path) -> Path:
@@ -26,8 +39,9 @@ def spark_home(folder: Path) -> Path:
 
 def submit_command(config: Path, master: str, home: Path) -> list[str]:
     """spark-submit without spark-submit.sh in front of it; executors take the Python of this process."""
-    own = ("--conf", f"spark.pyspark.python={sys.executable}", "--conf", "spark.ui.enabled=false")
-    request = parse(["--config", str(config), "--master", master, *own])
+    request = parse(
+        ["--config", str(config), "--master", master, "--conf", f"spark.pyspark.python={sys.executable}", *QUICK]
+    )
     command = build_command(request, home, Path(sys.executable), fetch("driver"))
     if "--archives" in command:  # on this machine nobody needs a packed environment
         at = command.index("--archives")

@@ -61,14 +61,8 @@ class Job:
         """A running spark-submit.sh; it ends with the block."""
         folder = self.config.parent
         with (folder / "log").open("wb") as log:
-            command = [
-                str(ROOT / "spark-submit.sh"),
-                "--config",
-                str(self.config),
-                "--conf",
-                "spark.ui.enabled=false",
-                *arguments,
-            ]
+            script = str(ROOT / "spark-submit.sh")
+            command = [script, "--config", str(self.config), *spark_cluster.QUICK, *arguments]
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env={**os.environ, **environment})
             try:
                 yield process
@@ -132,14 +126,6 @@ def test_sigterm_while_spark_starts_is_not_lost(job: Job) -> None:
         process.wait(SLOW)
     assert process.returncode == 0, job.log
     assert "state=running" not in job.log
-
-
-def test_speculation_is_refused(job: Job) -> None:
-    with job.submitted("--master", "local[1]", "--conf", "spark.speculation=true") as process:
-        process.wait(SLOW)
-    assert process.returncode == 1, job.log
-    assert "spark.speculation is on" in job.log
-    assert "Traceback" not in job.log
 
 
 def test_a_driver_whose_jvm_dies_ends_and_frees_its_flow(job: Job) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from srm_spark.python_workers import DAEMON
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.mirror import write_config
@@ -20,7 +21,7 @@ from tests.broker.spark_cluster import spark_home, submit_command, submit_enviro
 from tests.door import Behind, behind_door
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
-WORKER = ("pyspark.daemon", "pyspark/daemon")
+WORKER = (DAEMON, DAEMON.replace(".", "/"))
 FRAGILE = "fragile"
 """A source topic."""
 

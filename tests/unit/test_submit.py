@@ -12,6 +12,7 @@ from srm_spark.cli.submit import build_command, main, parse, render
 from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX
 from srm_spark.errors import SetupError
+from srm_spark.python_workers import DAEMON
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
 
@@ -34,7 +35,8 @@ def test_local_runs_in_the_virtual_environment_itself() -> None:
         *("--conf", "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension"),
         *("--conf", "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog"),
         *(word for key, value in CHECKPOINT_SETTINGS.items() for word in ("--conf", f"{key}={value}")),
-        *("--conf", "spark.pyspark.python=/venv/bin/python", "--jars", "/cache/a.jar,/cache/b.jar"),
+        *("--conf", "spark.pyspark.python=/venv/bin/python", "--conf", f"spark.python.daemon.module={DAEMON}"),
+        *("--jars", "/cache/a.jar,/cache/b.jar"),
         *("/src/jobs/srm_driver.py", "--config", "/etc/flows.properties"),
         *("--flow", "A->B", "--no-wait", "-D", "A->B.topics=t.*"),
     ]
@@ -46,6 +48,7 @@ def test_a_client_of_a_cluster_sends_the_packed_environment_to_the_executors() -
     assert "spark.pyspark.python=./environment/bin/python" in words
     assert "spark.pyspark.driver.python=/venv/bin/python" in words
     assert "--files" not in words
+    assert not any(DAEMON in word for word in words), "an environment of one's own may not have it"
 
 
 def test_a_driver_in_the_cluster_gets_the_configuration_as_a_file() -> None:
