@@ -126,7 +126,7 @@ def test_what_a_frozen_driver_sends_when_it_goes_on_is_not_taken(
     tmp_path: Path,
     chance: random.Random,
 ) -> None:
-    """Right after the takeover, or later: the one that has woken finds that it is not its turn. The soak does it often."""
+    """Right after the takeover, or later: who has woken finds that it is not its turn. The soak does it often."""
     clusters = {"a": local_kafka("zombie-source"), "b": local_kafka("zombie-target")}
     source, target = Kafka(clusters["a"]), Kafka(clusters["b"])
     topic, remote = f"t-{unique}", f"a.t-{unique}"
