@@ -122,12 +122,13 @@ class Runs:
                 prepared = _prepared(desk, wanted)
                 run = Run(secrets.token_urlsafe(8), desk.flow, wanted, desk.caller.who, int(time.time() * 1000))
                 self._keep(run)
-                name = f"apply-{run.id}"
-                threading.Thread(target=_carry_out, args=(desk, prepared, run), name=name, daemon=True).start()
             except BaseException:
                 desk.control.applying.release()
                 raise
             outcome.result = Result.BEGUN
+        # Behind the record of its beginning: that of its end comes later.
+        name = f"apply-{run.id}"
+        threading.Thread(target=_carry_out, args=(desk, prepared, run), name=name, daemon=True).start()
         return run
 
     def of(self, flow: Flow) -> list[Run]:

@@ -55,6 +55,8 @@ class Running:
     kind: MoveKind
     who: str
     began_at: int
+    ended_at: int | None = None
+    """When it was over; milliseconds since the epoch, as `began_at`."""
     told: list[str] = field(default_factory=list)
     statement: Statement | None = None
     failure: str | None = None
@@ -64,6 +66,11 @@ class Running:
     def is_over(self) -> bool:
         """Whether nothing more comes."""
         return self.statement is not None or self.failure is not None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while it lasts."""
+        return None if self.ended_at is None else (self.ended_at - self.began_at) / 1000
 
 
 class Moves:
@@ -99,8 +106,9 @@ class Moves:
                 self._moves[running.id] = running
                 self._forget()
             outcome.result, outcome.why = Result.BEGUN, planned.wanted.kind.value
-            name = f"move-{running.id}"
-            threading.Thread(target=self._run, args=(desk, planned, running), name=name, daemon=True).start()
+        # Behind the record of its beginning: that of its end comes later.
+        name = f"move-{running.id}"
+        threading.Thread(target=self._run, args=(desk, planned, running), name=name, daemon=True).start()
         return running
 
     def of(self, flow: Flow) -> list[Running]:
@@ -108,11 +116,19 @@ class Moves:
         with self._lock:
             return [one for one in reversed(self._moves.values()) if one.flow == flow]
 
+    def last_failover(self, flow: Flow) -> Running | None:
+        """The newest one that moved everything, planned or not; what it took is what another one may take."""
+        done = (one for one in self.of(flow) if one.kind.allows_writing and one.statement and not one.statement.unsafe)
+        return next(done, None)
+
     def _run(self, desk: Desk, planned: Planned, running: Running) -> None:
         does = planned.wanted.kind.value
         try:
-            with self._move(desk.flow, planned.wanted, running.told.append) as move:
-                statement = move.apply(planned.plan)
+            try:
+                with self._move(desk.flow, planned.wanted, running.told.append) as move:
+                    statement = move.apply(planned.plan)
+            finally:
+                running.ended_at = int(time.time() * 1000)
         except SrmError as error:
             problem = problem_of(error)
             running.failure_kind, running.failure = problem.kind, problem.detail

@@ -24,6 +24,7 @@ from srm_spark.api.root import rooted
 from srm_spark.api.tokens import Tokens
 from srm_spark.api.topology import MOST_CLUSTERS, picture
 from srm_spark.api.v3 import TopicOrder, topic_page
+from srm_spark.api.v3_moves import TheMoves
 from srm_spark.core.flow_series import FlowNow, Health
 from srm_spark.core.model import Flow
 from srm_spark.core.series import Metric, Span, Stats
@@ -217,6 +218,7 @@ def flow_page(
     desk: TheDesk,
     flow: TheFlow,
     polled: ThePolled,
+    moves: TheMoves,
     show: Show = Shown.AVG,
     duration: Range = Duration.LAST_ONE_HOUR,
     search: SearchText = "",
@@ -226,7 +228,8 @@ def flow_page(
     """One flow."""
     asked = Asked(flow_path(flow), show, duration, search, sort, is_ascending=sort is TopicOrder.NAME, offset=offset)
     span = duration.until(board.now_ms())
-    polled.is_of(*of_flow(board, flow, span))
+    failover = moves.last_failover(flow)
+    polled.is_of(*of_flow(board, flow, span), failover and failover.id)
     total, topics = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=_PAGE)
     return _rendered(
         board,
@@ -236,6 +239,7 @@ def flow_page(
         title=str(flow),
         row=flow_figures(board, flow, span),
         known_since=known_since(board, flow, span),
+        failover=failover,
         topics=topics,
         total=total,
         next_offset=offset + _PAGE if offset + _PAGE < total else None,
@@ -253,6 +257,7 @@ def _charts(board: Board, flow: Flow, asked: Asked, span: Span) -> list[Any]:
             ("Replication latency", Metric.REPLICATION_LATENCY, latency),
             ("Checkpoint latency", Metric.CHECKPOINT_LATENCY, latency),
             ("Lag", Metric.RECORDS_LAG, Measure(wording.records, wording.records_unit)),
+            ("RPO", Metric.SECONDS_LAG, Measure(wording.seconds, wording.seconds_unit)),
         )
     ]
 

@@ -142,6 +142,7 @@ class MoveDocument(BaseModel):
     flow: str
     who: str
     began_at: str
+    seconds: Annotated[float | None, Field(description="How long it took; null while it lasts.")]
     is_over: bool
     told: list[str]
     statement: StatementDocument | None
@@ -158,6 +159,7 @@ class MoveDocument(BaseModel):
             flow=str(one.flow),
             who=one.who,
             began_at=iso(one.began_at),
+            seconds=one.seconds,
             is_over=one.is_over,
             told=list(one.told),
             statement=None if found is None else StatementDocument(**found),

@@ -45,6 +45,13 @@ def latency_unit(value: float) -> Unit:
     return Unit("min", 60_000.0) if value < 7_170_000 else Unit("h", 3_600_000.0)
 
 
+def seconds_unit(value: float) -> Unit:
+    """For seconds."""
+    if value < 119.5:
+        return Unit("s", 1.0)
+    return Unit("min", 60.0) if value < 7_170 else Unit("h", 3600.0)
+
+
 def rate(value: float | None) -> str:
     """Bytes per second."""
     return NOTHING if value is None else rate_unit(value).of(value)
@@ -53,6 +60,11 @@ def rate(value: float | None) -> str:
 def latency(value: float | None) -> str:
     """Milliseconds."""
     return NOTHING if value is None else latency_unit(value).of(value)
+
+
+def seconds(value: float | None) -> str:
+    """Seconds, as a figure of a range; `duration` says how long something lasts now."""
+    return NOTHING if value is None else seconds_unit(value).of(value)
 
 
 def records_unit(_: float) -> Unit:

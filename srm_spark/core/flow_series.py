@@ -172,6 +172,8 @@ class FlowSeries:
             return False
         self._words[name] = _Word(sample, at, heard.clock, heard.is_live)
         self._skew = sample.at - at if sample.at != at else None
+        if sample.lag_seconds is not None:
+            self._traffic.add_wait(None, at, sample.lag_seconds)
         return True
 
     def _take_partition(self, sample: PartitionSample, at: int) -> None:
@@ -179,6 +181,8 @@ class FlowSeries:
         for key in (topic, None):
             self._traffic.add(key, at, sample.seconds, sample.records, sample.bytes)
             self._latencies.add(key, at, sample.latency)
+        if sample.lag_seconds is not None:
+            self._traffic.add_wait(topic, at, sample.lag_seconds)
         before = self._partitions.get(sample.partition)
         if before is not None and before.at > at:
             return

@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
 from srm_spark.config.sasl import TOKEN_FUNCTION, TOKEN_OPTIONS
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.client_credentials import KNOWN, credentials_of, tokens_by
-from srm_spark.kafka.tokens import TokenProvider, tokens_of
+from srm_spark.kafka.tokens import Tokens, tokens_of
 
 TRY_MS = 5000
 """So long one try to connect, or to be answered, may take."""
@@ -32,6 +34,22 @@ _BUFFERS = {"send": socket.SO_SNDBUF, "receive": socket.SO_RCVBUF}
 # What goes wrong comes back as an error of the call.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
+    """The same function for kafka-python, which asks for a token whenever it connects."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__()
+        self._tokens = tokens
+
+    def token(self) -> str:
+        """A new one."""
+        return str(self._tokens()[0])
+
+    def extensions(self) -> dict[str, str]:
+        """None: they come with a token, and kafka-python asks for them apart."""
+        return {}
 
 
 def login_options(options: Mapping[str, Any], role: str, where: str) -> dict[str, Any]:

@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
 from srm_spark.config.sasl import TOKEN_FUNCTION, TOKEN_OPTIONS
 from srm_spark.core.plugins import load_function
 
@@ -58,19 +56,3 @@ def with_tokens(options: Mapping[str, Any]) -> dict[str, Any]:
     tokens = tokens_of(options)
     own = {name: value for name, value in options.items() if name not in (TOKEN_FUNCTION, TOKEN_OPTIONS)}
     return own if tokens is None else {**own, "oauth_cb": tokens}
-
-
-class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """The same function for kafka-python, which asks for a token whenever it connects."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        super().__init__()
-        self._tokens = tokens
-
-    def token(self) -> str:
-        """A new one."""
-        return str(self._tokens()[0])
-
-    def extensions(self) -> dict[str, str]:
-        """None: they come with a token, and kafka-python asks for them apart."""
-        return {}

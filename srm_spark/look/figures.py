@@ -84,7 +84,7 @@ def timeline(
     lines = [line_of(board, flow, metric, span, None if topic is None else [topic]) for flow, topic in of]
     whole: Line | None = None
     for line in lines:
-        whole = line if whole is None else whole.plus(line, is_latency=metric.is_latency)
+        whole = line if whole is None else whole.plus(line, metric)
     return [] if whole is None else whole.timeline(span, samples)
 
 

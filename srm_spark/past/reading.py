@@ -38,8 +38,9 @@ _KEPT_BYTES = 64_000_000
 _SINCE_SECONDS = 600.0
 _LATENCIES = {Metric.REPLICATION_LATENCY: "replication_latency", Metric.CHECKPOINT_LATENCY: "checkpoint_latency"}
 _STORED = pa.schema([field for field in SCHEMA if field.name not in PARTITIONED_BY])
+_LAGS = {Metric.RECORDS_LAG: "lag_records", Metric.SECONDS_LAG: "lag_seconds"}
 _COLUMNS = [
-    *("start", "newest", "topic", "records", "bytes", "seconds", "lag_records"),
+    *("start", "newest", "topic", "records", "bytes", "seconds", *_LAGS.values()),
     *(f"{name}_{part}" for name in _LATENCIES.values() for part in ("count", "total", "least", "most")),
 ]
 _Asked = tuple[Grain, int, int, tuple[Series, ...]]
@@ -195,7 +196,7 @@ class _Cells:
 
     def traffic(self, metric: Metric, of_flow: _Cells | None) -> Line:
         """A rate, a count or a lag; of topics their flow says for how long."""
-        name = "lag_records" if metric is Metric.RECORDS_LAG else "bytes" if metric in _BYTES else "records"
+        name = _LAGS.get(metric) or ("bytes" if metric in _BYTES else "records")
         values = self._spread(name)
         if metric in _RATES:
             seconds = self._spread("seconds") if of_flow is None else of_flow.seconds_at(self._starts)

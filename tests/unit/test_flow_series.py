@@ -125,6 +125,15 @@ def test_a_sample_counts_once_whatever_the_order() -> None:
     assert (of_topic.total, nothing.samples) == (90, 0)
 
 
+def test_what_a_failover_would_lose_is_told_by_the_flow_and_of_a_topic_by_its_partitions() -> None:
+    flow = series(part(0, lag_seconds=5.0), part(1, lag_seconds=7.5), word(lag_seconds=None))
+    span = Span(NOW - HOUR, NOW + HOUR)
+    assert flow.line(Metric.SECONDS_LAG, span).stats(span)[0].latest is None
+    assert flow.line(Metric.SECONDS_LAG, span, ["t"]).stats(span)[0].latest == 7.5
+    flow.take(word(at=NOW + 1000, lag_seconds=9.0), heard())
+    assert flow.line(Metric.SECONDS_LAG, span).stats(span)[0].latest == 9.0
+
+
 def test_the_lag_is_that_of_all_partitions_at_their_newest() -> None:
     flow = series(part(0, lag_records=5), part(1, lag_records=7), part(0, NOW + 30_000, lag_records=1))
     span = Span(NOW - HOUR, NOW + HOUR)

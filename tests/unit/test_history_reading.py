@@ -26,9 +26,14 @@ def topics(*names: str) -> list[Series]:
     return [Series(Kind.TOPIC, "A->B", name) for name in names]
 
 
+def _word(flow: Flow, at: int, scale: int) -> FlowSample:
+    lag = {"lag_records": 7 * scale, "lag_seconds": 1.5 * scale}
+    return FlowSample(flow, "h/1/1", at, 30.0, 30.0, FlowState.RUNNING, **lag)  # type: ignore[arg-type]
+
+
 def report(at: int, scale: int = 1, flow: Flow = AB) -> list[Sample]:
     """A flow with `orders` of two partitions and `payments` of one, whose lag is not known."""
-    made: list[Sample] = [FlowSample(flow, "h/1/1", at, 30.0, 30.0, FlowState.RUNNING, lag_records=7 * scale)]
+    made: list[Sample] = [_word(flow, at, scale)]
     for topic, number, lag in (("orders", 0, 4), ("orders", 1, 2), ("payments", 0, None)):
         latency = Histogram.of([5.0 * scale, 10.0 * scale])
         partition = TopicPartition(topic, number)
@@ -79,6 +84,7 @@ def test_lines_of_a_flow_and_its_topics(folder: Path, history: History) -> None:
     assert known(line) == [[300.0, 600.0]]
     assert known(history.line(Metric.RECORD_COUNT, span, minute, AB, FLOW)) == [[180, 180]]
     assert known(history.line(Metric.RECORDS_LAG, span, minute, AB, FLOW)) == [[7, 14]]
+    assert known(history.line(Metric.SECONDS_LAG, span, minute, AB, FLOW)) == [[1.5, 3.0]]
     latencies = history.line(Metric.REPLICATION_LATENCY, span, minute, AB, FLOW)
     assert latencies is not None
     assert (latencies.count.tolist(), latencies.least.tolist(), latencies.most.tolist()) == (

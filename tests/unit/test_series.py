@@ -133,6 +133,22 @@ def test_the_lag_is_that_of_the_newest_moment_and_may_be_unknown() -> None:
     assert [part.latest for part in line.timeline(span, 1000)] == [5.0, 9.0]
 
 
+def test_seconds_of_lag_are_the_most_that_was_told_and_may_be_unknown() -> None:
+    one, other = Traffic[str](), Traffic[str]()
+    for seconds in (3.0, 0.0, 2.0):
+        one.add_wait("t", T0, seconds)
+    one.add("t", T0 + BUCKET_MS, 15.0, 1, 1)  # nobody knows
+    one.add_wait("t", T0 + 2 * BUCKET_MS, 0.0)
+    other.add_wait("t", T0, 5.0)
+    span = Span(T0, T0 + 3 * BUCKET_MS)
+    line = one.line(Metric.SECONDS_LAG, span, ["t"])
+    assert [part.latest for part in line.timeline(span, 1000)] == [3.0, 0.0]
+    minute = line.coarser(Metric.SECONDS_LAG, 60_000)
+    assert [part.latest for part in minute.timeline(span, 1000)] == [3.0]
+    both = line.plus(other.line(Metric.SECONDS_LAG, span, ["t"]), Metric.SECONDS_LAG)
+    assert [part.latest for part in both.timeline(span, 1000)] == [5.0, 0.0]
+
+
 def test_two_flows_in_one_line_are_added_and_latencies_joined() -> None:
     one, other = Traffic[str](), Traffic[str]()
     one.add("t", T0, 10.0, 10, 100)
@@ -140,11 +156,11 @@ def test_two_flows_in_one_line_are_added_and_latencies_joined() -> None:
     other.add("t", T0 + BUCKET_MS, 10.0, 30, 600)  # where the first one says nothing
     span = Span(T0, T0 + 2 * BUCKET_MS)
     lines = [each.line(Metric.BYTE_RATE, span, ["t"]) for each in (one, other)]
-    (stats,) = lines[0].plus(lines[1], is_latency=False).stats(span)
+    (stats,) = lines[0].plus(lines[1], Metric.RECORD_COUNT).stats(span)
     assert (stats.least, stats.most, stats.samples) == (40.0, 60.0, 2)
     slow, fast = Latencies[str](), Latencies[str]()
     slow.add("t", T0, Histogram.of([10.0, 20.0]))
     fast.add("t", T0, Histogram.of([5.0]))
-    joined = slow.line(span, ["t"]).plus(fast.line(span, ["t"]), is_latency=True)
+    joined = slow.line(span, ["t"]).plus(fast.line(span, ["t"]), Metric.REPLICATION_LATENCY)
     (stats,) = joined.stats(span)
     assert (stats.least, stats.most, stats.total, stats.samples) == (5.0, 20.0, 35.0, 3)

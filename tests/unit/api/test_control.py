@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import ExitStack
 from pathlib import Path
@@ -196,8 +197,14 @@ def test_a_group_is_failed_over_by_who_has_read_the_plan_and_types_the_flow(site
         assert site.post("A/B/moves", "ada", 409, plan=plan["id"], confirm=typed)["kind"] == "not-confirmed"
     assert site.post("A/B/moves", "ada", 409, plan="guessed", confirm="A->B")["kind"] == "no-plan"
     assert site.world.flow.target.group_calls.committed == {}
+    before = site.client.get("/flows/A/B", headers=login("ada:ada"))
+    assert "no failover since this service began" in before.text
     begun = site.post("A/B/moves", "ada", 202, plan=plan["id"], confirm="A->B")
     done = moved(site)
+    assert 0 <= done["seconds"] < 20
+    polled = {**login("ada:ada"), "If-None-Match": before.headers["etag"]}
+    page = site.client.get("/flows/A/B", headers=polled).text
+    assert re.search(rf'<dd><a href="/flows/A/B/moves/{begun["id"]}">[\d.]+ s</a>', page)
     assert (done["id"], done["failure"], done["statement"]["unsafe"]) == (begun["id"], None, [])
     assert "set the offsets of the groups on the target" in done["told"]
     assert site.get(f"A/B/moves/{begun['id']}") == done

@@ -91,7 +91,7 @@ def test_a_search_that_finds_nothing_says_so(client: TestClient) -> None:
 def test_the_page_of_a_flow(client: TestClient) -> None:
     page = client.get("/flows/A/B").text
     assert [row[:3] for row in rows(page)] == [["orders", "A.orders", "2"], ["payments", "A.payments", "1"]]
-    assert len(re.findall("<polyline", page)) == 4
+    assert len(re.findall("<polyline", page)) == 5
     assert 'role="img"' in page
     assert [row[0] for row in rows(client.get("/flows/A/B?sort=lag").text)] == ["payments", "orders"]
     assert [row[0] for row in rows(client.get("/flows/A/B?search=pay").text)] == ["payments"]
@@ -135,7 +135,7 @@ def test_empty_and_unread_boards() -> None:
         assert "Not everything is known" in client.get("/").text
         page = client.get("/flows/A/B").text
     assert "No driver has told of a topic yet" in page
-    assert page.count("No figures in this range") == 4
+    assert page.count("No figures in this range") == 5
 
 
 def test_more_topics_than_a_page_holds() -> None:

@@ -75,7 +75,7 @@ def test_a_live_part_asks_for_itself(client: TestClient) -> None:
     for text in re.findall(r"data-chart='([^']*)'", page):
         points = json.loads(html.unescape(text))
         assert len(points["at"]) == len(points["values"]) == len(points["texts"])
-    assert len(re.findall(r'<div class="plot" id="plot-\d" hx-preserve="true" aria-hidden="true"></div>', page)) == 4
+    assert len(re.findall(r'<div class="plot" id="plot-\d" hx-preserve="true" aria-hidden="true"></div>', page)) == 5
     assert "uPlot" not in client.get("/").text
 
 

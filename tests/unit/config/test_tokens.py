@@ -9,7 +9,8 @@ import pytest
 
 from srm_spark.config.render import librdkafka, spark_kafka_options
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.kafka.tokens import TokenProvider, tokens_of, with_tokens
+from srm_spark.kafka.login import TokenProvider
+from srm_spark.kafka.tokens import tokens_of, with_tokens
 from tests.unit.config.conftest import Loader, problems
 
 ME = __name__
