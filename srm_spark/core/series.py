@@ -108,7 +108,7 @@ class Line:
     """How wide a bucket is."""
 
     def plus(self, other: Line, metric: Metric) -> Line:
-        """Both together, of as many keys: latencies are joined, of seconds it is the more, anything else is added up."""
+        """Both together, of as many keys: latencies are joined, of seconds the more counts, all else is added up."""
         starts = np.union1d(self.starts, other.starts)
         one, two = self._at(starts), other._at(starts)
         count, total, newest = one.count + two.count, one.total + two.total, np.maximum(one.newest, two.newest)
@@ -294,14 +294,8 @@ class Traffic(_Ring[K]):
     """What was copied, and what was left to copy."""
 
     def __init__(self, window_ms: int = WINDOW_MS) -> None:
-        fields = {
-            "records": np.float64,
-            "bytes": np.float64,
-            "lag": np.float64,
-            "seconds": np.float32,
-            "wait": np.float32,
-        }
-        super().__init__({**fields, "slots": np.uint64}, window_ms)
+        fields = {"records": np.float64, "bytes": np.float64, "lag": np.float64, "slots": np.uint64}
+        super().__init__({**fields, "seconds": np.float32, "wait": np.float32}, window_ms)
 
     def add(self, key: K, at: int, seconds: float, records: int, size: int) -> None:
         """Count a sample of one of the key's partitions; those of one report have one moment, and its length once."""
