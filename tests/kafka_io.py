@@ -11,16 +11,17 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
+from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from srm_spark.testing import KafkaCluster
 
 TIMEOUT = 30.0
-_TRY = 5.0
+_LIST = {"isolation_level": IsolationLevel.READ_COMMITTED, "request_timeout": 5.0}
 _QUIET = logging.getLogger("tests.librdkafka")
 _QUIET.propagate = False
 _QUIET.addHandler(logging.NullHandler())
@@ -144,7 +145,7 @@ class Kafka:
     def read(self, topic: str, committed: bool = False) -> Log:
         """Every record of a topic, up to the end of each partition; more where it is written to meanwhile."""
         ends = self.ends(topic)
-        log: Log = {partition: [] for partition in range(self.topics()[topic])}
+        log: Log = {partition: [] for partition in range(self._partitions(topic))}
         level = "read_committed" if committed else "read_uncommitted"
         consumer = Consumer(
             {
@@ -167,25 +168,24 @@ class Kafka:
 
     def ends(self, topic: str) -> dict[int, int]:
         """Offset behind the last record or marker of each partition; nothing for a topic that is not there."""
-        return self._watermarks(topic, 1)
+        return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
-    def _watermarks(self, topic: str, side: int) -> dict[int, int]:
+    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
         deadline = time.monotonic() + TIMEOUT
         while True:
-            # By another consumer each time: one that has met a partition without a leader may wait for it in vain.
-            consumer = Consumer({**self._base, "group.id": "ends-of-the-tests"}, logger=_QUIET)
             try:
-                return {
-                    partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), _TRY)[side]
-                    for partition in range(self.topics().get(topic, 0))
-                }
+                wanted = {TopicPartition(topic, partition): spec for partition in range(self._partitions(topic))}
+                found = self._admin.list_offsets(wanted, **_LIST) if wanted else {}
+                return {place.partition: future.result(TIMEOUT).offset for place, future in found.items()}
             except KafkaException as error:
                 # A topic that was just made or deleted has no leader, or none that everybody knows.
                 if time.monotonic() > deadline:
                     raise AssertionError(f"no offsets of {topic}") from error
                 time.sleep(0.1)
-            finally:
-                consumer.close()
+
+    def _partitions(self, topic: str) -> int:
+        found = self._admin.list_topics(topic, timeout=TIMEOUT).topics[topic]
+        return len(found.partitions) if found.error is None else 0
 
     def count(self, topic: str) -> int:
         """Offsets given so far: for a topic without markers and deletions, the number of records."""
@@ -193,12 +193,12 @@ class Kafka:
 
     def given(self, topic: str) -> int:
         """Records given so far: those that are there, and the offsets that were deleted in front of them."""
-        starts = self._watermarks(topic, 0)
+        starts = self._offsets(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
         return sum(starts.values()) + sum(map(len, self.read(topic).values())) if starts else 0
 
     def _await_partitions(self, topic: str, count: int) -> None:
         deadline = time.monotonic() + TIMEOUT
-        while self.topics().get(topic, 0) != count:
+        while self._partitions(topic) != count:
             assert time.monotonic() < deadline, f"{topic} has not got {count} partitions"
             time.sleep(0.05)
 

@@ -120,7 +120,7 @@ def test_nothing_is_lost_doubled_or_reordered_while_leaders_change(
     def write() -> None:
         nonlocal written
         producer = kafka.producer(acks="all", enable_idempotence=True)
-        while not is_over.wait(0.02):
+        while not is_over.wait(0.1):
             produce(producer, topic, numbered(40, 4, f"{written} "))
             written += 40
         assert producer.flush(60) == 0
@@ -133,7 +133,7 @@ def test_nothing_is_lost_doubled_or_reordered_while_leaders_change(
         for node in (2, 3):
             before = kafka.given(remote)
             cluster.broker(node).kill()
-            await_count(kafka, remote, before + 2000, 2 * SOON)
+            await_count(kafka, remote, before + 1000, 2 * SOON)
             cluster.broker(node).start()
             await_until(lambda: leader(kafka, remote)[1] == [1, 2, 3], 2 * SOON, "all replicas in sync")
     finally:
@@ -156,7 +156,9 @@ def test_an_unclean_election_is_found_and_told(
     cluster.broker(3).kill()
     await_until(lambda: leader(kafka, topic) == (2, [2]), 2 * SOON, lambda: f"2 alone, {leader(kafka, topic)}")
     kafka.write(topic, numbered(5, prefix="lost "))
-    driver = start({f"a{unique}": cluster, f"b{unique}": secondary}, [f"a{unique}->b{unique}"], {"topics": topic})
+    # On the source nobody could write syncs at the end: of the brokers that were there at the start one is left.
+    flow, keys = f"a{unique}->b{unique}", {"topics": topic, "offset-syncs.topic.location": "target"}
+    driver = start({f"a{unique}": cluster, f"b{unique}": secondary}, [flow], keys)
     await_count(target, remote, 15, 2 * SOON)
     await_lag_zero(driver)
     old = records(target.read(remote))[0]
