@@ -24,6 +24,14 @@ from srm_spark.testing.zookeeper import STARTED, zookeeper
 START_SECONDS = 90
 """Three to four seconds on a machine of ours; the rest is for a loaded CI."""
 
+_CHECKPOINTS: dict[tuple[str, ...], bytes] = {}
+"""What the storage tool has written for a release with some arguments; nothing in it belongs to one cluster."""
+
+
+def _random_id(beginning: str) -> str:
+    # A fixed beginning of three letters: an id that starts with a dash would look like an option to the tool.
+    return base64.urlsafe_b64encode(beginning.encode() + os.urandom(13)).decode().rstrip("=")
+
 
 class LocalKafka:
     """One KRaft broker and controller in one JVM; data, port and cluster id stay the same from start to start.
@@ -54,8 +62,7 @@ class LocalKafka:
         self._temporary = data_dir is None
         self._config_path = self.directory / "server.properties"
         self._format_arguments = tuple(format_arguments)
-        # A fixed beginning: an id that starts with a dash would look like an option to the tool.
-        self.cluster_id = cluster_id or base64.urlsafe_b64encode(b"srm" + os.urandom(13)).decode().rstrip("=")
+        self.cluster_id = cluster_id or _random_id("srm")
         self._overrides = dict(overrides or {})
         self.directory.mkdir(parents=True, exist_ok=True)
         self.port, self.controller_port = self._ports()
@@ -177,11 +184,26 @@ class LocalKafka:
             self._zookeeper.wait_for(STARTED, timeout)
 
     def _format(self) -> None:
-        if (self.directory / "data" / "meta.properties").exists():
+        folder = self.directory / "data"
+        meta, checkpoint = folder / "meta.properties", folder / "bootstrap.checkpoint"
+        if meta.exists():
+            return
+        made_by = (self._release.jar_set, *self._format_arguments)
+        if made_by in _CHECKPOINTS:  # the tool would write the same again, with a second of a core
+            folder.mkdir()
+            checkpoint.write_bytes(_CHECKPOINTS[made_by])
+            ids = {
+                "cluster.id": self.cluster_id,
+                "node.id": self._settings()["node.id"],
+                "directory.id": _random_id("dir"),
+            }
+            meta.write_text(javaproperties.dumps({"version": "1", **ids}, timestamp=False))
             return
         config = ("--config", str(self._config_path))
         arguments = ("format", "--cluster-id", self.cluster_id, *config, *self._format_arguments)
         run_java("kafka.tools.StorageTool", *arguments, jar_set=self._release.jar_set)
+        if {path.name for path in folder.iterdir()} == {meta.name, checkpoint.name}:
+            _CHECKPOINTS[made_by] = checkpoint.read_bytes()
 
     def _settings(self) -> dict[str, str]:
         ports = {"{port}": str(self.port), "{controller_port}": str(self.controller_port)}
