@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
+from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.jars import DELTA_SETTINGS, fetch, find_java
 from srm_spark.jars.archive import archive_options
 from srm_spark.python_workers import DAEMON
@@ -95,6 +96,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",  # 50 tasks for each look at a table of five rows
         "spark.log.level": "ERROR",
+        **CHECKPOINT_SETTINGS,
         **DELTA_SETTINGS,
     }
     for key, value in settings.items():
