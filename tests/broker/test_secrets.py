@@ -213,9 +213,14 @@ def test_the_ui_of_spark(running: Running) -> None:
     pages = [f"{api}/{name}" for name in ("environment", "jobs", "stages", "executors", "allexecutors")]
     pages.append(f"{api}/sql?details=true&planDescription=true&length=1000")
     pages += [f"{address}/{name}/" for name in ("environment", "SQL", "StreamingQuery", "jobs", "stages")]
-    with _answer(pages[5]) as text:
-        plans = json.loads(text)
-    assert plans, "there are plans to look at"
+
+    def looked() -> list[dict[str, Any]]:
+        running.kafka.write(running.topic, numbered(1))  # those before may have been copied before Spark was there
+        with _answer(pages[5]) as text:
+            found: list[dict[str, Any]] = json.loads(text)
+        return found
+
+    plans = await_until(looked, SOON, "plans to look at")
     pages += [f"{address}/SQL/execution/?id={plan['id']}" for plan in plans[-3:]]
     for page in pages:
         with _answer(page) as text:
