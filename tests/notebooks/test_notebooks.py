@@ -76,7 +76,8 @@ def run(path: Path, folder: Path) -> list[Cell]:
     notebook = _read(path, as_version=4)
     manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=_ThisPython())
     resources = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, km=manager, timeout=RUN_SECONDS, resources=resources).execute()
+    # Of a kernel whose manager is handed in the client would leave everything running: Spark, brokers, a driver.
+    NotebookClient(notebook, km=manager, timeout=RUN_SECONDS, resources=resources).execute(cleanup_kc=True)
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
