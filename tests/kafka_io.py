@@ -94,7 +94,16 @@ class Kafka:
 
     def create(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Make a topic and wait until the broker knows it."""
-        _results(self._admin.create_topics([NewTopic(topic, partitions, 1, config=dict(configs or {}))]))
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                _results(self._admin.create_topics([NewTopic(topic, partitions, 1, config=dict(configs or {}))]))
+                break
+            except KafkaException as error:  # a broker that had no core for nine seconds is fenced for a moment
+                is_fenced = error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR
+                if not is_fenced or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
         self._await_partitions(topic, partitions)
 
     def grow(self, topic: str, partitions: int) -> None:
