@@ -23,7 +23,7 @@ test: setup ## what every change must pass
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' $(ARGS)
 
 test-all: setup ## all tests: faults, platforms, hand-over and notebooks, too
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 test-unit: setup ## the tests that start neither a JVM nor a broker
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
