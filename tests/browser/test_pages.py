@@ -65,7 +65,7 @@ def test_the_pages(browser: Browser) -> None:
             assert page.locator("[aria-current]").inner_text() == "MAX"
             page.click("tbody th a")
             assert page.locator("h1").inner_text() == "A → B"
-            assert page.locator("svg polyline").count() == 4
+            assert page.locator("svg polyline").count() == 5
             assert_accessible(page)
         for color in ("light", "dark"):
             for path in ("/", "/flows/C/B", "/flows/B/A", "/you"):
