@@ -14,8 +14,9 @@ The names load when they are asked for: executors import this package without Sp
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from srm_spark.names import named_later
 
 if TYPE_CHECKING:
     from srm_spark.config import Settings, load_settings
@@ -54,11 +55,7 @@ _HOMES = {
     "session": "srm_spark.spark.session",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = named_later(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+DAEMON_KEY = "spark.python.daemon.module"
 DAEMON = "srm_spark.python_workers"
-"""This module, for `spark.python.daemon.module` where this package is installed for the workers."""
+"""This module, for that setting where this package is installed for the workers."""
 FOR_ALL = ("pyspark.worker", "srm_spark.kafka.batches.brokers")
 """Modules that start no thread, by which a fork would be unsafe: pyarrow and librdkafka are for the workers to load."""
 _ZIPPED = ("pyspark.zip", "py4j-*-src.zip")

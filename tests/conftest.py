@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.jars import DELTA_SETTINGS, fetch, find_java
 from srm_spark.jars.archive import archive_options
-from srm_spark.python_workers import DAEMON
+from srm_spark.python_workers import DAEMON, DAEMON_KEY
 from srm_spark.spark.session import ARCHIVE, jar_settings
 from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
 from srm_spark.testing.java import QUICK_START
@@ -87,7 +87,7 @@ def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.appName("srm-spark tests").master("local[2]")
     settings = {
         **jar_settings(fetch("driver")),
-        "spark.python.daemon.module": DAEMON,
+        DAEMON_KEY: DAEMON,
         "spark.driver.memory": "2g",
         # Hundreds of short flows: a compiler that optimises less takes a third of the CPU.
         "spark.driver.extraJavaOptions": " ".join((*QUICK_START[:2], CODE_CACHE, *archive_options(ARCHIVE))),

@@ -154,7 +154,7 @@ class Kafka:
     def read(self, topic: str, committed: bool = False) -> Log:
         """Every record of a topic, up to the end of each partition; more where it is written to meanwhile."""
         ends = self.ends(topic)
-        log: Log = {partition: [] for partition in range(self._partitions(topic))}
+        log: Log = {partition: [] for partition in range(self.topics()[topic])}
         level = "read_committed" if committed else "read_uncommitted"
         consumer = Consumer(
             {

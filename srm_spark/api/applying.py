@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,20 +116,19 @@ class Runs:
 
     def begin(self, desk: Desk, wanted: Wanted) -> Run:
         """Begin to carry out a plan. Raises as `applied`."""
-        with desk.acting(DOES, Role.ADMIN, plan=wanted.plan, prune=wanted.prune) as outcome:
-            require_typed(desk, wanted.confirm, "apply its plan")
-            _begin_alone(desk.control)
-            try:
+        with ExitStack() as unless_begun:
+            with desk.acting(DOES, Role.ADMIN, plan=wanted.plan, prune=wanted.prune) as outcome:
+                require_typed(desk, wanted.confirm, "apply its plan")
+                _begin_alone(desk.control)
+                unless_begun.callback(desk.control.applying.release)
                 prepared = _prepared(desk, wanted)
                 run = Run(secrets.token_urlsafe(8), desk.flow, wanted, desk.caller.who, int(time.time() * 1000))
                 self._keep(run)
-            except BaseException:
-                desk.control.applying.release()
-                raise
-            outcome.result = Result.BEGUN
-        # Behind the record of its beginning: that of its end comes later.
-        name = f"apply-{run.id}"
-        threading.Thread(target=_carry_out, args=(desk, prepared, run), name=name, daemon=True).start()
+                outcome.result = Result.BEGUN
+            # Behind the record of its beginning: that of its end comes later.
+            name = f"apply-{run.id}"
+            threading.Thread(target=_carry_out, args=(desk, prepared, run), name=name, daemon=True).start()
+            unless_begun.pop_all()
         return run
 
     def of(self, flow: Flow) -> list[Run]:

@@ -46,10 +46,9 @@ def latency_unit(value: float) -> Unit:
 
 
 def seconds_unit(value: float) -> Unit:
-    """For seconds."""
-    if value < 119.5:
-        return Unit("s", 1.0)
-    return Unit("min", 60.0) if value < 7_170 else Unit("h", 3600.0)
+    """For seconds; none that is smaller."""
+    unit = latency_unit(max(1000 * value, 1000.0))
+    return Unit(unit.name, unit.size / 1000)
 
 
 def rate(value: float | None) -> str:
@@ -79,7 +78,7 @@ def records(value: float | None) -> str:
 
 def duration(seconds: float | None) -> str:
     """Seconds."""
-    return UNKNOWN if seconds is None else latency_unit(max(1000 * seconds, 1000.0)).of(1000 * seconds)
+    return UNKNOWN if seconds is None else seconds_unit(seconds).of(seconds)
 
 
 def number(value: int | None) -> str:

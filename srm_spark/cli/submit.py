@@ -23,7 +23,7 @@ from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
 from srm_spark.config.secrets import SPARK_SETTINGS
 from srm_spark.errors import SetupError, SrmError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
-from srm_spark.python_workers import DAEMON
+from srm_spark.python_workers import DAEMON, DAEMON_KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 PRINT_VARIABLE = "SRM_DRY_RUN"
@@ -129,7 +129,8 @@ def build_command(
     lists = {"--jars": [str(jar) for jar in jars]}
     configs = [str(config.resolve()) for config in request.configs]
     if request.is_local:
-        command += ["--conf", f"spark.pyspark.python={python}", "--conf", f"spark.python.daemon.module={DAEMON}"]
+        command += ["--conf", f"spark.pyspark.python={python}"]
+        command += [] if DAEMON_KEY in request.settings else ["--conf", f"{DAEMON_KEY}={DAEMON}"]
     else:
         lists["--archives"] = [f"{root / ARCHIVE}#environment"]
         command += ["--deploy-mode", request.deploy_mode, "--conf", "spark.pyspark.python=./environment/bin/python"]

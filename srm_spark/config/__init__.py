@@ -6,8 +6,9 @@ settings, as executors and the helper for groups do, needs none of the code that
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from srm_spark.names import named_later
 
 if TYPE_CHECKING:
     from srm_spark.config.load import load_settings
@@ -17,15 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "librdkafka", "load_settings", "spark_kafka_options", "unmapped"]
 
 _HOMES = {
-    "Settings": "settings",
-    "librdkafka": "render",
-    "load_settings": "load",
-    "spark_kafka_options": "render",
-    "unmapped": "render",
+    "Settings": "srm_spark.config.settings",
+    "librdkafka": "srm_spark.config.render",
+    "load_settings": "srm_spark.config.load",
+    "spark_kafka_options": "srm_spark.config.render",
+    "unmapped": "srm_spark.config.render",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = named_later(__name__, _HOMES)

@@ -26,7 +26,7 @@ from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home, unfit_java_home
 from srm_spark.jars.archive import archive_options
-from srm_spark.python_workers import DAEMON
+from srm_spark.python_workers import DAEMON, DAEMON_KEY
 from srm_spark.spark.scratch import scratch
 from srm_spark.spark.starting import sparing_the_jvm
 
@@ -36,7 +36,7 @@ APP_NAME = "srm-spark"
 ARCHIVE = "spark"
 """The name of the archive of classes that an embedded session loads."""
 _CLASS_PATH = "spark.driver.extraClassPath"
-_SITE_DECIDES = ("spark.ui.enabled",)
+_SITE_DECIDES = ("spark.ui.enabled", DAEMON_KEY)
 """Settings that are ours unless the spark-defaults.conf of SPARK_CONF_DIR says otherwise."""
 _LOOPBACK = "127.0.0.1"
 _OWN: Mapping[str, str] = {
@@ -49,7 +49,7 @@ _OWN: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",  # flows share the cores instead of queueing behind each other's batches
     "spark.speculation": "false",
     "spark.driver.memory": "2g",
-    "spark.python.daemon.module": DAEMON,
+    DAEMON_KEY: DAEMON,
     # Copying is about throughput, and G1 takes a tenth more CPU per record for shorter pauses.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.shuffle.partitions": "2",

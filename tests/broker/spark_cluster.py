@@ -10,7 +10,7 @@ import pyspark
 
 from srm_spark.cli.submit import build_command, parse
 from srm_spark.jars import fetch, java_home
-from srm_spark.python_workers import DAEMON
+from srm_spark.python_workers import DAEMON, DAEMON_KEY
 
 ROOT = Path(__file__).parents[2]
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
@@ -20,7 +20,7 @@ QUICK = tuple(
         "spark.ui.enabled": "false",
         "spark.driver.extraJavaOptions": _JVM,
         "spark.executor.extraJavaOptions": _JVM,
-        "spark.python.daemon.module": DAEMON,
+        DAEMON_KEY: DAEMON,
     }.items()
     for word in ("--conf", f"{key}={value}")
 )

@@ -42,6 +42,12 @@ def test_local_runs_in_the_virtual_environment_itself() -> None:
     ]
 
 
+@pytest.mark.parametrize("defaults", [{}, {"spark_python_daemon_module": "site.daemon"}])
+def test_a_daemon_of_workers_that_somebody_names_is_kept(defaults: dict[str, str]) -> None:
+    asked = () if defaults else ("--conf", "spark.python.daemon.module=site.daemon")
+    assert f"spark.python.daemon.module={DAEMON}" not in command(*asked, **defaults)
+
+
 def test_a_client_of_a_cluster_sends_the_packed_environment_to_the_executors() -> None:
     words = command("--master", "yarn")
     assert value_of(words, "--archives") == "/src/build/srm-spark-env.tar.gz#environment"

@@ -50,6 +50,19 @@ def over(browser: Browser, link: str) -> str:
     return browser.get(link)
 
 
+def test_a_run_that_has_no_thread_leaves_the_turn_to_the_next(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = Browser(site, "ada")
+    page = ada.send("changes/plan")
+
+    def refused(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("srm_spark.api.applying.threading.Thread", refused)
+        ada.send("changes", 500, None, **hidden(page), confirm="A->B")
+    assert "Over; everything is done" in words(over(ada, begun(ada, page)))
+
+
 def test_a_plan_is_read_applied_and_watched(site: Site) -> None:
     ada = Browser(site, "ada")
     site.post("A/B/lists/topics", add_deny=["t"])
