@@ -78,7 +78,12 @@ class Kafka:
     @property
     def _admin(self) -> AdminClient:
         self._admin_client = self._admin_client or AdminClient(
-            {"bootstrap.servers": self.bootstrap_servers, **self._security}, logger=_QUIET
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "allow.auto.create.topics": False,  # to look for a topic must not make it
+                **self._security,
+            },
+            logger=_QUIET,
         )
         return self._admin_client
 

@@ -190,7 +190,7 @@ class LocalKafka:
             return
         made_by = (self._release.jar_set, *self._format_arguments)
         if made_by in _CHECKPOINTS:  # the tool would write the same again, with a second of a core
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
             checkpoint.write_bytes(_CHECKPOINTS[made_by])
             ids = {
                 "cluster.id": self.cluster_id,
