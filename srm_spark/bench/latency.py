@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient
 from srm_spark.bench.bed import Bed
 from srm_spark.bench.contenders import CONTENDERS, IN_TIME, OURS, THEIRS, Contender, Job
 from srm_spark.bench.figures import Spread, spreads
+from srm_spark.bench.processes import usage
 from srm_spark.bench.records import check_copy
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
@@ -54,12 +55,14 @@ _SLOWEST = 0.98
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds between writing a record and reading its copy."""
+    """Milliseconds between writing a record and reading its copy, and what that took."""
 
     p50: float
     p90: float
     p99: float
     p999: float
+    cores: float
+    """CPU seconds per second of the process tree."""
 
 
 def latencies(rate: int, rounds: int, seconds: float) -> dict[str, dict[str, Spread]]:
@@ -77,7 +80,7 @@ def latencies(rate: int, rounds: int, seconds: float) -> dict[str, dict[str, Spr
                 several.append(one := measure_latency(CONTENDERS[name], job, rate, seconds))
             click.echo(
                 f"{rate:7,} records/s round {number + 1} {name:<14} p50 {one.p50:7.1f} ms, p90 {one.p90:7.1f} ms, "
-                f"p99 {one.p99:7.1f} ms, p99.9 {one.p999:7.1f} ms",
+                f"p99 {one.p99:7.1f} ms, p99.9 {one.p999:7.1f} ms, {one.cores:.2f} cores",
                 err=True,
             )
     return {name: spreads(several) for name, several in by_contender.items()}
@@ -100,13 +103,15 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
     stop = threading.Event()
     wrote: list[float] = []
     writer = threading.Thread(target=write_evenly, args=(job.source, rate, stop, wrote), daemon=True)
-    with contender(job):
+    with contender(job) as pid:
         writer.start()
         try:
             reader = _reader(job)
             _catch_up(reader)
             _take(reader, _WARM_SECONDS)
+            began, used = time.monotonic(), usage(pid).cpu
             delays = _take(reader, seconds)
+            cores = (usage(pid).cpu - used) / (time.monotonic() - began)
         finally:
             stop.set()
             writer.join()
@@ -118,7 +123,7 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
         raise SrmError(f"{job.alias}: no record arrived in {seconds:g} s; see its log")
     check_copy(job.source, job.target, {job.topic: job.remote_topic})
     p50, p90, p99, p999 = np.percentile(delays, (50, 90, 99, 99.9)).tolist()
-    return Latency(p50, p90, p99, p999)
+    return Latency(p50, p90, p99, p999, cores)
 
 
 def write_evenly(servers: str, rate: int, stop: threading.Event, wrote: list[float]) -> None:

@@ -449,5 +449,11 @@ OWN = (
         _H,
         ValueKind.LIST,
     ),
-    _number("trigger.interval.ms", "0", 0, "Shortest time between two micro-batches; 0: as fast as they come."),
+    _number(
+        "trigger.interval.ms",
+        "200",
+        0,
+        "Shortest time between the starts of two micro-batches; 0: as fast as they come. One takes some 60 ms of a "
+        "core, however little it copies (docs/performance.md).",
+    ),
 )
