@@ -76,9 +76,8 @@ def make_app(
     """
     control = control or Control(Audit())
     servers = [{"url": root}] if root else None
-    # Redirects to a path with a slash, or without, know no root path.
     app = FastAPI(
-        title="srm-service", version="3", docs_url=None, redoc_url=None, servers=servers, redirect_slashes=not root
+        title="srm-service", version="3", docs_url=None, redoc_url=None, servers=servers, redirect_slashes=False
     )
     app.state.board, app.state.control, app.state.certificate = board, control, certificate
     app.state.gateway = gateway

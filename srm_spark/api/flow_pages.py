@@ -34,7 +34,7 @@ from srm_spark.api.v3_looks import (
     group_positions,
     losses,
 )
-from srm_spark.api.v3_moves import MoveBody, MoveDocument, PlanDocument, TheMoves
+from srm_spark.api.v3_moves import MoveBody, MoveDocument, PastMoveDocument, PlanDocument, TheMoves
 from srm_spark.api.v3_offsets import (
     ShiftBody,
     ShiftDocument,
@@ -44,7 +44,7 @@ from srm_spark.api.v3_offsets import (
     offsets,
     planned,
 )
-from srm_spark.api.wording import stamp
+from srm_spark.api.wording import duration, stamp
 from srm_spark.core.acts import CommandKind, Scope
 from srm_spark.core.filters import split_list
 from srm_spark.core.goals import Way
@@ -56,6 +56,7 @@ router = desk_router()
 _GROUP_COLUMNS = ("Group", "Partition", "On the source at", "Lag", "Goes on at", "Committed there", "Lag there", "Sync")
 _LOSS_COLUMNS = ("Found", "Partition", "Cause", "Source offsets", "Target offsets")
 _OFFSET_COLUMNS = ("Partition", "Goes on at", "Source begins", "Source ends", "Lag", "Held")
+_MOVE_COLUMNS = ("Began", "Move", "Took", "Outcome")
 _DONE = {
     CommandKind.PAUSE: ("Paused", "copies nothing more of it"),
     CommandKind.RESUME: ("Resumed", "goes on where it stood"),
@@ -269,9 +270,13 @@ def _became(one: ShiftedDocument) -> str:
 
 @router.get("/moves")
 def moves_page(request: Request, desk: TheDesk, moves: TheMoves) -> str:
-    """Moves that were begun, and the form of another one."""
+    """Moves that were begun, the form of another one, and what those took that are over."""
     begun = [MoveDocument.of(one) for one in moves.of(desk.flow)]
-    return desk_page(request, desk, "moves", "moves.html", moves=begun)
+    rows = [
+        (stamp(one.began_at), one.kind, duration(one.seconds), "; ".join(one.unsafe) or "everything moved")
+        for one in map(PastMoveDocument.of, moves.past(desk.flow))
+    ]
+    return desk_page(request, desk, "moves", "moves.html", moves=begun, rows=rows, columns=_MOVE_COLUMNS)
 
 
 @router.post("/moves/plan")

@@ -1,7 +1,7 @@
 """Guided moves of consumer groups: planned first, begun by who has read the plan, and watched while they last.
 
 Plans and what moves have told are in memory. The state of a move is in its file, as with `srm-control`: after an end of
-this process another plan goes on where it stopped, and so does the command in the same directory.
+this process another plan goes on where it stopped, and so does the command in the same directory. So are statements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from srm_spark.core.model import Flow
 from srm_spark.core.wording import some
 from srm_spark.errors import SrmError
 from srm_spark.flow.slow_patterns import slow_ones
-from srm_spark.plan import Move, MoveKind, Plan, Statement
+from srm_spark.plan import Move, MoveKind, PastMove, Plan, Statement, last_failover, past_moves
 
 _log = logging.getLogger(__name__)
 _MOST_MOVES = 50
@@ -116,10 +116,13 @@ class Moves:
         with self._lock:
             return [one for one in reversed(self._moves.values()) if one.flow == flow]
 
-    def last_failover(self, flow: Flow) -> Running | None:
-        """The newest one that moved everything, planned or not; what it took is what another one may take."""
-        done = (one for one in self.of(flow) if one.kind.allows_writing and one.statement and not one.statement.unsafe)
-        return next(done, None)
+    def past(self, flow: Flow) -> list[PastMove]:
+        """Those of a flow whose statements are kept, of other processes, too, the newest first."""
+        return past_moves(self._control.folder, flow)
+
+    def last_failover(self, flow: Flow) -> PastMove | None:
+        """The newest one that moved everything; None where there was none, or its statement is gone."""
+        return last_failover(self._control.folder, flow)
 
     def _run(self, desk: Desk, planned: Planned, running: Running) -> None:
         does = planned.wanted.kind.value

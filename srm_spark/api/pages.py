@@ -36,6 +36,8 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _PAGE = 100
 _POINTS = 120
 _DAY_MS = 86_400_000
+_MOST_OPENED = 20
+"""Flows whose charts one page shows; of more the first one is closed."""
 _TABS = ("overview", "lists", "groups", "losses", "quarantine", "explain", "events", "offsets", "changes", "moves")
 
 
@@ -79,6 +81,8 @@ class Asked:
     sort: FlowOrder | TopicOrder
     is_ascending: bool
     offset: int = 0
+    opened: tuple[str, ...] = ()
+    """Flows whose charts are shown below their rows."""
 
     def link(self, **other: Any) -> str:
         """The address with something else; another order begins with its first page."""
@@ -88,9 +92,16 @@ class Asked:
             "search": self.search,
             "sort": self.sort.value,
             "order": "asc" if self.is_ascending else "desc",
+            "open": self.opened,
             **other,
         }
-        return f"{rooted(self.path)}?{urlencode({name: value for name, value in values.items() if value != ''})}"
+        said = {name: value for name, value in values.items() if value != ""}
+        return f"{rooted(self.path)}?{urlencode(said, doseq=True)}"
+
+    def toggled(self, flow: Flow) -> str:
+        """The address with the charts of that flow, or without them where they are shown."""
+        others = tuple(one for one in self.opened if one != str(flow))
+        return self.link(open=others if str(flow) in self.opened else (*others[1 - _MOST_OPENED :], str(flow)))
 
     def sorted_by(self, sort: str) -> str:
         """The address of another order; the other way round where it is this one."""
@@ -154,10 +165,11 @@ def overview(
     search: SearchText = "",
     sort: FlowOrder = FlowOrder.STATUS,
     order: Literal["asc", "desc"] | None = None,
+    opened: Annotated[tuple[str, ...], Query(alias="open", max_length=_MOST_OPENED)] = (),
 ) -> str:
     """All flows."""
     is_ascending = sort in (FlowOrder.SOURCE, FlowOrder.TARGET) if order is None else order == "asc"
-    asked = Asked("/", show, duration, search, sort, is_ascending)
+    asked = Asked("/", show, duration, search, sort, is_ascending, opened=tuple(dict.fromkeys(opened)))
     span = duration.until(board.now_ms())
     if gateway is None:  # else what other sites say now is part of it
         polled.is_of(*of_flows(board, span))
@@ -173,6 +185,11 @@ def overview(
         drawn=_drawn_last([row.now for row in found]),
         unread={alias: view.why_not for alias, view in board.targets.items() if view.why_not is not None},
         most_clusters=MOST_CLUSTERS,
+        charts={
+            flow: _charts(board, flow, asked, span)
+            for flow in (row.now.flow for row in found)
+            if str(flow) in asked.opened and flow not in seen.elsewhere
+        },
         rows=_sorted(found, sort, show, is_ascending=is_ascending),
         known_since=max(filter(None, (known_since(board, row.now.flow, span) for row in seen.own)), default=None),
         all_count=len(seen.all),
@@ -229,7 +246,7 @@ def flow_page(
     asked = Asked(flow_path(flow), show, duration, search, sort, is_ascending=sort is TopicOrder.NAME, offset=offset)
     span = duration.until(board.now_ms())
     failover = moves.last_failover(flow)
-    polled.is_of(*of_flow(board, flow, span), failover and failover.id)
+    polled.is_of(*of_flow(board, flow, span), failover)
     total, topics = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=_PAGE)
     return _rendered(
         board,

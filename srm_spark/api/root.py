@@ -27,7 +27,10 @@ def rooted(path: str) -> str:
 
 
 class Rooted:
-    """ASGI middleware, in front of all others: takes the root path away, and remembers it for whoever answers."""
+    """ASGI middleware, in front of all others: takes the root path away, and remembers it for whoever answers.
+
+    A path that ends with a slash is meant without it; a redirect would know no root path.
+    """
 
     def __init__(self, app: ASGIApp, path: str) -> None:
         """`path` as `root` says."""
@@ -37,9 +40,12 @@ class Rooted:
         """Passes on."""
         if scope["type"] == "http":
             _ROOT.set(self._path)
-            if self._path and f"{scope['path']}/".startswith(f"{self._path}/"):
-                path = scope["path"][len(self._path) :] or "/"
-                scope = {**scope, "path": path, "raw_path": scope["raw_path"][len(self._path) :] or b"/"}
+            path, raw = scope["path"], scope["raw_path"]
+            if self._path and f"{path}/".startswith(f"{self._path}/"):
+                path, raw = path[len(self._path) :], raw[len(self._path) :]
+            if raw.endswith(b"/"):  # one that is part of a name is sent as %2F
+                path, raw = path[:-1], raw[:-1]
+            scope = {**scope, "path": path or "/", "raw_path": raw or b"/"}
         await self._app(scope, receive, send)
 
 

@@ -13,7 +13,7 @@ from srm_spark.api.moves import Moves, Planned, Running, Wanted
 from srm_spark.api.plans import PLAN_SECONDS, Shown
 from srm_spark.api.problems import CONTROL_RESPONSES, unknown
 from srm_spark.api.v3_acts import Body
-from srm_spark.plan import MoveKind
+from srm_spark.plan import MoveKind, PastMove
 from srm_spark.plan.document import plan_document, statement_document
 
 router = APIRouter(
@@ -168,6 +168,27 @@ class MoveDocument(BaseModel):
         )
 
 
+class PastMoveDocument(BaseModel):
+    """A move that is over, as its statement says. `unsafe` is empty where everything moved."""
+
+    kind: str
+    flow: str
+    began_at: str
+    seconds: float
+    unsafe: list[str]
+
+    @classmethod
+    def of(cls, one: PastMove) -> PastMoveDocument:
+        """That of a statement."""
+        return cls(
+            kind=_WORDS[one.kind],
+            flow=one.flow,
+            began_at=iso(one.began),
+            seconds=one.seconds,
+            unsafe=list(one.unsafe),
+        )
+
+
 def moves_of(request: Request) -> Moves:
     """Those of the application."""
     moves: Moves = request.app.state.moves
@@ -193,6 +214,12 @@ def begin(desk: TheDesk, moves: TheMoves, body: BeginBody) -> MoveDocument:
 def every(desk: TheDesk, moves: TheMoves) -> list[MoveDocument]:
     """Moves of the flow that this process has begun, the newest first."""
     return [MoveDocument.of(one) for one in moves.of(desk.flow)]
+
+
+@router.get("/past")
+def past(desk: TheDesk, moves: TheMoves) -> list[PastMoveDocument]:
+    """Moves of the flow whose statements are kept, the newest first: the RTO over time."""
+    return [PastMoveDocument.of(one) for one in moves.past(desk.flow)]
 
 
 @router.get("/{move}")

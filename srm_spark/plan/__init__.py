@@ -4,6 +4,17 @@
 """
 
 from srm_spark.plan.move import Move
+from srm_spark.plan.past import PastMove, last_failover, past_moves
 from srm_spark.plan.snapshot import MoveKind, MoveOutcome, Plan, Stage, Statement
 
-__all__ = ["Move", "MoveKind", "MoveOutcome", "Plan", "Stage", "Statement"]
+__all__ = [
+    "Move",
+    "MoveKind",
+    "MoveOutcome",
+    "PastMove",
+    "Plan",
+    "Stage",
+    "Statement",
+    "last_failover",
+    "past_moves",
+]

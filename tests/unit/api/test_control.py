@@ -198,13 +198,18 @@ def test_a_group_is_failed_over_by_who_has_read_the_plan_and_types_the_flow(site
     assert site.post("A/B/moves", "ada", 409, plan="guessed", confirm="A->B")["kind"] == "no-plan"
     assert site.world.flow.target.group_calls.committed == {}
     before = site.client.get("/flows/A/B", headers=login("ada:ada"))
-    assert "no failover since this service began" in before.text
+    assert "no statement of a failover is kept" in before.text
+    assert site.get("A/B/moves/past") == []
     begun = site.post("A/B/moves", "ada", 202, plan=plan["id"], confirm="A->B")
     done = moved(site)
     assert 0 <= done["seconds"] < 20
     polled = {**login("ada:ada"), "If-None-Match": before.headers["etag"]}
     page = site.client.get("/flows/A/B", headers=polled).text
-    assert re.search(rf'<dd><a href="/flows/A/B/moves/{begun["id"]}">[\d.]+ s</a>', page)
+    assert re.search(r'<dd><a href="/flows/A/B/moves">[\d.]+ m?s</a>', page)
+    (past,) = site.get("A/B/moves/past")
+    assert (past["kind"], past["unsafe"], 0 <= past["seconds"] < 20) == ("failover", [], True)
+    moves = site.client.get("/flows/A/B/moves", headers=login("victor:victor")).text
+    assert "everything moved" in moves
     assert (done["id"], done["failure"], done["statement"]["unsafe"]) == (begun["id"], None, [])
     assert "set the offsets of the groups on the target" in done["told"]
     assert site.get(f"A/B/moves/{begun['id']}") == done

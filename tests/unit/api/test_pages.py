@@ -40,12 +40,33 @@ def test_the_overview(client: TestClient) -> None:
     page = client.get("/").text
     assert "Cluster Replications (3)" in page
     silent, warned, active = rows(page)
-    assert silent[0] == "■ INACTIVE unknown since 2025-11-24 15:49:45 UTC its driver is silent"
+    assert silent[0] == "■ INACTIVE unknown since 2025-11-24 15:49:45 UTC its driver is silent Charts of C->B"
     assert silent[3:] == ["unknown"] * 6
-    assert warned[0] == "▲ WARNING 1 partition paused: orders-1"
-    assert active == ["● ACTIVE", "A to B", "→ B", "2", "1", "600 B/s", "12.5 ms", "100 ms", "7 1.5 s"]
+    assert warned[0] == "▲ WARNING 1 partition paused: orders-1 Charts of B->A"
+    assert active == ["● ACTIVE Charts of A->B", "A to B", "→ B", "2", "1", "600 B/s", "12.5 ms", "100 ms", "7 1.5 s"]
     assert 'href="/flows/A/B?' in page
     assert 'aria-sort="descending"' in page
+
+
+def test_charts_open_below_their_rows_and_stay_open_whatever_else_is_chosen(client: TestClient) -> None:
+    page = client.get("/?range=LAST_SIX_HOURS&show=max").text
+    assert "<polyline" not in page
+    assert page.count('aria-expanded="false"') == 3
+    for _ in range(2):
+        (opens,) = re.findall(r'id="charts-\d" href="([^"]*)"[^>]*>Charts<span class="hidden"> of A-&gt;B<', page)
+        page = client.get(html.unescape(opens)).text
+        if "<polyline" not in page:
+            break
+        assert len(re.findall("<polyline", page)) == 5
+        assert page.count('aria-expanded="true"') == 1
+        assert 'id="plot-A-to-B-1"' in page
+        (by_source,) = re.findall(r'id="by-source" href="([^"]*)"', page)
+        assert "<polyline" in client.get(html.unescape(by_source)).text
+        assert '<input type="hidden" name="open" value="A-&gt;B">' in page
+    assert page.count('aria-expanded="false"') == 3, "the second click closes them"
+    both = client.get("/?open=A->B&open=B->A&open=A->B&open=gone->B").text
+    assert both.count('aria-expanded="true"') == 2
+    assert client.get("/?" + "&".join(f"open=x{n}->B" for n in range(21))).status_code == 400
 
 
 def test_values_and_ranges_are_kept_in_every_link(client: TestClient) -> None:

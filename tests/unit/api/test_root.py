@@ -50,11 +50,22 @@ def check(markup: str, at_least: int = 3) -> set[str]:
 
 @pytest.mark.parametrize("in_front", [ROOT, ""], ids=["left there", "taken away"])
 @pytest.mark.parametrize(
-    "path", ["/", "/docs", "/you", "/flows/C/B", "/flows/A/B/nothing", *(f"/flows/A/B{one}" for one in TABS)]
+    "path",
+    [
+        "/",
+        "/docs",
+        "/docs/",
+        "/you",
+        "/flows/C/B",
+        "/flows/C/B/",
+        "/flows/A/B/nothing",
+        *(f"/flows/A/B{one}" for one in TABS),
+    ],
 )
 def test_everything_that_a_page_leads_to(browser: Browser, path: str, in_front: str) -> None:
     answer = browser.client.get(in_front + path, headers=browser.headers)
     assert answer.headers["content-type"].startswith("text/html")
+    assert answer.status_code == (404 if path.endswith("nothing") else 200)
     check(answer.text)
 
 

@@ -1,0 +1,70 @@
+"""What moves took that are over: their statements, which stay where they were written."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from srm_spark.core.model import Flow
+from srm_spark.plan.snapshot import MoveKind
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PastMove:
+    """One that was applied, whoever did it: the service, or `srm-control` in the same directory."""
+
+    kind: MoveKind
+    flow: str
+    began: int
+    """Milliseconds since the epoch; of one that was interrupted, when it was begun first."""
+    ended: int
+    unsafe: tuple[str, ...]
+    """Why not everything moved; empty where it did."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.ended - self.began) / 1000
+
+
+def past_moves(folder: Path, flow: Flow) -> list[PastMove]:
+    """Those whose statements lie in `folder`, the newest first. A file that is no statement is told in the log."""
+    paths = folder.glob(f"srm-*-{flow.source}-{flow.target}-*.json")
+    found = (_read(path, path.stat().st_mtime_ns) for path in paths)
+    moves = [one for one in found if one is not None and one.flow == str(flow)]
+    return sorted(moves, key=lambda one: (one.began, one.ended), reverse=True)
+
+
+def last_failover(folder: Path, flow: Flow) -> PastMove | None:
+    """The newest one that moved everything, planned or not: what it took is what another one may take."""
+    done = (one for one in past_moves(folder, flow) if one.kind.allows_writing and not one.unsafe)
+    return next(done, None)
+
+
+@lru_cache(maxsize=1000)
+def _read(path: Path, _changed: int) -> PastMove | None:
+    """Read anew only where `_changed`, when the file was, is another: statements can be large, and pages ask often."""
+    try:
+        document: dict[str, Any] = json.loads(path.read_text())
+        return PastMove(
+            MoveKind(document["move"]),
+            str(document["flow"]),
+            _ms(document["began"]),
+            _ms(document["ended"]),
+            tuple(map(str, document["unsafe"])),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("%s: this is no statement of a move (%s: %s)", path, type(error).__name__, error)
+        return None
+
+
+def _ms(moment: str) -> int:
+    """Of UTC in ISO 8601, to the second."""
+    return int(datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp() * 1000)
