@@ -6,31 +6,26 @@ process, the same plan goes on where it stopped, and so does the command.
 
 from __future__ import annotations
 
-import logging
-import secrets
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from srm_spark.api.audit import Result
+from srm_spark.api.begun import Begun, Watched, carry_out
 from srm_spark.api.control import Control, Desk
 from srm_spark.api.plans import require_typed
-from srm_spark.api.problems import RequestProblem, problem_of
+from srm_spark.api.problems import RequestProblem
 from srm_spark.api.roles import Role
 from srm_spark.change.apply import Ready, apply_plan, check, is_all_done
 from srm_spark.change.document import PlanFile, load_plan, plan_file, plans_document, save_plan
 from srm_spark.change.look import Rights, make_plan
 from srm_spark.change.planning import ChangePlan
 from srm_spark.change.report import FlowReport, RunReport, load_report, report_path
-from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
-from srm_spark.errors import PlanError, SrmError
+from srm_spark.errors import PlanError
 
-_log = logging.getLogger(__name__)
 MOST_RUNS = 50
 DOES = "apply a plan"
 
@@ -44,29 +39,18 @@ class Wanted:
     confirm: str
 
 
-@dataclass
-class Run:
-    """A plan that is carried out; it is over once there is a report or a failure."""
+@dataclass(kw_only=True)
+class Run(Begun):
+    """A plan that is carried out."""
 
-    id: str
-    flow: Flow
     wanted: Wanted
-    who: str
-    began_at: int
-    told: list[str] = field(default_factory=list)
     report: FlowReport | None = None
     is_changed: bool = False
-    failure: str | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more comes."""
-        return self.report is not None or self.failure is not None
 
     @property
     def is_complete(self) -> bool:
         """Whether it is over, and all was done."""
-        return self.report is not None and not self.report.refused
+        return self.is_over and self.report is not None and not self.report.refused
 
 
 @dataclass(frozen=True)
@@ -110,9 +94,7 @@ class Runs:
     """Those that go on while pages watch them. Safe to use from several threads."""
 
     def __init__(self, most: int = MOST_RUNS) -> None:
-        self._most = most
-        self._runs: OrderedDict[str, Run] = OrderedDict()
-        self._lock = threading.Lock()
+        self.watched = Watched[Run](most)
 
     def begin(self, desk: Desk, wanted: Wanted) -> Run:
         """Begin to carry out a plan. Raises as `applied`."""
@@ -122,42 +104,25 @@ class Runs:
                 _begin_alone(desk.control)
                 unless_begun.callback(desk.control.applying.release)
                 prepared = _prepared(desk, wanted)
-                run = Run(secrets.token_urlsafe(8), desk.flow, wanted, desk.caller.who, int(time.time() * 1000))
-                self._keep(run)
+                run = Run(flow=desk.flow, who=desk.caller.who, wanted=wanted)
+                self.watched.keep(run)
                 outcome.result = Result.BEGUN
             # Behind the record of its beginning: that of its end comes later.
-            name = f"apply-{run.id}"
-            threading.Thread(target=_carry_out, args=(desk, prepared, run), name=name, daemon=True).start()
+            self.watched.start(run, partial(_carry_out, desk, prepared, run))
             unless_begun.pop_all()
         return run
 
-    def of(self, flow: Flow) -> list[Run]:
-        """Those of a flow since this process began, the newest first."""
-        with self._lock:
-            return [one for one in reversed(self._runs.values()) if one.flow == flow]
-
-    def _keep(self, run: Run) -> None:
-        with self._lock:
-            self._runs[run.id] = run
-            while len(self._runs) > self._most:  # the oldest are over: one is carried out at a time
-                self._runs.popitem(last=False)
-
 
 def _carry_out(desk: Desk, prepared: Prepared, run: Run) -> None:
-    report, failure = None, None
-    try:
-        whole, run.is_changed = prepared.carry_out(run.told.append)
-        report = whole.of(str(desk.flow))
-    except SrmError as error:
-        failure = problem_of(error).detail
-    except Exception as error:  # a thread of its own: nobody else would tell
-        _log.exception("flow=%s plan=%s applying ended", desk.flow, run.wanted.plan)
-        failure = f"an error of the service: {type(error).__name__}; its log says more"
-    finally:
-        desk.control.applying.release()
-    came_of = (Result.FAILED, failure or "") if report is None else _came_of(report, is_changed=run.is_changed)
-    desk.record(DOES, *came_of, plan=run.wanted.plan, prune=run.wanted.prune)
-    run.report, run.failure = report, failure
+    def work() -> tuple[Result, str]:
+        try:
+            whole, run.is_changed = prepared.carry_out(run.told.append)
+        finally:
+            desk.control.applying.release()
+        run.report = whole.of(str(desk.flow))
+        return _came_of(run.report, is_changed=run.is_changed)
+
+    carry_out(desk, run, DOES, work, plan=run.wanted.plan, prune=run.wanted.prune)
 
 
 def _begin_alone(control: Control) -> None:

@@ -10,7 +10,6 @@ from srm_spark.api.control import TheDesk
 from srm_spark.api.desk_page import desk_page, desk_router
 from srm_spark.api.forms import TheForm
 from srm_spark.api.pages import flow_path
-from srm_spark.api.problems import unknown
 from srm_spark.api.roles import Role
 from srm_spark.api.root import rooted
 from srm_spark.api.v3_changes import ApplyBody, TheRuns, changes_planned
@@ -23,7 +22,7 @@ router = desk_router()
 @router.get("/changes")
 def changes_page(request: Request, desk: TheDesk, runs: TheRuns) -> str:
     """Plans that were carried out, and the form of another one."""
-    begun = [(one, iso(one.began_at)) for one in runs.of(desk.flow)]
+    begun = [(one, iso(one.began_at)) for one in runs.watched.of(desk.flow)]
     return desk_page(request, desk, "changes", "changes.html", runs=begun)
 
 
@@ -55,10 +54,7 @@ def begin(desk: TheDesk, runs: TheRuns, form: TheForm) -> RedirectResponse:
 @router.get("/changes/{run}")
 def run_page(request: Request, desk: TheDesk, runs: TheRuns, run: str) -> str:
     """How far it is, and what came of it."""
-    found = {one.id: one for one in runs.of(desk.flow)}
-    if run not in found:
-        raise unknown(f"run of a plan of {desk.flow}", run, found)
-    one = found[run]
+    one = runs.watched.one(desk.flow, run, "run of a plan")
     values = {
         "run": one,
         "is_over": one.is_over,

@@ -12,7 +12,7 @@ from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.desk_page import PAGE, Offset, desk_page, desk_router, result_page
 from srm_spark.api.forms import Form, TheForm
 from srm_spark.api.pages import flow_path
-from srm_spark.api.problems import RequestProblem, unknown
+from srm_spark.api.problems import RequestProblem
 from srm_spark.api.roles import Role
 from srm_spark.api.root import rooted
 from srm_spark.api.v3_acts import (
@@ -44,7 +44,7 @@ from srm_spark.api.v3_offsets import (
     offsets,
     planned,
 )
-from srm_spark.api.wording import duration, stamp
+from srm_spark.api.wording import in_seconds, stamp
 from srm_spark.core.acts import CommandKind, Scope
 from srm_spark.core.filters import split_list
 from srm_spark.core.goals import Way
@@ -271,9 +271,9 @@ def _became(one: ShiftedDocument) -> str:
 @router.get("/moves")
 def moves_page(request: Request, desk: TheDesk, moves: TheMoves) -> str:
     """Moves that were begun, the form of another one, and what those took that are over."""
-    begun = [MoveDocument.of(one) for one in moves.of(desk.flow)]
+    begun = [MoveDocument.of(one) for one in moves.watched.of(desk.flow)]
     rows = [
-        (stamp(one.began_at), one.kind, duration(one.seconds), "; ".join(one.unsafe) or "everything moved")
+        (stamp(one.began_at), one.kind, in_seconds(one.seconds), "; ".join(one.unsafe) or "everything moved")
         for one in map(PastMoveDocument.of, moves.past(desk.flow))
     ]
     return desk_page(request, desk, "moves", "moves.html", moves=begun, rows=rows, columns=_MOVE_COLUMNS)
@@ -301,7 +301,5 @@ def begin(desk: TheDesk, moves: TheMoves, form: TheForm) -> RedirectResponse:
 @router.get("/moves/{move}")
 def move_page(request: Request, desk: TheDesk, moves: TheMoves, move: str) -> str:
     """How far a move is."""
-    found = {one.id: one for one in moves.of(desk.flow)}
-    if move not in found:
-        raise unknown(f"move of {desk.flow}", move, found)
-    return desk_page(request, desk, "moves", "move.html", move=MoveDocument.of(found[move]))
+    found = moves.watched.one(desk.flow, move, "move")
+    return desk_page(request, desk, "moves", "move.html", move=MoveDocument.of(found))

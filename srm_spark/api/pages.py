@@ -123,7 +123,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for function in (wording.duration, wording.number, wording.moment, wording.stamp, wording.day):
+    for function in (wording.duration, wording.in_seconds, wording.number, wording.moment, wording.stamp, wording.day):
         made.filters[function.__name__] = function
     made.globals |= {
         "durations": list(Duration),

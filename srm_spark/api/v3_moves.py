@@ -11,7 +11,7 @@ from srm_spark.api.asked import iso
 from srm_spark.api.control import TheDesk
 from srm_spark.api.moves import Moves, Planned, Running, Wanted
 from srm_spark.api.plans import PLAN_SECONDS, Shown
-from srm_spark.api.problems import CONTROL_RESPONSES, unknown
+from srm_spark.api.problems import CONTROL_RESPONSES
 from srm_spark.api.v3_acts import Body
 from srm_spark.plan import MoveKind, PastMove
 from srm_spark.plan.document import plan_document, statement_document
@@ -213,7 +213,7 @@ def begin(desk: TheDesk, moves: TheMoves, body: BeginBody) -> MoveDocument:
 @router.get("")
 def every(desk: TheDesk, moves: TheMoves) -> list[MoveDocument]:
     """Moves of the flow that this process has begun, the newest first."""
-    return [MoveDocument.of(one) for one in moves.of(desk.flow)]
+    return [MoveDocument.of(one) for one in moves.watched.of(desk.flow)]
 
 
 @router.get("/past")
@@ -225,7 +225,4 @@ def past(desk: TheDesk, moves: TheMoves) -> list[PastMoveDocument]:
 @router.get("/{move}")
 def one_move(desk: TheDesk, moves: TheMoves, move: str) -> MoveDocument:
     """How far a move is."""
-    found = {one.id: one for one in moves.of(desk.flow)}
-    if move not in found:
-        raise unknown(f"move of {desk.flow}", move, found)
-    return MoveDocument.of(found[move])
+    return MoveDocument.of(moves.watched.one(desk.flow, move, "move"))

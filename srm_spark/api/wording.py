@@ -81,6 +81,11 @@ def duration(seconds: float | None) -> str:
     return UNKNOWN if seconds is None else seconds_unit(seconds).of(seconds)
 
 
+def in_seconds(seconds: float) -> str:
+    """Of a figure that is known to the second."""
+    return duration(seconds) if seconds >= 1 else "less than 1 s"
+
+
 def number(value: int | None) -> str:
     """A count."""
     return UNKNOWN if value is None else f"{value:,}"

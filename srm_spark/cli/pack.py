@@ -52,7 +52,8 @@ def _environment(root: Path, python: str) -> Path:
     environment = root / ARCHIVE.parent / "environment"
     key_file = environment / ".key"
     key = f"{python} {sys.version} {requirements()}"
-    install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
+    install = [*pip, "install", "--quiet", "--no-compile"]  # what it compiles does not travel
     if _written(key_file) != key:
         shutil.rmtree(environment, ignore_errors=True)
         _run([python, "-m", "venv", "--without-pip", str(environment)])

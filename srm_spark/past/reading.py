@@ -36,6 +36,8 @@ _KEPT_SECONDS = 120.0
 """For so long an answer is kept: what is asked here is over for two hours, and only what came very late changes it."""
 _KEPT_BYTES = 64_000_000
 _SINCE_SECONDS = 600.0
+_OF_A_LINE = 4
+"""Arrays of keys by buckets."""
 _LATENCIES = {Metric.REPLICATION_LATENCY: "replication_latency", Metric.CHECKPOINT_LATENCY: "checkpoint_latency"}
 _STORED = pa.schema([field for field in SCHEMA if field.name not in PARTITIONED_BY])
 _LAGS = {Metric.RECORDS_LAG: "lag_records", Metric.SECONDS_LAG: "lag_seconds"}
@@ -77,11 +79,9 @@ class History:
         cells = self._cells(span, grain, flow, series)
         if cells is None:
             return None
-        if metric in _LATENCIES:
-            return cells.latency(_LATENCIES[metric])
         is_of_topics = metric in _RATES and series[0].kind is Kind.TOPIC
         of_flow = self._cells(span, grain, flow, [Series(Kind.FLOW, str(flow))]) if is_of_topics else None
-        return cells.traffic(metric, of_flow)
+        return cells.line(metric, of_flow)
 
     def since(self, flow: Flow) -> int | None:
         """Since when there is history of a flow, in milliseconds since the epoch; None where there is none."""
@@ -133,6 +133,9 @@ class History:
         if rows is None:
             return None
         cells = _Cells(rows, series, grain)
+        del rows
+        # Else what was decompressed stays with this process. Right behind the reading Arrow's threads hold some of it.
+        pa.default_memory_pool().release_unused()
         with self._lock:
             self._kept[asked] = (now, cells)
             while len(self._kept) > 1 and sum(one.size for _, one in self._kept.values()) > _KEPT_BYTES:
@@ -188,14 +191,20 @@ class _Cells:
         self._shape = (len(series), len(self._starts))
         self._newest = np.full(len(self._starts), -1.0)
         np.maximum.at(self._newest, self._column, _milliseconds(rows, "newest"))
+        self._lines: dict[Metric, Line] = {}
 
-    def latency(self, name: str) -> Line:
-        """How long it took."""
+    def line(self, metric: Metric, of_flow: _Cells | None) -> Line:
+        """Of a metric; rates of topics ask their flow for how long it told of."""
+        if metric not in self._lines:
+            is_latency = metric in _LATENCIES
+            self._lines[metric] = self._latency(_LATENCIES[metric]) if is_latency else self._traffic(metric, of_flow)
+        return self._lines[metric]
+
+    def _latency(self, name: str) -> Line:
         count, total, least, most = (self._spread(f"{name}_{part}") for part in ("count", "total", "least", "most"))
         return self._line(np.nan_to_num(count), np.nan_to_num(total), least, most)
 
-    def traffic(self, metric: Metric, of_flow: _Cells | None) -> Line:
-        """A rate, a count or a lag; of topics their flow says for how long."""
+    def _traffic(self, metric: Metric, of_flow: _Cells | None) -> Line:
         name = _LAGS.get(metric) or ("bytes" if metric in _BYTES else "records")
         values = self._spread(name)
         if metric in _RATES:
@@ -214,7 +223,7 @@ class _Cells:
     @property
     def size(self) -> int:
         """Bytes that it takes."""
-        return int(self._rows.nbytes)
+        return int(self._rows.nbytes) + sum(line.count.nbytes * _OF_A_LINE for line in [*self._lines.values()])
 
     def _line(self, count: Array, total: Array, least: Array, most: Array) -> Line:
         return Line(self._starts, self._newest, count, total, least, most, bucket_ms=self._width)

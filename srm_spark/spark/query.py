@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from srm_spark.failure import Failure, FailureKind, crossing
 from srm_spark.spark.failures import failure_in
+from srm_spark.spark.offsets import is_amid_a_batch
 from srm_spark.spark.scratch import scratch
 from srm_spark.spark.session import is_connect
 
@@ -120,7 +121,7 @@ class Query:
             (self.checkpoint / _STOPPING).touch()
         clean = self._gate.close(timeout)
         try:
-            while self._query.isActive and self._query.status["isTriggerActive"] and self._is_writing():
+            while self._query.isActive and is_amid_a_batch(self.checkpoint):
                 if time.monotonic() > deadline:
                     clean = False
                     break
@@ -130,6 +131,3 @@ class Query:
             clean = clean and not self._query.isActive
         shutil.rmtree(self.checkpoint, ignore_errors=True)
         return clean
-
-    def _is_writing(self) -> bool:
-        return "Processing" in str(self._query.status["message"])

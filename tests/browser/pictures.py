@@ -5,6 +5,7 @@ What they show is made up and the same each time; the pages, and what is done on
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tempfile
@@ -112,6 +113,9 @@ def furnished(folder: Path) -> Site:
         committed[group] = {TopicPartition(name, 0): Committed(offset) for name in ("orders", "payments")}
     say(site.world, lag=30, ago=-60.0)  # so that it is fresh for as long as this takes
     _put_aside(site, TopicPartition("clicks", 0), 7)
+    drill = {"move": "planned failover", "flow": "A->B", "unsafe": []}
+    drill |= {"began": "2025-11-20T09:00:00Z", "ended": "2025-11-20T09:00:14Z"}
+    (folder / "srm-planned_failover-A-B-20251120T090000Z.json").write_text(json.dumps(drill))
     return site
 
 
@@ -134,12 +138,13 @@ def take(page: Page, folder: Path, name: str) -> None:
     page.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)  # type: ignore[arg-type]
 
 
-def walk(page: Page, address: str, folder: Path) -> None:
+def walk(page: Page, address: str, folder: Path, site: Site) -> None:
     """Through all pages, doing on the way what they are for."""
     flow = f"{address}/flows/A/B"
     take(page, folder, "overview")
+    page.get_by_role("link", name="Charts of A->B").click()
+    take(page, folder, "rows")
     page.goto(flow)
-    take(page, folder, "flow")
     page.get_by_label("Topic, or all").fill("payments")
     page.get_by_label("Reason").fill("maintenance")
     page.get_by_role("button", name="Pause").click()
@@ -159,6 +164,11 @@ def walk(page: Page, address: str, folder: Path) -> None:
     page.get_by_role("button", name="Begin").click()
     page.wait_for_selector("#live[data-over]")
     take(page, folder, "move")
+    page.goto(f"{flow}/moves")
+    take(page, folder, "moves")
+    page.goto(flow)
+    take(page, folder, "flow")
+    site.world.topic("refunds", b"{}", timestamp=NOW)  # what a plan makes
     page.goto(f"{flow}/changes")
     page.get_by_role("button", name="Plan").click()
     page.get_by_label("Type A->B to begin").fill("A->B")
@@ -175,7 +185,7 @@ def take_all(browser: Browser, folder: Path) -> None:
         app = make_app(lively().board, anonymous=Role.ADMIN, control=site.control)
         with serving(app) as address:
             with page_of(browser, address) as page:
-                walk(page, address, folder)
+                walk(page, address, folder, site)
             with page_of(browser, address, viewport=PHONE, color_scheme="dark") as page:
                 take(page, folder, "phone")
 

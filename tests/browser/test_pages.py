@@ -227,6 +227,26 @@ def test_a_chart_tells_the_value_under_the_pointer_and_zooms(browser: Browser) -
             assert page.locator("#plot-1 p").inner_text().endswith(" UTC: no figure")
 
 
+def test_a_row_opens_to_charts_that_stay_while_figures_change(browser: Browser) -> None:
+    filled = three_flows()
+    with served(filled) as base, page_of(browser, base) as page:
+        page.get_by_role("link", name="Charts of A->B").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".opened .u-over")
+        plot, told = page.locator("#plot-A-to-B-1 .u-over"), page.locator("#plot-A-to-B-1 p")
+        assert page.locator(".opened .plot").count() == 5
+        plot.hover(position={"x": boxes(plot)[0]["width"] * 0.7, "y": 20})
+        assert told.inner_text().endswith(" UTC: 600 B/s")
+        with page.expect_response(page.url):
+            filled.report(AB, NOW + EVERY * 1000)
+        assert plot.count() == 1
+        assert_accessible(page)
+        page.set_viewport_size(PHONE)
+        assert_fits(page)
+        page.get_by_role("link", name="Charts of A->B").click()
+        assert page.locator(".opened").count() == 0
+
+
 @pytest.mark.parametrize("who", ["ada", "everybody"])
 def test_a_flow_is_paused_gets_a_topic_and_a_group_is_failed_over(browser: Browser, tmp_path: Path, who: str) -> None:
     site = Site(tmp_path, anonymous=Role.ADMIN if who == "everybody" else None)

@@ -32,6 +32,7 @@ _STEPS = 5
 _PATHS = (
     "/",
     "/?range=LAST_SIX_HOURS",
+    "/?open=A-%3EB&range=LAST_SIX_HOURS",
     "/flows/A/B",
     "/flows/A/B?sort=lag",
     "/flows/A/B?sort=throughput",

@@ -58,7 +58,7 @@ def test_a_run_that_has_no_thread_leaves_the_turn_to_the_next(site: Site, monkey
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patched:
-        patched.setattr("srm_spark.api.applying.threading.Thread", refused)
+        patched.setattr("srm_spark.api.begun.threading.Thread", refused)
         ada.send("changes", 500, None, **hidden(page), confirm="A->B")
     assert "Over; everything is done" in words(over(ada, begun(ada, page)))
 

@@ -205,7 +205,7 @@ def test_a_group_is_failed_over_by_who_has_read_the_plan_and_types_the_flow(site
     assert 0 <= done["seconds"] < 20
     polled = {**login("ada:ada"), "If-None-Match": before.headers["etag"]}
     page = site.client.get("/flows/A/B", headers=polled).text
-    assert re.search(r'<dd><a href="/flows/A/B/moves">[\d.]+ m?s</a>', page)
+    assert re.search(r'<dd><a href="/flows/A/B/moves">(less than 1|[\d.]+) s</a>', page)
     (past,) = site.get("A/B/moves/past")
     assert (past["kind"], past["unsafe"], 0 <= past["seconds"] < 20) == ("failover", [], True)
     moves = site.client.get("/flows/A/B/moves", headers=login("victor:victor")).text
@@ -248,6 +248,21 @@ def test_moves_of_a_flow_come_one_after_the_other(site: Site) -> None:
         assert (refused["kind"], "ada@testclient has begun" in refused["detail"]) == ("another-move", True)
     finally:
         goes_on.set()
+    assert moved(site)["failure"] is None
+
+
+def test_a_move_that_has_no_thread_is_none(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    plans = [site.post("A/B/moves/plan", kind="failover")["id"] for _ in range(2)]
+    with monkeypatch.context() as patched:
+        patched.setattr("srm_spark.api.begun.threading.Thread", refused)
+        headers = {**login("ada:ada"), **JSON}
+        answer = site.client.post("/v3/flows/A/B/moves", json={"plan": plans[0], "confirm": "A->B"}, headers=headers)
+        assert answer.status_code == 500
+    assert site.get("A/B/moves") == []
+    site.post("A/B/moves", "ada", 202, plan=plans[1], confirm="A->B")
     assert moved(site)["failure"] is None
 
 
