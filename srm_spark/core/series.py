@@ -188,14 +188,27 @@ class Line:
         first = span.start // self.bucket_ms * self.bucket_ms
         buckets = max(1, -(-(span.end - first) // self.bucket_ms))
         width = -(-buckets // max(1, samples)) * self.bucket_ms
+        if not len(self.starts):
+            return []
         parts = ((self.starts - first) // width).astype(np.int64)
+        edges = np.flatnonzero(np.diff(parts, prepend=parts[0] - 1))
+        count, total, known = self.count[0], self.total[0], self.count[0] > 0
+        last = np.maximum.reduceat(np.where(known, np.arange(len(parts)), 0), edges)
+        columns = (
+            parts[edges],
+            np.add.reduceat(count, edges),
+            np.minimum.reduceat(np.where(known, self.least[0], np.inf), edges),
+            np.maximum.reduceat(np.where(known, self.most[0], -np.inf), edges),
+            np.add.reduceat(total, edges),
+            total[last] / np.maximum(count[last], 1.0),
+            self.newest[last],
+        )
         found = []
-        for part in np.unique(parts):
-            rows = np.flatnonzero(parts == part)
-            arrays = (array[:1, rows] for array in (self.count, self.total, self.least, self.most))
-            start = first + int(part) * width
-            found += Line(self.starts[rows], self.newest[rows], *arrays).stats(Span(start, start + width))
-        return [stats for stats in found if stats.samples]
+        for part, seen, least, most, whole, latest, at in zip(*(one.tolist() for one in columns), strict=True):
+            if seen:
+                start = first + part * width
+                found.append(Stats(Span(start, start + width), int(seen), least, most, whole, latest, int(at)))
+        return found
 
 
 def _shown(starts: Array, newest: Array, count: Array, total: Array) -> Line:
