@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from srm_spark.api.audit import Result
-from srm_spark.api.begun import Begun, Watched, carry_out
+from srm_spark.api.begun import MOST_WATCHED, Begun, Watched, carry_out
 from srm_spark.api.control import Control, Desk
 from srm_spark.api.plans import require_typed
 from srm_spark.api.problems import RequestProblem
@@ -26,7 +26,6 @@ from srm_spark.change.report import FlowReport, RunReport, load_report, report_p
 from srm_spark.core.wording import count
 from srm_spark.errors import PlanError
 
-MOST_RUNS = 50
 DOES = "apply a plan"
 
 
@@ -93,7 +92,7 @@ def applied(desk: Desk, wanted: Wanted, tell: Callable[[str], None]) -> tuple[Ru
 class Runs:
     """Those that go on while pages watch them. Safe to use from several threads."""
 
-    def __init__(self, most: int = MOST_RUNS) -> None:
+    def __init__(self, most: int = MOST_WATCHED) -> None:
         self.watched = Watched[Run](most)
 
     def begin(self, desk: Desk, wanted: Wanted) -> Run:

@@ -18,7 +18,7 @@ from srm_spark.core.model import Flow
 from srm_spark.errors import SrmError
 
 _log = logging.getLogger(__name__)
-_MOST = 50
+MOST_WATCHED = 50
 
 
 def _now() -> int:
@@ -57,7 +57,7 @@ OneBegun = TypeVar("OneBegun", bound=Begun)
 class Watched(Generic[OneBegun]):
     """The newest ones of a kind. Safe to use from several threads."""
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = MOST_WATCHED) -> None:
         self._most = most
         self._known: OrderedDict[str, OneBegun] = OrderedDict()
         self._lock = threading.Lock()

@@ -31,7 +31,7 @@ SCALE_FIGURES = {
     "restart_seconds": "seconds from a start with everything copied until the next record was",
 }
 """Of one flow, as they are seen from outside. Memory is resident memory of the process tree."""
-_PERCENTILES = {"p50": "p50", "p99": "p99", "p999": "p99.9", "cores": "cores"}
+_OF_LATENCY = {"p50": "p50", "p99": "p99", "p999": "p99.9", "cores": "cores"}
 _INTRODUCTION = """\
 # Benchmarks
 
@@ -172,12 +172,11 @@ def _latency(rates: Mapping[str, Any]) -> Iterator[str]:
     yield "load over 6 partitions, and the cores that the program takes meanwhile. Every record is compared afterwards."
     yield "`make bench ARGS='--only latency'` makes these alone."
     yield ""
-    yield f"| records/s | program | {' | '.join(_PERCENTILES.values())} |"
-    yield f"|---|---|{'---|' * len(_PERCENTILES)}"
+    yield f"| records/s | program | {' | '.join(_OF_LATENCY.values())} |"
+    yield f"|---|---|{'---|' * len(_OF_LATENCY)}"
     for rate in sorted(rates, key=int):
         for name, one in rates[rate].items():
-            cells = (_spread(one[part]) if part in one else "unknown" for part in _PERCENTILES)
-            yield f"| {int(rate):,} | {name} | {' | '.join(cells)} |"
+            yield f"| {int(rate):,} | {name} | {' | '.join(_spread(one[part]) for part in _OF_LATENCY)} |"
 
 
 def _idle(idle: Mapping[str, Any]) -> Iterator[str]:

@@ -165,50 +165,47 @@ class Line:
         """Of each key."""
         if not len(self.starts):
             return [Stats(span)] * len(self.count)
-        known = self.count > 0
-        last = len(self.starts) - 1 - np.argmax(known[:, ::-1], axis=1)
-        every = np.arange(len(known))
-        latest = self.total[every, last] / np.maximum(self.count[every, last], 1.0)
-        columns = (
-            self.count.sum(axis=1),
-            np.where(known, self.least, np.inf).min(axis=1),
-            np.where(known, self.most, -np.inf).max(axis=1),
-            self.total.sum(axis=1),
-            latest,
-            self.newest[last],
-        )
-        rows = zip(*(column.tolist() for column in columns), strict=True)
         return [
-            Stats(span, int(samples), least, most, total, latest, int(at)) if samples else Stats(span)
-            for samples, least, most, total, latest, at in rows
+            _stats(span, row)
+            for row in zip(*(column[:, 0].tolist() for column in self._parts(np.zeros(1, np.int64))), strict=True)
         ]
 
     def timeline(self, span: Span, samples: int) -> list[Stats]:
         """Of the first key: at most `samples` parts in which something was seen, in order, each whole buckets wide."""
+        if not len(self.starts):
+            return []
         first = span.start // self.bucket_ms * self.bucket_ms
         buckets = max(1, -(-(span.end - first) // self.bucket_ms))
         width = -(-buckets // max(1, samples)) * self.bucket_ms
-        if not len(self.starts):
-            return []
-        parts = ((self.starts - first) // width).astype(np.int64)
-        edges = np.flatnonzero(np.diff(parts, prepend=parts[0] - 1))
-        count, total, known = self.count[0], self.total[0], self.count[0] > 0
-        last = np.maximum.reduceat(np.where(known, np.arange(len(parts)), 0), edges)
-        columns = (
-            parts[edges],
-            np.add.reduceat(count, edges),
-            np.minimum.reduceat(np.where(known, self.least[0], np.inf), edges),
-            np.maximum.reduceat(np.where(known, self.most[0], -np.inf), edges),
-            np.add.reduceat(total, edges),
-            total[last] / np.maximum(count[last], 1.0),
+        begins = (self.starts - first) // width * width + first
+        edges = np.flatnonzero(np.diff(begins, prepend=-np.inf))
+        spans = (Span(start, start + width) for start in begins[edges].astype(np.int64).tolist())
+        rows = zip(*(column[0].tolist() for column in self._first._parts(edges)), strict=True)
+        return [stats for span, row in zip(spans, rows, strict=True) if (stats := _stats(span, row)).samples]
+
+    @property
+    def _first(self) -> Line:
+        arrays = (array[:1] for array in (self.count, self.total, self.least, self.most))
+        return Line(self.starts, self.newest, *arrays, bucket_ms=self.bucket_ms)
+
+    def _parts(self, edges: npt.NDArray[np.int64]) -> tuple[Array, ...]:
+        """What `_stats` takes, of keys by parts, each of which begins with the bucket of an edge."""
+        known = self.count > 0
+        last = np.maximum.reduceat(np.where(known, np.arange(len(self.starts)), 0), edges, axis=1)
+        count, total = (np.take_along_axis(array, last, axis=1) for array in (self.count, self.total))
+        return (
+            np.add.reduceat(self.count, edges, axis=1),
+            np.minimum.reduceat(np.where(known, self.least, np.inf), edges, axis=1),
+            np.maximum.reduceat(np.where(known, self.most, -np.inf), edges, axis=1),
+            np.add.reduceat(self.total, edges, axis=1),
+            total / np.maximum(count, 1.0),
             self.newest[last],
         )
-        found = []
-        for part, seen, least, most, whole, latest, at in zip(*(one.tolist() for one in columns), strict=True):
-            if seen:
-                start = first + part * width
-                found.append(Stats(Span(start, start + width), int(seen), least, most, whole, latest, int(at)))
-        return found
+
+
+def _stats(span: Span, row: tuple[float, ...]) -> Stats:
+    samples, least, most, total, latest, at = row
+    return Stats(span, int(samples), least, most, total, latest, int(at)) if samples else Stats(span)
 
 
 def _shown(starts: Array, newest: Array, count: Array, total: Array) -> Line:

@@ -133,7 +133,6 @@ class History:
         if rows is None:
             return None
         cells = _Cells(rows, series, grain)
-        del rows
         # Else what was decompressed stays with this process. Right behind the reading Arrow's threads hold some of it.
         pa.default_memory_pool().release_unused()
         with self._lock:
@@ -191,14 +190,15 @@ class _Cells:
         self._shape = (len(series), len(self._starts))
         self._newest = np.full(len(self._starts), -1.0)
         np.maximum.at(self._newest, self._column, _milliseconds(rows, "newest"))
-        self._lines: dict[Metric, Line] = {}
+        self._lines: dict[tuple[Metric, bool], Line] = {}
 
     def line(self, metric: Metric, of_flow: _Cells | None) -> Line:
         """Of a metric; rates of topics ask their flow for how long it told of."""
-        if metric not in self._lines:
+        key = metric, of_flow is None  # where the flow could not be read, the next one to ask tries again
+        if key not in self._lines:
             is_latency = metric in _LATENCIES
-            self._lines[metric] = self._latency(_LATENCIES[metric]) if is_latency else self._traffic(metric, of_flow)
-        return self._lines[metric]
+            self._lines[key] = self._latency(_LATENCIES[metric]) if is_latency else self._traffic(metric, of_flow)
+        return self._lines[key]
 
     def _latency(self, name: str) -> Line:
         count, total, least, most = (self._spread(f"{name}_{part}") for part in ("count", "total", "least", "most"))

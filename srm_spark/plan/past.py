@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from srm_spark.core.model import Flow
+from srm_spark.core.moments import moment_of
 from srm_spark.plan.snapshot import MoveKind
 
 _log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class PastMove:
 def past_moves(folder: Path, flow: Flow) -> list[PastMove]:
     """Those whose statements lie in `folder`, the newest first. A file that is no statement is told in the log."""
     paths = folder.glob(f"srm-*-{flow.source}-{flow.target}-*.json")
-    found = (_read(path, path.stat().st_mtime_ns) for path in paths)
+    found = (_read(path, _changed_at(path)) for path in paths)
     moves = [one for one in found if one is not None and one.flow == str(flow)]
     return sorted(moves, key=lambda one: (one.began, one.ended), reverse=True)
 
@@ -56,8 +56,8 @@ def _read(path: Path, _changed: int) -> PastMove | None:
         return PastMove(
             MoveKind(document["move"]),
             str(document["flow"]),
-            _ms(document["began"]),
-            _ms(document["ended"]),
+            moment_of(str(document["began"])),
+            moment_of(str(document["ended"])),
             tuple(map(str, document["unsafe"])),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -65,6 +65,9 @@ def _read(path: Path, _changed: int) -> PastMove | None:
         return None
 
 
-def _ms(moment: str) -> int:
-    """Of UTC in ISO 8601, to the second."""
-    return int(datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp() * 1000)
+def _changed_at(path: Path) -> int:
+    """0 where it is gone by now: reading it says so."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
