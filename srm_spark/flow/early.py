@@ -1,4 +1,4 @@
-"""Copies by a thread of the driver's own until Spark is there: a failover does not wait for a JVM.
+"""Copies by threads of the driver's own until Spark is there: a failover does not wait for a JVM.
 
 The passes are those of the batch function, in the driver's process: the same tasks, guard, reports and committer. What
 takes over goes on from recorded progress, as after every generation.
@@ -7,6 +7,7 @@ takes over goes on from recorded progress, as after every generation.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,12 +24,19 @@ log = logging.getLogger(__name__)
 _PASS_BYTES = 64_000_000
 """Who takes over waits for the pass in progress."""
 _REST_SECONDS = 0.05
+_MOST_THREADS = 4
+"""More of one process wait for Python's lock."""
 
 
 def can_copy_early(settings: FlowSettings) -> bool:
     """Whether a flow's records can be copied without Spark, and its settings let the driver do so."""
     is_plain = not settings.is_exactly_once and not settings.is_realtime
     return is_plain and settings.batch.driver_max_bytes > 0 and is_used(settings.batch.in_loop)
+
+
+def early_tasks(settings: FlowSettings) -> int:
+    """How many threads copy, where there is enough for several."""
+    return settings.batch.tasks_max or min(os.cpu_count() or 1, _MOST_THREADS)
 
 
 class EarlyGeneration:

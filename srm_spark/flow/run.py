@@ -22,7 +22,7 @@ from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.assigning import Assigner
 from srm_spark.flow.batch.pace import pace_of
 from srm_spark.flow.clusters import Clusters, Connect, connect
-from srm_spark.flow.early import EarlyGeneration, can_copy_early
+from srm_spark.flow.early import EarlyGeneration, can_copy_early, early_tasks
 from srm_spark.flow.generation import Generation, Running, pass_unreadable, task_count
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.mending import Mending
@@ -308,7 +308,7 @@ class FlowRun:
 
     def _start_early(self) -> bool:
         """Copy here until Spark is there; False where a record lies ahead with which it could not go on."""
-        assigned = self._assigner.assign(1)
+        assigned = self._assigner.assign(early_tasks(self._settings))
         self._count()
         if assigned.blocked:
             return False

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
+from srm_spark.flow.batch.reading import THREADS
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState
@@ -22,7 +26,7 @@ from tests.broker.conftest import Pair
 from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import SOON
 from tests.broker.process import kill_all_of, srm_driver
-from tests.kafka_io import Kafka
+from tests.kafka_io import Kafka, numbered
 from tests.soak.load import Load, await_all, compare
 
 PARTITIONS = 3
@@ -62,6 +66,38 @@ def test_a_query_goes_on_behind_what_was_copied_without_spark(pair: Pair, tmp_pa
     found = read_map(pair.target, pair.map_topic)
     for partition in range(PARTITIONS):
         assert_map_is_exact(found[pair.topic(), partition], here, there, partition)
+
+
+def test_a_backlog_is_copied_by_several_threads_until_spark_is_there(pair: Pair, tmp_path: Path) -> None:
+    seen: set[str] = set()
+    count = 60_000
+    pair.source.create(pair.topic(), PARTITIONS)
+    pair.source.write(pair.topic(), numbered(count, PARTITIONS, "v" * 200))
+
+    def note(*_: object) -> None:
+        """The first call of every new thread."""
+        seen.add(threading.current_thread().name)
+        sys.setprofile(None)
+
+    def is_copied() -> bool:
+        return sum(pair.target.ends(pair.remote()).values()) >= count
+
+    tasks = Periodic()
+    tasks.start()
+    settings = pair.settings(tmp_path)
+    several = replace(settings, batch=replace(settings.batch, tasks_max=PARTITIONS))
+    runner = FlowRunner(several, Spark(Future()), tasks)
+    threading.setprofile(note)
+    runner.start()
+    try:
+        await_until(is_copied, SOON, "the backlog")
+    finally:
+        threading.setprofile(None)
+        runner.stop()
+        assert runner.join(60)
+        tasks.stop(10)
+    assert {f"{THREADS}_{number}" for number in range(PARTITIONS)} <= seen
+    assert pair.target.read(pair.remote()) == pair.source.read(pair.topic())
 
 
 @pytest.mark.slow

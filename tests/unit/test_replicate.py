@@ -413,6 +413,17 @@ def test_what_the_real_time_lane_reports_is_recorded_in_the_same_way() -> None:
     assert batch.recorded()[HERE] == 4
 
 
+def test_a_batch_of_several_passes_ends_between_two_of_them_when_it_is_to_stop(tmp_path: Path) -> None:
+    batch = Batch({"A->B.batch.max.bytes": "10000"})
+    batch.fill(2_000)
+    replication = batch.begin()
+    replication.is_stopping = lambda: len(batch.passes) >= 2
+    turn(batch, tmp_path, replication)
+    assert len(batch.passes) == 2
+    assert 0 < replication.positions[HERE] < 2_000
+    assert batch.recorded()[HERE] == replication.positions[HERE]
+
+
 # Under a limit
 
 

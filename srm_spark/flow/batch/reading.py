@@ -1,16 +1,19 @@
 """How the records of a pass come to the tasks that write them.
 
 Directly, where compiled loops are there: each task fetches its share of the ranges by itself (`kafka.batches`), and
-what is not worth a Spark job is copied by the batch function. Else by Spark's source, as rows: through the JVM and
-Arrow, which costs most of what a small record costs.
+what is not worth a Spark job is copied by the batch function. Without Spark, tasks are threads. Else by
+Spark's source, as rows: through the JVM and Arrow, which costs most of what a small record costs.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+import pyarrow as pa
 
 from srm_spark.config.render import spark_kafka_options
 from srm_spark.config.settings import FlowSettings
@@ -28,6 +31,8 @@ from srm_spark.spark.source import bounded
 from srm_spark.spark.write import bare_tasks, run
 
 _SMALL_RECORDS = 10_000
+THREADS = "srm task"
+"""What those are called that write where there is no Spark."""
 
 
 def fetch_of(settings: FlowSettings, more: Mapping[str, str | int] = MappingProxyType({})) -> Fetch:
@@ -66,9 +71,14 @@ class Reading:
 
     def _directly(self, session: SparkSession | None, write: WriteTask, ranges: Ranges) -> list[PartitionReport]:
         fetch = self._fetch(ranges)
-        if session is None or self.is_small(ranges):
-            return [read_report(row) for row in copy_ranges(fetch, write, ranges, self.tasks).to_pylist()]
+        if self.is_small(ranges):
+            return _reports(copy_ranges(fetch, write, ranges, self.tasks))
         shares = even_shares(ranges, {p: self.sizes.weigh({p: offsets}) for p, offsets in ranges.items()}, self.tasks)
+        if session is None:
+            # A broker answers a connection's requests one by one: by a single one most of a pass is waiting for it.
+            with ThreadPoolExecutor(len(shares), THREADS) as threads:
+                tasks = [threads.submit(copy_ranges, fetch, write, share, slot) for slot, share in enumerate(shares)]
+            return [report for task in tasks for report in _reports(task.result())]
         task = FetchTask(fetch, write, shares)
         return [read_report(row) for row in run(bare_tasks(session, len(shares)), task, REPORT_SCHEMA, len(shares))]
 
@@ -97,6 +107,10 @@ class Reading:
         bounds = self.sizes.arrow_bounds(topics, batch.arrow_max_records, min(batch.arrow_max_bytes, pass_bytes))
         task = RowsTask(self._fetch(ranges), write)
         return [read_report(row) for row in run(rows, task, REPORT_SCHEMA, min(self.tasks, len(ranges)), bounds)]
+
+
+def _reports(rows: pa.RecordBatch) -> list[PartitionReport]:
+    return [read_report(row) for row in rows.to_pylist()]
 
 
 def even_shares(

@@ -121,7 +121,7 @@ class Replication:
     checkpoint: Path | None = None
     """Where Spark logs the end of each batch."""
     is_stopping: Callable[[], bool] = lambda: False
-    """Whether to end between two passes; asked where a limit makes a batch long."""
+    """Whether to end between two passes, also amid a batch."""
     means: Means | None = None
     """None: tasks of Spark write, and clients of both clusters are made when they are first needed."""
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
@@ -166,8 +166,8 @@ class Replication:
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Replicate what Spark gives as one micro-batch, and what the one before left.
 
-        A limited flow does so in turns of a few seconds. Behind each it ends where it is to stop, or where the source
-        has records that go first: they come with the next batch, as does what is left of this one.
+        It ends behind any pass where it is to stop. A limited flow goes in turns of a few seconds, and ends behind one
+        where the source has records that go first: they come with the next batch, as does what is left of this one.
         """
         assert self.checkpoint is not None
         ends = batch_ends(self.checkpoint, batch_id)
@@ -257,7 +257,7 @@ class Replication:
 
         `rows` are all of theirs, where Spark has a plan of them already.
 
-        Returns what a limit left when it was to stop, or when `seconds` were over.
+        Returns what is left where it is to stop, or where a limit made it longer than `seconds`.
         """
         began = time.monotonic()
         ends = {partition: offsets.end for partition, offsets in ranges.items()}
@@ -272,7 +272,7 @@ class Replication:
                 for partition in ranges
                 if self._positions[partition] < ends[partition] and partition not in self._holds
             }
-            if self._schedule.is_limited and time.monotonic() - began > seconds:
+            if self.is_stopping() or (self._schedule.is_limited and time.monotonic() - began > seconds):
                 return ranges
         return {}
 
