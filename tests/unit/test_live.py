@@ -4,6 +4,7 @@ both clusters are in memory.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -149,6 +150,21 @@ def test_large_batches_go_as_they_came_and_small_ones_between_them_as_one() -> N
     assert (report.failure, report.intervals) == (None, [(0, 0, 30)])
     assert report.latency_ms is not None
     assert not scene.sink.is_waiting
+
+
+@pytest.mark.parametrize(
+    ("codec", "below"), [("none", 131_072), ("lz4", 20_480), ("snappy", 20_480), ("zstd", 8_192), ("gzip", 2_048)]
+)
+@pytest.mark.parametrize("is_below", [False, True])
+def test_how_small_a_batch_is_that_goes_with_others_depends_on_what_its_codec_costs(
+    codec: str, below: int, *, is_below: bool
+) -> None:
+    noise = random.Random(7).randbytes(int(below * (0.9 if is_below else 1.1)))
+    came = [sealed(batch([Raw(b"k", noise, NOW)], at, codec)) for at in range(2)]
+    assert (len(came[0]) < below) == is_below
+    scene = scene_of(*came, end=2)
+    scene.turn()
+    assert (scene.report.whole, scene.report.merged) == ((0, 2) if is_below else (2, 0))
 
 
 def test_a_small_batch_that_comes_alone_goes_as_it_came() -> None:
