@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from srm_spark.bench.bed import ALIAS
 from srm_spark.bench.contenders import srm_spark
 from srm_spark.bench.idle import Load, cores, laid_out
-from srm_spark.bench.processes import usage
+from srm_spark.bench.processes import memory_mib
 
 _LOAD = Load(topics=1, partitions=10)
 
@@ -40,4 +40,4 @@ def measure_flows(flows: int, warm_up: float, seconds: float) -> Flows:
             bed.write(names, _LOAD.partitions)
             again = bed.await_copied(names, _LOAD.partitions, records=2, aliases=aliases)
             time.sleep(warm_up)
-            return Flows(first, again, cores(pid, seconds), usage(pid).memory_mib)
+            return Flows(first, again, cores(pid, seconds), memory_mib(pid))

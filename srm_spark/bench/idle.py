@@ -15,7 +15,7 @@ import click
 from srm_spark.bench.bed import ALIAS, Bed
 from srm_spark.bench.contenders import CONTENDERS, OURS, THEIRS, Job, srm_spark
 from srm_spark.bench.figures import spread
-from srm_spark.bench.processes import cpu_by_process, end_in_order, usage
+from srm_spark.bench.processes import cpu_by_process, end_in_order, memory_mib
 from srm_spark.testing import LocalKafka
 
 COPIED, OTHER = "copied", "other"
@@ -74,7 +74,7 @@ def watch(pid: int, bed: Bed, names: list[str], load: Load) -> Idle:
     bed.write(names, load.partitions)
     again = bed.await_copied(names, load.partitions, records=2)
     time.sleep(load.warm_up)
-    return Idle(first, again, cores(pid, load.seconds), usage(pid).memory_mib)
+    return Idle(first, again, cores(pid, load.seconds), memory_mib(pid))
 
 
 def new_topic(bed: Bed) -> float:

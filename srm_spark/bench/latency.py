@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient
 from srm_spark.bench.bed import Bed
 from srm_spark.bench.contenders import CONTENDERS, IN_TIME, OURS, THEIRS, Contender, Job
 from srm_spark.bench.figures import Spread, spreads
-from srm_spark.bench.processes import usage
+from srm_spark.bench.processes import cpu_seconds
 from srm_spark.bench.records import check_copy
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.rows import Run
@@ -109,9 +109,9 @@ def measure_latency(contender: Contender, job: Job, rate: int, seconds: float) -
             reader = _reader(job)
             _catch_up(reader)
             _take(reader, _WARM_SECONDS)
-            began, used = time.monotonic(), usage(pid).cpu
+            began, used = time.monotonic(), cpu_seconds(pid)
             delays = _take(reader, seconds)
-            cores = (usage(pid).cpu - used) / (time.monotonic() - began)
+            cores = (cpu_seconds(pid) - used) / (time.monotonic() - began)
         finally:
             stop.set()
             writer.join()

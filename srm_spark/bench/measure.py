@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from srm_spark.bench.contenders import Contender, Job
-from srm_spark.bench.processes import Usage, usage
+from srm_spark.bench.processes import cpu_seconds, memory_mib
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import SrmError, TargetUnavailable
@@ -17,6 +17,8 @@ _POLL_SECONDS = 0.1
 _STANDING = 10
 """So many samples without a new record are the end of a copy."""
 _LONGEST_SECONDS = 600.0
+_MEMORY_EVERY = 10
+"""Samples: the kernel walks through all pages for it."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +57,37 @@ class BenchRun:
 
 
 def measure(
-    contender: Contender, job: Job, records: int, *, brokers: Collection[int] = (), has_markers: bool = False
+    contender: Contender,
+    job: Job,
+    records: int,
+    *,
+    brokers: Collection[int] = (),
+    has_markers: bool = False,
+    is_part: bool = False,
 ) -> BenchRun:
     """Run a contender until it has copied `records` records; with markers, until its copy no longer grows.
 
-    `brokers` are the process ids of the brokers that it loads.
+    `brokers` are the process ids of the brokers that it loads. Where that is only a part of what there is, it is
+    measured up to then.
 
     Raises SrmError when it ends before, or takes too long, or copies more than there is.
     """
     target = ClusterClient(ClusterSettings("target", job.target), TargetUnavailable)
     started = time.monotonic()
-    samples = [Sample(started, 0, 0.0, 0.0, _cpu(brokers))]
+    samples, memory = [Sample(started, 0, 0.0, 0.0, _cpu(brokers))], 0.0
     with contender(job) as pid:
         while samples[-1].records < records or (has_markers and not _stands(samples)):
             copied = _copied(target, job.remote_topic)
-            at, used = time.monotonic(), _usage(job, pid)
-            samples.append(Sample(at, copied, used.cpu, used.memory_mib, _cpu(brokers)))
+            if len(samples) % _MEMORY_EVERY == 1:
+                memory = _used(job, memory_mib, pid)
+            cpu = _used(job, cpu_seconds, pid)
+            samples.append(Sample(time.monotonic(), copied, cpu, memory, _cpu(brokers)))
             if time.monotonic() - started > _LONGEST_SECONDS:
                 raise SrmError(
                     f"{job.alias}: {samples[-1].records} of {records} records after {_LONGEST_SECONDS:g} s; see its log"
                 )
             time.sleep(_POLL_SECONDS)
-    if samples[-1].records != records and not has_markers:
+    if samples[-1].records != records and not (has_markers or is_part):
         raise SrmError(f"{job.alias}: {samples[-1].records} records on the target, {records} on the source")
     return run_of(samples)
 
@@ -105,16 +116,16 @@ def run_of(samples: Sequence[Sample]) -> BenchRun:
     )
 
 
-def _usage(job: Job, pid: int) -> Usage:
+def _used(job: Job, what: Callable[[int], float], pid: int) -> float:
     try:
-        return usage(pid)
+        return what(pid)
     except SrmError as error:
         said = job.log_path.read_text(errors="replace")[-2000:]
         raise SrmError(f"{job.alias}: {error}; the end of its log:\n{said}") from error
 
 
 def _cpu(pids: Collection[int]) -> float:
-    return sum(usage(pid).cpu for pid in pids)
+    return sum(cpu_seconds(pid) for pid in pids)
 
 
 def _stands(samples: Sequence[Sample]) -> bool:

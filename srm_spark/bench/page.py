@@ -41,10 +41,11 @@ workload by plain consumers that share nothing with the writer. Medians, with th
 ratios, the machine is small and shared by brokers and replicator. A ratio of rates above 1 and a ratio of CPU below 1
 mean that srm-spark is ahead.
 The second half is the second half of the records, when each program runs warm. CPU and memory are of the whole
-process tree; in memory a page that two processes share counts twice. The bare loop is the limit: a program in Go
-that consumes and produces and does nothing else, without progress or offset syncs; it is left out where Go is
-missing. Where the cores of the program and of the brokers make up the machine, a rate says as much about the brokers as
-about the program; what it takes for itself is the CPU per record.
+process tree; of a page of memory that several processes share each counts its part. MirrorMaker 2 is ended when it has
+copied half of the records, which takes it longer than the others take for all of them. The bare loop is the limit: a
+program in Go that consumes and produces and does nothing else, without progress or offset syncs; it is left out where Go
+is missing. Where the cores of the program and of the brokers make up the machine, a rate says as much about the brokers
+as about the program; what it takes for itself is the CPU per record.
 
 What srm-spark has to do depends on the batches that a producer has made: it copies a batch as it is (whole), packs
 small ones and those with gaps anew (merged), or takes records out (one by one). Each workload is filled by a plain

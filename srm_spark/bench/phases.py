@@ -19,7 +19,7 @@ from srm_spark import Driver, load_settings
 from srm_spark.bench.bed import ALIAS, Bed
 from srm_spark.bench.contenders import Job
 from srm_spark.bench.latency import PARTITIONS, TOPIC, write_evenly
-from srm_spark.bench.processes import usage
+from srm_spark.bench.processes import cpu_seconds
 from srm_spark.testing import LocalKafka
 
 
@@ -43,9 +43,9 @@ def main(*, rate: int, warm: float, seconds: float, interval: str) -> None:
             writer.start()
             time.sleep(warm)
             pids = [os.getpid(), source.pid, target.pid]
-            began, before = time.monotonic(), [usage(pid).cpu for pid in pids]
+            began, before = time.monotonic(), [cpu_seconds(pid) for pid in pids]
             samples = sample(driver, seconds)
-            passed, used = time.monotonic() - began, [usage(pid).cpu for pid in pids]
+            passed, used = time.monotonic() - began, [cpu_seconds(pid) for pid in pids]
             stop.set()
             writer.join()
     for phase, values in sorted(samples.items(), key=lambda item: -statistics.median(item[1])):

@@ -6,33 +6,36 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 import psutil
 
 from srm_spark.errors import SrmError
 
 
-class Usage(NamedTuple):
-    """What a process tree takes."""
+def cpu_seconds(pid: int) -> float:
+    """User and system time of the tree under `pid` so far; of processes that ended, what their parents waited for.
 
-    cpu: float
-    """User and system time so far, in seconds; of processes that ended, what their parents waited for."""
-    memory_mib: float
-    """Resident memory now; a page that two processes share counts twice."""
-
-
-def usage(pid: int) -> Usage:
-    """Of the tree under `pid`. Raises SrmError when that process has ended."""
-    if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-        raise SrmError(f"process {pid} has ended")
-    cpu = memory = 0.0
-    for process in _tree(pid):
+    Raises SrmError when that process has ended.
+    """
+    cpu = 0.0
+    for process in _living_tree(pid):
         with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
             cpu += times.user + times.system + times.children_user + times.children_system
-            memory += process.memory_info().rss / 2**20
-    return Usage(cpu, memory)
+    return cpu
+
+
+def memory_mib(pid: int) -> float:
+    """Resident memory of the tree under `pid` now; of a page that several processes share each counts its part.
+
+    Takes milliseconds of the kernel's time. Raises SrmError when that process has ended.
+    """
+    memory = 0
+    for process in _living_tree(pid):
+        with suppress(psutil.NoSuchProcess):
+            found = process.memory_full_info()
+            memory += getattr(found, "pss", found.rss)
+    return memory / 2**20
 
 
 def cpu_by_process(pid: int) -> dict[int, float]:
@@ -43,6 +46,12 @@ def cpu_by_process(pid: int) -> dict[int, float]:
             times = process.cpu_times()
             seconds[process.pid] = times.user + times.system
     return seconds
+
+
+def _living_tree(pid: int) -> Iterator[psutil.Process]:
+    if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+        raise SrmError(f"process {pid} has ended")
+    return _tree(pid)
 
 
 def _tree(pid: int) -> Iterator[psutil.Process]:

@@ -18,7 +18,7 @@ from srm_spark.bench.figures import Spread, spread
 from srm_spark.bench.flows import measure_flows
 from srm_spark.bench.idle import Load, cores, laid_out
 from srm_spark.bench.page import SCALE_FIGURES
-from srm_spark.bench.processes import Usage, end_in_order, usage
+from srm_spark.bench.processes import end_in_order, memory_mib
 from srm_spark.bench.store import keep, machine
 from srm_spark.config import load_settings
 from srm_spark.core.model import TopicPartition
@@ -56,8 +56,7 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._stop.wait(_SAMPLE_SECONDS):
-            now: Usage = usage(self._pid)
-            self.memory_mib = max(self.memory_mib, now.memory_mib)
+            self.memory_mib = max(self.memory_mib, memory_mib(self._pid))
 
 
 def measure_scale(partitions: int, warm_up: float, seconds: float) -> Iterator[Figure]:
@@ -77,7 +76,7 @@ def measure_scale(partitions: int, warm_up: float, seconds: float) -> Iterator[F
             yield "look_seconds", spread([_timed(lambda: _look(ends)) for _ in range(_TRIES)])
             time.sleep(warm_up)
             yield "cores", cores(pid, seconds)
-            yield "idle_memory_mib", usage(pid).memory_mib
+            yield "idle_memory_mib", memory_mib(pid)
             yield "memory_mib", peak.memory_mib
         with srm_spark(job, _KEYS):
             yield "restart_seconds", _timed(copied.one_more)

@@ -67,3 +67,11 @@ def test_a_copy_that_is_too_short_or_too_long_is_none() -> None:
     assert difference(runs(ROWS), runs(ROWS[:3])) == "the copy ends after 3 records"
     assert difference(runs(ROWS), runs([*ROWS, ROWS[0]], 4)) == "the source ends after 4 records"
     assert difference(iter(()), iter(())) is None
+
+
+def test_of_a_part_the_end_may_be_missing_and_nothing_else() -> None:
+    assert difference(runs(ROWS), runs(ROWS[:3]), is_part=True) is None
+    assert difference(runs(ROWS), iter(()), is_part=True) is None
+    assert difference(runs(ROWS[:3]), runs(ROWS, 4), is_part=True) == "the source ends after 3 records"
+    other = [*ROWS[:1], (None, b"other", 2, []), *ROWS[2:3]]
+    assert str(difference(runs(ROWS), runs(other), is_part=True)).startswith("values differ")
