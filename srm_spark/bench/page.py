@@ -43,9 +43,9 @@ mean that srm-spark is ahead.
 The second half is the second half of the records, when each program runs warm. CPU and memory are of the whole
 process tree; of a page of memory that several processes share each counts its part. MirrorMaker 2 is ended when it has
 copied half of the records, which takes it longer than the others take for all of them. The bare loop is the limit: a
-program in Go that consumes and produces and does nothing else, without progress or offset syncs; it is left out where Go
-is missing. Where the cores of the program and of the brokers make up the machine, a rate says as much about the brokers
-as about the program; what it takes for itself is the CPU per record.
+program in Go that consumes and produces and does nothing else, without progress or offset syncs; it is left out where
+Go is missing. Where the cores of the program and of the brokers make up the machine, a rate says as much about the
+brokers as about the program; what it takes for itself is the CPU per record.
 
 What srm-spark has to do depends on the batches that a producer has made: it copies a batch as it is (whole), packs
 small ones and those with gaps anew (merged), or takes records out (one by one). Each workload is filled by a plain
