@@ -136,8 +136,9 @@ class Scene:
             with suppress(subprocess.TimeoutExpired):
                 self._drivers[-1].wait(60)
         for process in self._drivers:
-            with suppress(psutil.NoSuchProcess):
-                self._seen.update(psutil.Process(process.pid).children(recursive=True))
+            if process.poll() is None:  # else its pid may be somebody else's by now
+                with suppress(psutil.NoSuchProcess):
+                    self._seen.update(psutil.Process(process.pid).children(recursive=True))
             process.kill()
             process.wait(60)
         for one in self._seen:  # psutil knows whether the pid is somebody else's by now
