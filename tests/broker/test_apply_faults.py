@@ -239,7 +239,9 @@ def test_ctrl_c_at_each_stage_ends_soon_and_the_next_run_goes_on(scene: Scene, t
         assert running.interrupt() == 130, running.said
     assert not report_path(scene.path).exists()
     met: dict[str, None] = {}
-    for _ in UNRECORDED:
+    for _ in range(3 * len(UNRECORDED)):  # on a busy machine Ctrl-C may come before the step is asked for
+        if len(met) == len(UNRECORDED):
+            break
         with srm_control("apply", str(scene.path), *config) as running:
             running.await_said("Do this?")
             target.door.mute()  # what is asked for first is done, and nobody hears of it
