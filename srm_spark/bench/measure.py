@@ -67,21 +67,21 @@ def measure(
 ) -> BenchRun:
     """Run a contender until it has copied `records` records; with markers, until its copy no longer grows.
 
-    `brokers` are the process ids of the brokers that it loads. Where that is only a part of what there is, it is
-    measured up to then.
+    `brokers` are the process ids of the brokers that it loads. Where `records` are a part of what there is, it may have
+    copied more by the last look.
 
     Raises SrmError when it ends before, or takes too long, or copies more than there is.
     """
     target = ClusterClient(ClusterSettings("target", job.target), TargetUnavailable)
     started = time.monotonic()
-    samples, memory = [Sample(started, 0, 0.0, 0.0, _cpu(brokers))], 0.0
+    samples = [Sample(started, 0, 0.0, 0.0, _cpu(brokers))]
     with contender(job) as pid:
         while samples[-1].records < records or (has_markers and not _stands(samples)):
             copied = _copied(target, job.remote_topic)
-            if len(samples) % _MEMORY_EVERY == 1:
-                memory = _used(job, memory_mib, pid)
-            cpu = _used(job, cpu_seconds, pid)
-            samples.append(Sample(time.monotonic(), copied, cpu, memory, _cpu(brokers)))
+            at, cpu, of_brokers = time.monotonic(), _used(job, cpu_seconds, pid), _cpu(brokers)
+            is_due = len(samples) % _MEMORY_EVERY == 1
+            memory = _used(job, memory_mib, pid) if is_due else samples[-1].memory_mib
+            samples.append(Sample(at, copied, cpu, memory, of_brokers))
             if time.monotonic() - started > _LONGEST_SECONDS:
                 raise SrmError(
                     f"{job.alias}: {samples[-1].records} of {records} records after {_LONGEST_SECONDS:g} s; see its log"

@@ -6,8 +6,9 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
+from srm_spark.config.settings import FlowSettings
 from srm_spark.flow.batch.reading import THREADS
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.runner import FlowRunner
@@ -33,6 +35,21 @@ PARTITIONS = 3
 TAKES_OVER = "Spark is there"
 
 
+@contextmanager
+def running(settings: FlowSettings, coming: Future[SparkSession]) -> Iterator[FlowRunner]:
+    """A flow whose Spark is still to come; it ends with the block."""
+    tasks = Periodic()
+    tasks.start()
+    runner = FlowRunner(settings, Spark(coming), tasks)
+    runner.start()
+    try:
+        yield runner
+    finally:
+        runner.stop()
+        assert runner.join(60)
+        tasks.stop(10)
+
+
 def test_a_query_goes_on_behind_what_was_copied_without_spark(pair: Pair, tmp_path: Path, spark: SparkSession) -> None:
     coming: Future[SparkSession] = Future()
     pair.source.create(pair.topic(), PARTITIONS)
@@ -43,11 +60,7 @@ def test_a_query_goes_on_behind_what_was_copied_without_spark(pair: Pair, tmp_pa
     def await_end(offsets: int) -> None:
         await_until(lambda: end() >= offsets, SOON, f"{offsets} offsets")
 
-    tasks = Periodic()
-    tasks.start()
-    runner = FlowRunner(pair.settings(tmp_path), Spark(coming), tasks)
-    runner.start()
-    try:
+    with running(pair.settings(tmp_path), coming) as runner:
         with Load(pair.source, pair.topic(), PARTITIONS) as load:
             await_end(300)
             assert runner.status.state is FlowState.RUNNING
@@ -56,10 +69,6 @@ def test_a_query_goes_on_behind_what_was_copied_without_spark(pair: Pair, tmp_pa
             await_end(end() + 300)
             load.end()
         await_all(pair.source, pair.topic(), pair.target, pair.remote(), SOON)
-    finally:
-        runner.stop()
-        assert runner.join(60)
-        tasks.stop(10)
     here, there = pair.source.read(pair.topic()), pair.target.read(pair.remote(), committed=True)
     verdict = compare(here, there)
     assert verdict.is_good, str(verdict)
@@ -82,20 +91,14 @@ def test_a_backlog_is_copied_by_several_threads_until_spark_is_there(pair: Pair,
     def is_copied() -> bool:
         return sum(pair.target.ends(pair.remote()).values()) >= count
 
-    tasks = Periodic()
-    tasks.start()
     settings = pair.settings(tmp_path)
     several = replace(settings, batch=replace(settings.batch, tasks_max=PARTITIONS))
-    runner = FlowRunner(several, Spark(Future()), tasks)
     threading.setprofile(note)
-    runner.start()
     try:
-        await_until(is_copied, SOON, "the backlog")
+        with running(several, Future()):
+            await_until(is_copied, SOON, "the backlog")
     finally:
         threading.setprofile(None)
-        runner.stop()
-        assert runner.join(60)
-        tasks.stop(10)
     assert {f"{THREADS}_{number}" for number in range(PARTITIONS)} <= seen
     assert pair.target.read(pair.remote()) == pair.source.read(pair.topic())
 

@@ -28,7 +28,8 @@ from srm_spark.kafka.producers import level_of
 
 _SMALL = {NONE: 131_072, "lz4": 20_480, "snappy": 20_480, "zstd": 8_192, "gzip": 2_048}
 """A batch of fewer bytes costs more as it is than packed anew with its neighbours: a request of its own, and what the
-target's broker does for each. How much more says the codec: by gzip a byte costs twenty times what it costs by lz4.
+target's broker does for each. From which size on that is no longer so says the codec: gzip takes many times what lz4
+takes for a byte.
 """
 _PACKED_ANEW = frozenset({Odd.GAPS, Odd.LOG_APPEND_TIME, Odd.EDGE, Odd.SIZE, Odd.CODEC, Odd.HORIZON})
 """What does not go whole for these reasons goes in another batch."""
