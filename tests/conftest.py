@@ -22,11 +22,15 @@ from srm_spark.python_workers import DAEMON, DAEMON_KEY
 from srm_spark.spark.session import ARCHIVE, jar_settings
 from srm_spark.testing import KafkaCluster, LocalKafka, kafka_cluster, run_java_source
 from srm_spark.testing.java import QUICK_START
+from tests.kafka_io import Kafka
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "broker", "browser")
 CODE_CACHE = "-XX:ReservedCodeCacheSize=512m"
 """A JVM of one compiler reserves 48 MB, full after ten minutes of tests; then it compiles the same code anew."""
+
+_shared: list[Kafka] = []
+"""Clusters that several tests use."""
 
 # A slow example says nothing on a machine that does other things as well; pytest's timeout ends a hanging one.
 hypothesis_settings.register_profile("srm-spark", deadline=None)
@@ -58,6 +62,7 @@ def _cluster(config: pytest.Config, index: int, name: str) -> Iterator[KafkaClus
     elif index >= len(external):
         pytest.skip(f"--kafka-bootstrap-servers names {len(external)} clusters, {name} would be number {index + 1}")
     with kafka_cluster(name, external=external[index].replace(";", ",") if external else "") as cluster:
+        _shared.append(Kafka(cluster))
         yield cluster
 
 
@@ -118,9 +123,15 @@ def local_kafka() -> Iterator[Callable[..., LocalKafka]]:
 
 
 @pytest.fixture
-def unique() -> str:
-    """A suffix that makes topic and group names of this test its own: one broker serves the whole run."""
-    return uuid.uuid4().hex[:8]
+def unique() -> Iterator[str]:
+    """A suffix that makes topic and group names of this test its own: one broker serves the whole run.
+
+    Its topics go with it: who looks for new ones lists all there are, and after hundreds of tests takes seconds.
+    """
+    suffix = uuid.uuid4().hex[:8]
+    yield suffix
+    for kafka in _shared:
+        kafka.delete_all(suffix)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
@@ -120,6 +121,12 @@ class Kafka:
         """Delete a topic and wait until it is gone."""
         _results(self._admin.delete_topics([topic]))
         self._await_partitions(topic, 0)
+
+    def delete_all(self, part: str) -> None:
+        """Let all topics go that have `part` in their names, as far as they can; nobody waits for it."""
+        with suppress(KafkaException):
+            if found := [topic for topic in self.topics() if part in topic]:
+                self._admin.delete_topics(found)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Let the log start at offset `before`."""

@@ -5,6 +5,7 @@ Runs in a thread of its own, so that a flow that fails or waits holds up no othe
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import threading
@@ -122,6 +123,7 @@ class FlowRunner:
         while not self._stop.is_set():
             started = time.monotonic()
             reason = self._attempt(has_failed)
+            gc.collect()  # clients in circles of references: a flow that tries again would gather hundreds of them
             has_failed = reason is not None
             if reason is None:  # it was told to stop, or to start anew
                 failures = 0

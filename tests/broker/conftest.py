@@ -39,12 +39,14 @@ def timings() -> Timings:
 
 @pytest.fixture
 def start(
-    spark: SparkSession, tmp_path: Path, timings: Timings, local_kafka: Callable[..., LocalKafka]
+    spark: SparkSession, tmp_path: Path, timings: Timings, local_kafka: Callable[..., LocalKafka], unique: str
 ) -> Iterator[Start]:
     """`start(clusters, flows, keys)` runs a driver; its `stop()`, or the end of the test, ends it.
 
-    Brokers of `local_kafka` live longer: a driver that stops asks them, and waits for those that are gone.
+    Brokers of `local_kafka` live longer, and so do topics: a driver that stops asks for them, and waits for what is
+    gone.
     """
+    del local_kafka, unique
     numbers = itertools.count()
     with ExitStack() as stack:
 

@@ -198,17 +198,17 @@ def test_the_map_gets_what_a_batch_committed_before_it_died(pair: Pair, monkeypa
 def test_a_target_too_slow_for_one_large_transaction_gets_smaller_ones(
     pair: Pair, local_kafka: Callable[..., LocalKafka]
 ) -> None:
-    """8 MB at 200,000 B/s, where a transaction has to be done in 9 s."""
+    """5 MB at 200,000 B/s, where a transaction has to be done in 9 s."""
     slow = local_kafka("slow")
     change = ("--entity-type", "clients", "--entity-default", "--add-config", "producer_byte_rate=200000")
     slow.tool("kafka.admin.ConfigCommand", "--alter", *change)
     pair.source.create(pair.topic(), 2)
-    written = [Record(None, os.urandom(1000), number % 2) for number in range(8000)]
+    written = [Record(None, os.urandom(1000), number % 2) for number in range(5000)]
     pair.source.write(pair.topic(), written)
     to_slow = replace(pair, target=Kafka(slow), clusters={pair.alias: pair.clusters[pair.alias], "slow": slow})
     of_flow = {f"{to_slow.flow}.exactly.once.support": "required", f"{to_slow.flow}.flow.retry.delay.ms": "3000"}
     driver = to_slow.replicate({**of_flow, "slow.producer.delivery.timeout.ms": "6000"})
-    await_until(lambda: driver.status()[0].state is FlowState.RETRYING, SOON, "the first transaction is too large")
+    await_until(lambda: driver.status()[0].state is FlowState.RETRYING, 240, "the first transaction is too large")
     await_committed(to_slow, len(written), seconds=240)
     assert records(to_slow.target.read(to_slow.remote(), committed=True)) == records(pair.source.read(pair.topic()))
 
