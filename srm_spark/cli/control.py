@@ -35,6 +35,7 @@ _COMMANDS = {
     "reverse-checkpointed-topics": ("lists", "reverse_checkpointed_topics"),
     "status": ("status", "status"),
     "topics": ("lists", "topics"),
+    "verify": ("verify", "verify"),
 }
 
 

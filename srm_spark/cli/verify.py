@@ -1,0 +1,204 @@
+"""`srm-control verify`: whether copies are what their records are, by content."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from srm_spark.cli.commands import time_of
+from srm_spark.cli.manual import manual
+from srm_spark.cli.options import (
+    CONFIG,
+    DEFINES,
+    DIFFERENT,
+    ERROR,
+    FLOW,
+    OK,
+    OUTPUT,
+    TOPIC,
+    flows_of,
+    print_json,
+    told,
+    topics_of,
+)
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.verification import MOST_FINDINGS, Finding, Verdict
+from srm_spark.core.wording import count
+from srm_spark.look.verify import Say, Verification, Verified
+from srm_spark.look.verify import verify as verified
+
+_SAY_SECONDS = 5.0
+_SHOWN = 20
+"""Lines for differences of one partition."""
+
+
+@manual(
+    "srm-control verify --config srm.properties --flow 'A->B'",
+    "srm-control verify --config srm.properties --topic orders --partition 3 -o json",
+    reads="all records of these topics on both sides, the offset map, lists and the quarantine.",
+    ok="every record that was copied is equal to its copy, or it is explained why it has none",
+    error="an error: a side that cannot be read is never taken for equal",
+    different="there are differences, nothing was compared, or not everything that was copied",
+)
+@click.command()
+@CONFIG
+@DEFINES
+@FLOW
+@TOPIC
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Only this partition.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="BYTES", help="Read so many bytes a second at most.")
+@OUTPUT
+def verify(
+    *,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    name: str | None,
+    names: str,
+    partition: int | None,
+    limit: int | None,
+    output: str,
+) -> None:
+    """Reads both sides and compares each record with its copy: key, value, headers, timestamp, and where it lies.
+
+    The exact offset map says which record of the target is the copy of which one of the source. What is not equal is
+    named: lost, changed, swapped, doubled or foreign. What has no copy for a reason that is known is counted by that
+    reason. The driver may go on meanwhile.
+    """
+    with told():
+        flows = flows_of(files, defines, name, exit_code=ERROR)
+        found = [verified(one, topics_of(names).matches, partition, rate=limit, say=_progress()) for one in flows]
+    if output == "json":
+        print_json({"flows": [_document(one) for one in found]})
+    else:
+        for one in found:
+            _show(one)
+    raise SystemExit(OK if all(one.verdict is Verdict.EQUAL for one in found) else DIFFERENT)
+
+
+def _progress() -> Say:
+    said_at = time.monotonic()
+
+    def say(partition: TopicPartition, records: int) -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at >= _SAY_SECONDS:
+            said_at = time.monotonic()
+            click.echo(f"{partition}: {count(records, 'record')} read", err=True)
+
+    return say
+
+
+def _show(found: Verification) -> None:
+    table = Table("topic", box=None)
+    for title in ("partition", "from", "to", "equal", "explained", "different", "not yet copied"):
+        table.add_column(title, justify="right")
+    table.add_column("")
+    for one in found.partitions:
+        checked = one.checked
+        numbers = (
+            one.partition.partition,
+            one.source.start,
+            one.source.end,
+            checked.equal,
+            checked.explained.total(),
+            checked.differences.total(),
+            one.not_yet,
+        )
+        table.add_row(one.partition.topic, *map(str, numbers), one.unchecked or one.verdict.value)
+    click.echo(f"flow {found.flow}")
+    if table.rows:
+        Console(width=None if sys.stdout.isatty() else 240).print(table, markup=False)
+    for one in found.partitions:
+        for line in _lines(one):
+            click.echo(line)
+    records = count(sum(one.checked.equal for one in found.partitions), "record")
+    click.echo(f"{found.verdict.value}: {records} of {count(len(found.partitions), 'partition')}, by content")
+
+
+def _lines(one: Verified) -> list[str]:
+    """What is to be said of a partition beside its numbers."""
+    checked = one.checked
+    lines = [f"{one.partition}: {number} explained: {reason.value}" for reason, number in checked.explained.items()]
+    found = _together(checked.findings)
+    lines += [f"{one.partition}: {each}" for each in found[:_SHOWN]]
+    if checked.differences.total() > len(checked.findings) or len(found) > _SHOWN:
+        total = ", ".join(f"{number} {kind.value}" for kind, number in checked.differences.items())
+        lines.append(f"{one.partition}: … in all {total}; -o json has the first {MOST_FINDINGS}, each by itself")
+    if one.uncovered or checked.unknown:
+        where = ", ".join(f"{hole.start} to {hole.end - 1}" for hole in one.uncovered)
+        lines.append(
+            f"{one.partition}: not covered by the offset map: source offsets {where or 'none'}, "
+            f"{count(checked.unknown, 'record')} met; somebody else has copied them; srm-control offsets rebuild may "
+            "find where"
+        )
+    return lines
+
+
+def _together(findings: Iterable[Finding]) -> list[str]:
+    """One line of those that follow one upon the other with the same words."""
+    runs: list[list[Finding]] = []
+    for one in findings:
+        last = runs[-1][-1] if runs else None
+        if last is not None and (last.kind, last.what) == (one.kind, one.what) and _follows(last, one):
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return [_line(run[0], run[-1]) for run in runs]
+
+
+def _follows(last: Finding, one: Finding) -> bool:
+    return all(
+        (before is None and after is None) or (before is not None and after == before + 1)
+        for before, after in ((last.source, one.source), (last.target, one.target))
+    )
+
+
+def _line(first: Finding, last: Finding) -> str:
+    places = [
+        f"{side} offset {start}" if start == end else f"{side} offsets {start} to {end}"
+        for side, start, end in (("source", first.source, last.source), ("target", first.target, last.target))
+        if start is not None
+    ]
+    return f"{first.kind.value}: {', '.join(places)}: {first.what}"
+
+
+def _document(found: Verification) -> dict[str, object]:
+    return {
+        "flow": str(found.flow),
+        "verdict": found.verdict.value,
+        "began": time_of(found.began),
+        "ended": time_of(found.ended),
+        "partitions": [_partition(one) for one in found.partitions],
+    }
+
+
+def _partition(one: Verified) -> dict[str, object]:
+    checked = one.checked
+    return {
+        "topic": one.partition.topic,
+        "partition": one.partition.partition,
+        "remote_topic": one.remote.topic,
+        "verdict": one.verdict.value,
+        "unchecked": one.unchecked,
+        "source": _range(one.source),
+        "equal": checked.equal,
+        "explained": {reason.name.lower(): number for reason, number in checked.explained.items()},
+        "differences": {kind.value: number for kind, number in checked.differences.items()},
+        "findings": [
+            {"kind": kind.value, "source": source, "target": target, "what": what}
+            for kind, source, target, what in checked.findings
+        ],
+        "uncovered": [_range(hole) for hole in one.uncovered],
+        "uncovered_records": checked.unknown,
+        "not_yet_copied": one.not_yet,
+    }
+
+
+def _range(offsets: OffsetRange) -> dict[str, int]:
+    """`start` (included) to `end` (excluded)."""
+    return {"start": offsets.start, "end": offsets.end}

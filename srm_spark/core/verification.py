@@ -1,0 +1,322 @@
+"""Whether the copies of a partition are what its records are, by content: both logs along the offset map. Pure.
+
+```
+source  40 41 42 ·  44 45        the map says  40→7  41→8  42→9  44→12
+         │  │  │     │  ╎
+target   7  8  9 10 12           10 is no copy of anything; 45 lies behind the map, and is not looked at
+```
+
+What is not equal is either a difference, which somebody has to look at, or explained, by what is known of both logs.
+What the map does not know is neither: it was not checked, and is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from srm_spark.core.model import Interval, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.provenance import Stamp
+from srm_spark.core.tail import TailRecord, is_copy, is_copy_either_way
+
+MOST_FINDINGS = 1_000
+"""Of a partition, one by one; the others are counted."""
+_REMEMBERED = 100_000
+"""Source records by which one that is doubled is recognised; further apart it is a foreign one."""
+
+
+class Verdict(Enum):
+    """What is to be said of what was looked at."""
+
+    EQUAL = "equal"
+    PARTLY = "equal as far as it was checked"
+    DIFFERENT = "different"
+    NOTHING = "nothing checked"
+
+
+class Difference(Enum):
+    """What is wrong with one record."""
+
+    LOST = "lost"
+    CHANGED = "changed"
+    SWAPPED = "swapped"
+    DOUBLED = "doubled"
+    FOREIGN = "foreign"
+
+
+class Reason(Enum):
+    """Why one record is on one side only, or other than the one that it was made of, and nothing is wrong."""
+
+    TARGET_DELETED = "the target has deleted the copy"
+    TARGET_COMPACTED = "the target has compacted the copy away"
+    SOURCE_DELETED = "the source has deleted the record"
+    SOURCE_COMPACTED = "the source has compacted the record away"
+    QUARANTINED = "the record is in quarantine"
+    ABORTED = "its transaction was aborted"
+    SKIPPED = "somebody has set the position behind the record"
+    FROM_THERE = "the record has been on the target before"
+    OF_OTHERS = "the record is somebody else's, written on the target"
+    FIXED = "the timestamp of the copy was fixed, and the original one is in a header"
+
+
+class Finding(NamedTuple):
+    """One difference. An offset is None where there is no record on that side."""
+
+    kind: Difference
+    source: int | None
+    target: int | None
+    what: str
+
+
+class First(NamedTuple):
+    """The first offsets that both logs still have."""
+
+    source: int
+    target: int
+
+
+class OneSided(NamedTuple):
+    """What is known of records that have no copy."""
+
+    quarantined: frozenset[int] = frozenset()
+    skipped: tuple[range, ...] = ()
+    lost: tuple[range, ...] = ()
+    """The target has lost their copies, and that is known."""
+
+    def reason(self, offset: int) -> Reason | None:
+        """Why the source record at `offset` has no copy; None where nobody knows."""
+        if offset in self.quarantined:
+            return Reason.QUARANTINED
+        return Reason.SKIPPED if any(offset in each for each in self.skipped) else None
+
+    def is_known_loss(self, offset: int) -> bool:
+        """Whether its copy was found to be lost before."""
+        return any(offset in each for each in self.lost)
+
+
+_NOTHING_KNOWN = OneSided()
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is known of a partition and of its copy, beside their records."""
+
+    partition: TopicPartition
+    map: PartitionMap
+    first: Callable[[], First]
+    """As of now: what is not there may have been deleted while it was read."""
+    source_compacts: bool = False
+    target_compacts: bool = False
+    stamp: Stamp | None = None
+    """What the flow's copies get as a header; None where they get none."""
+    own_stamp: Stamp | None = None
+    """What copies have that were made while they got one."""
+    one_sided: OneSided = _NOTHING_KNOWN
+    is_aborted: Callable[[int], bool] = lambda _: False
+    """Whether the source record at an offset was of a transaction that was aborted; asked of offsets in their order."""
+
+
+@dataclass
+class Checked:
+    """What looking at the records of a partition has brought."""
+
+    equal: int = 0
+    explained: Counter[Reason] = field(default_factory=Counter)
+    differences: Counter[Difference] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    """The first ones."""
+    unknown: int = 0
+    """Records of which the map knows nothing, on either side."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Nothing is equal where nothing was looked at."""
+        if self.differences:
+            return Verdict.DIFFERENT
+        return Verdict.EQUAL if self.equal else Verdict.NOTHING
+
+
+class _Changed(NamedTuple):
+    at: int
+    """In the findings."""
+    source: int
+    was: int
+    """Hash of the record."""
+    became: int
+
+
+def check(source: Iterable[TailRecord], target: Iterable[TailRecord], sides: Sides) -> Checked:
+    """Compare the records of both sides, each in the order of its offsets, from where the map begins to where it ends.
+
+    Every record of the source is looked for where the map says that its copy lies, and every record of the target has
+    to be such a copy. Memory does not grow with the logs.
+    """
+    looking = _Looking(sides)
+    here, there = iter(source), iter(target)
+    record, copy = next(here, None), next(there, None)
+    for interval in _intervals(sides.map):
+        while record is not None and record.offset < interval.upstream:
+            looking.has_no_copy(record)
+            record = next(here, None)
+        while copy is not None and copy.offset < interval.downstream:
+            looking.is_no_copy(copy)
+            copy = next(there, None)
+        while True:
+            of_source = _place(record, interval.upstream, interval.count)
+            of_target = _place(copy, interval.downstream, interval.count)
+            if of_source is None and of_target is None:
+                break
+            if record is not None and copy is not None and of_source == of_target:
+                looking.pair(record, copy)
+                record, copy = next(here, None), next(there, None)
+            elif record is not None and of_source is not None and (of_target is None or of_source < of_target):
+                looking.copy_is_gone(record, interval.downstream + of_source)
+                record = next(here, None)
+            elif copy is not None and of_target is not None:
+                looking.record_is_gone(copy, interval.upstream + of_target)
+                copy = next(there, None)
+        if record is None and copy is None:
+            break
+    while record is not None:
+        looking.has_no_copy(record)
+        record = next(here, None)
+    while copy is not None:
+        looking.is_no_copy(copy)
+        copy = next(there, None)
+    return looking.checked
+
+
+def _intervals(known: PartitionMap) -> Iterator[Interval]:
+    return (interval for part in known.parts() for interval in part.intervals)
+
+
+def _place(record: TailRecord | None, start: int, count: int) -> int | None:
+    """Which one of an interval it is; None for one behind it, or none."""
+    return record.offset - start if record is not None and record.offset < start + count else None
+
+
+class _Looking:
+    """Judges one record, or one pair, after the other."""
+
+    def __init__(self, sides: Sides) -> None:
+        self.checked = Checked()
+        self._sides = sides
+        self._holes = sides.map.holes()
+        self._seen: dict[int, int] = {}
+        """Hash of a source record → its offset."""
+        self._order: deque[int] = deque()
+        self._changed: list[_Changed] = []
+
+    def pair(self, record: TailRecord, copy: TailRecord) -> None:
+        """The map says that they are the same."""
+        checked, own = self.checked, self._sides.own_stamp
+        self._remember(record)
+        if is_copy(record, copy) or (own is not None and is_copy_either_way(own, self._sides.partition, record, copy)):
+            if copy.is_append_time or record.timestamp == copy.timestamp or record.timestamp in (0, -1):
+                checked.equal += 1
+            else:
+                checked.explained[Reason.FIXED] += 1
+            return
+        was, became = _hash(record), _hash(copy)
+        twin = next((one for one in self._changed if (one.was, one.became) == (became, was)), None)
+        if twin is None:
+            at = self._find(Difference.CHANGED, record.offset, copy.offset, f"other {_fields(record, copy)}")
+            if at is not None:
+                self._changed.append(_Changed(at, record.offset, was, became))
+            return
+        first = checked.findings[twin.at]
+        text = "it holds the copy of source offset {}, and that one holds its own"
+        checked.findings[twin.at] = Finding(Difference.SWAPPED, first.source, first.target, text.format(record.offset))
+        checked.differences[Difference.CHANGED] -= 1
+        checked.differences += Counter()  # without kinds of which there are none any more
+        checked.differences[Difference.SWAPPED] += 1
+        self._changed.remove(twin)
+        self._find(Difference.SWAPPED, record.offset, copy.offset, text.format(twin.source))
+
+    def copy_is_gone(self, record: TailRecord, at: int) -> None:
+        """Where its copy should lie, nothing is."""
+        self._remember(record)
+        if at < self._sides.first().target:
+            self.checked.explained[Reason.TARGET_DELETED] += 1
+        elif self._sides.target_compacts and record.key is not None:
+            self.checked.explained[Reason.TARGET_COMPACTED] += 1
+        else:
+            self._find(Difference.LOST, record.offset, None, f"its copy at target offset {at} is gone")
+
+    def record_is_gone(self, copy: TailRecord, at: int) -> None:
+        """What it is a copy of is not there."""
+        if at < self._sides.first().source:
+            self.checked.explained[Reason.SOURCE_DELETED] += 1
+        elif self._sides.source_compacts and copy.key is not None:
+            self.checked.explained[Reason.SOURCE_COMPACTED] += 1
+        else:
+            what = f"it should be the copy of source offset {at}, where the source has no record"
+            self._find(Difference.FOREIGN, None, copy.offset, what)
+
+    def has_no_copy(self, record: TailRecord) -> None:
+        """The map knows none of it."""
+        self._remember(record)
+        sides, offset = self._sides, record.offset
+        reason = sides.one_sided.reason(offset)
+        if reason is not None:
+            self.checked.explained[reason] += 1
+        elif sides.stamp is not None and sides.stamp.headers(sides.partition, offset, record.headers) is None:
+            self.checked.explained[Reason.FROM_THERE] += 1
+        elif sides.one_sided.is_known_loss(offset):
+            self._find(Difference.LOST, offset, None, "its copy is gone, which is known: see srm-control losses")
+        elif any(hole.source.start <= offset < hole.source.end for hole in self._holes):
+            self.checked.unknown += 1
+        elif sides.is_aborted(offset):
+            self.checked.explained[Reason.ABORTED] += 1
+        else:
+            self._find(Difference.LOST, offset, None, "it was passed, and no copy was made of it")
+
+    def is_no_copy(self, copy: TailRecord) -> None:
+        """No record of the source was copied to there."""
+        sides, offset = self._sides, copy.offset
+        if sides.stamp is not None and not sides.stamp.is_ours(sides.partition.topic, copy.headers):
+            self.checked.explained[Reason.OF_OTHERS] += 1
+        elif any(hole.after <= offset and (hole.before is None or offset < hole.before) for hole in self._holes):
+            self.checked.unknown += 1
+        elif (original := self._seen.get(_hash(copy))) is not None:
+            what = f"one more copy of source offset {original}"
+            self._find(Difference.DOUBLED, original, offset, what)
+        else:
+            self._find(Difference.FOREIGN, None, offset, "no record of the source was copied to there")
+
+    def _find(self, kind: Difference, source: int | None, target: int | None, what: str) -> int | None:
+        """Where it is in the findings; None where these are full."""
+        self.checked.differences[kind] += 1
+        if len(self.checked.findings) >= MOST_FINDINGS:
+            return None
+        self.checked.findings.append(Finding(kind, source, target, what))
+        return len(self.checked.findings) - 1
+
+    def _remember(self, record: TailRecord) -> None:
+        content = _hash(record)
+        self._seen[content] = record.offset
+        self._order.append(content)
+        if len(self._order) > _REMEMBERED:
+            oldest = self._order.popleft()
+            if self._seen.get(oldest, record.offset) < record.offset - _REMEMBERED:
+                del self._seen[oldest]
+
+
+def _hash(record: TailRecord) -> int:
+    """Of what a copy keeps in any case: headers may be added, and timestamps be the broker's."""
+    return hash((record.key, record.value))
+
+
+def _fields(record: TailRecord, copy: TailRecord) -> str:
+    """What differs, for people."""
+    pairs: Sequence[tuple[str, object, object]] = (
+        ("key", record.key, copy.key),
+        ("value", record.value, copy.value),
+        ("headers", record.headers, copy.headers),
+        ("timestamp", record.timestamp, copy.timestamp),
+    )
+    return ", ".join(name for name, one, other in pairs if one != other)

@@ -1,0 +1,305 @@
+"""Reads what a flow has copied on both sides, record by record along the offset map, and says what is not equal.
+
+It trusts no digest and no count of ours. Nothing is written, and a driver may go on meanwhile: what is looked at ends
+where the map ended at the beginning. Of what the map does not know nothing is said but where it lies.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.bandwidth import Bandwidth
+from srm_spark.core.cluster import Cluster
+from srm_spark.core.model import Flow, KeptLoss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.tail import TailRecord
+from srm_spark.core.verification import Checked, First, OneSided, Sides, Verdict, check
+from srm_spark.errors import TargetUnavailable
+from srm_spark.flow.clusters import Clusters, Connect, connect
+from srm_spark.flow.refused.quarantine import Quarantine
+from srm_spark.flow.topics.lists import take_lists
+from srm_spark.flow.topics.offset_map import OffsetMaps
+
+_FIRST_SECONDS = 1.0
+"""What was the first offset so long ago may be deleted by now."""
+_SAY_RECORDS = 100_000
+_TOGETHER = 8
+"""Partitions that are read at a time: each waits for brokers more than it computes."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One partition."""
+
+    partition: TopicPartition
+    remote: TopicPartition
+    checked: Checked
+    source: OffsetRange
+    """What was looked at."""
+    uncovered: tuple[OffsetRange, ...] = ()
+    """Source offsets, in front of the map's end, of which it knows nothing: somebody else has copied them."""
+    not_yet: int = 0
+    """Source offsets behind the map: they are not copied yet."""
+    unchecked: str | None = None
+    """Why nothing of it was looked at; None where it was."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of what was looked at."""
+        return self.checked.verdict
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a flow has copied, and whether it is what its source has."""
+
+    flow: Flow
+    began: int
+    """Milliseconds since the epoch."""
+    ended: int
+    partitions: tuple[Verified, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Equal is only what was looked at as a whole: every partition, up to where the flow has come."""
+        if any(one.verdict is Verdict.DIFFERENT for one in self.partitions):
+            return Verdict.DIFFERENT
+        if not any(one.verdict is Verdict.EQUAL for one in self.partitions):
+            return Verdict.NOTHING
+        is_whole = not any(one.unchecked or one.uncovered or one.checked.unknown for one in self.partitions)
+        return Verdict.EQUAL if is_whole else Verdict.PARTLY
+
+
+Say = Callable[[TopicPartition, int], None]
+"""Told of a partition that is read, and how many records of one side have been read of it; from several threads."""
+
+
+def verify(
+    settings: FlowSettings,
+    takes: Callable[[str], bool],
+    number: int | None = None,
+    *,
+    rate: int | None = None,
+    say: Say = lambda *_: None,
+    reach: Connect = connect,
+) -> Verification:
+    """Compare all that was copied of the topics that `takes` says, or of one partition number.
+
+    `rate` is in bytes/s of keys, values and headers, of both sides together; None for no limit. Raises
+    SourceUnavailable and TargetUnavailable: where one side cannot be read, nothing is said.
+    """
+    began = int(time.time() * 1000)
+    clusters = reach(settings)
+    take_lists(clusters)
+    with (
+        closing(OffsetMaps(clusters.target, settings.map_topic, f"{settings.flow}|verify", TargetUnavailable)) as maps,
+        closing(Quarantine(settings, clusters.target, f"{settings.flow}|verify-quarantine")) as quarantine,
+    ):
+        if settings.map_topic in clusters.target.topics():
+            maps.refresh()
+        quarantine.refresh()
+        flow = _Flow(clusters, takes, number, maps, quarantine)
+    pace = _Pace(None if rate is None else Bandwidth(rate), say)
+    with ThreadPoolExecutor(_TOGETHER, "srm verify") as pool:
+        partitions = tuple(pool.map(lambda partition: flow.verified(partition, pace), flow.partitions))
+    return Verification(settings.flow, began, int(time.time() * 1000), partitions)
+
+
+class _Flow:
+    """What is known of all partitions before the first record is read."""
+
+    def __init__(
+        self,
+        clusters: Clusters,
+        takes: Callable[[str], bool],
+        number: int | None,
+        maps: OffsetMaps,
+        quarantine: Quarantine,
+    ) -> None:
+        source, target = clusters.source, clusters.target
+        self._clusters = clusters
+        counts = source.topics()
+        flowing = {topic for topic in counts if clusters.flows(topic) and takes(topic)}
+        there = {TopicPartition(topic, n) for topic in flowing for n in range(counts[topic])}
+        known = {partition for partition in maps.maps if takes(partition.topic)}
+        self.partitions = sorted(one for one in there | known if number in (None, one.partition))
+        self._remotes = {one: self._remote(one) for one in self.partitions}
+        self._maps = {one: maps.maps[one].copy() for one in self.partitions if one in maps.maps}
+        self._losses = list(maps.losses.values())
+        self._counts, self._remote_counts = counts, target.topics()
+        topics = sorted({one.topic for one in self.partitions if one.topic in counts})
+        self._ids = source.topic_ids(topics)
+        self._quarantined = quarantine.offsets(self._ids)
+        remotes = sorted({one.topic for one in self._remotes.values() if one.topic in self._remote_counts})
+        self._compacting = _compacting(source, topics), _compacting(target, remotes)
+        asked = [one for one in self.partitions if one.partition < counts.get(one.topic, 0)]
+        self._ends = source.end_offsets(asked, committed=clusters.settings.reads_committed)
+
+    def verified(self, partition: TopicPartition, pace: _Pace) -> Verified:
+        remote, known = self._remotes[partition], self._maps.get(partition)
+        nothing = Verified(partition, remote, Checked(), OffsetRange(0, 0))
+        unchecked = self._unchecked(partition, known)
+        if unchecked is not None:
+            return replace(nothing, unchecked=unchecked)
+        first, end = self._first(partition), self._ends[partition]
+        if known is None or known.source is None:
+            return replace(nothing, not_yet=max(0, end - first.source))
+        source = _within(OffsetRange(max(first.source, known.source.start), known.source.end), end)
+        holes = [_clipped(hole.source, first.source) for hole in known.holes()]
+        target = _within(OffsetRange(_target_start(known, first), known.target_end or 0), self._target_end(remote))
+        here = self._clusters.source.records(partition, source) if source.start < source.end else iter(())
+        # Of transactions that were aborted nothing is a copy.
+        there = self._clusters.target.records(remote, target, committed=True) if target.start < target.end else iter(())
+        sides = replace(self._sides(partition, known), is_aborted=self._aborted(partition, source.end))
+        return Verified(
+            partition,
+            remote,
+            check(pace.slowed(partition, here), pace.slowed(partition, there), sides),
+            source,
+            uncovered=tuple(hole for hole in holes if hole.start < hole.end),
+            not_yet=max(0, end - source.end),
+        )
+
+    def _aborted(self, partition: TopicPartition, end: int) -> Callable[[int], bool]:
+        """By a second reader, which sees what is committed; it begins at the first record that somebody asks about.
+
+        The flow may read everything now, and have read what was committed then.
+        """
+        committed: Iterator[TailRecord] | None = None
+        newest: TailRecord | None = None
+
+        def is_aborted(offset: int) -> bool:
+            nonlocal committed, newest
+            if committed is None:
+                committed = self._clusters.source.records(partition, OffsetRange(offset, end), committed=True)
+                newest = next(committed, None)
+            while newest is not None and newest.offset < offset:
+                newest = next(committed, None)
+            return newest is None or newest.offset > offset
+
+        return is_aborted
+
+    def _unchecked(self, partition: TopicPartition, known: PartitionMap | None) -> str | None:
+        """Why it cannot be looked at."""
+        remote = self._remotes[partition]
+        if partition.partition >= self._counts.get(partition.topic, 0):
+            return f"{partition} is not on the source"
+        if known is None:
+            return None
+        if known.is_of_another(self._ids.get(partition.topic)):
+            return f"{partition.topic} on the source is another topic than the one that was copied: it was made anew"
+        if known.has_records and remote.partition >= self._remote_counts.get(remote.topic, 0):
+            return f"{remote} is not on the target"
+        return None
+
+    def _sides(self, partition: TopicPartition, known: PartitionMap) -> Sides:
+        settings, (here, there) = self._clusters.settings, self._compacting
+        asked_at, first = float("-inf"), First(0, 0)
+
+        def newest() -> First:
+            nonlocal asked_at, first
+            if time.monotonic() - asked_at > _FIRST_SECONDS:
+                asked_at, first = time.monotonic(), self._first(partition)
+            return first
+
+        return Sides(
+            partition,
+            known,
+            newest,
+            source_compacts=partition.topic in here,
+            target_compacts=self._remotes[partition].topic in there,
+            stamp=settings.stamp,
+            own_stamp=settings.own_stamp,
+            one_sided=OneSided(
+                frozenset(self._quarantined.get(partition, ())),
+                skipped=_ranges(self._losses, partition, known.topic_id, LossCause.SKIPPED),
+                lost=_ranges(self._losses, partition, known.topic_id, LossCause.TARGET),
+            ),
+        )
+
+    def _target_end(self, remote: TopicPartition) -> int:
+        """Where the copies end, which may be in front of where the map says that they do."""
+        if remote.partition >= self._remote_counts.get(remote.topic, 0):
+            return 0
+        return self._clusters.target.end_offsets([remote], committed=True)[remote]
+
+    def _first(self, partition: TopicPartition) -> First:
+        remote = self._remotes[partition]
+        there = {}
+        if remote.partition < self._remote_counts.get(remote.topic, 0):
+            there = self._clusters.target.first_offsets([remote])
+        return First(self._clusters.source.first_offsets([partition])[partition], there.get(remote, 0))
+
+    def _remote(self, partition: TopicPartition) -> TopicPartition:
+        settings = self._clusters.settings
+        topic = self._clusters.policy.format_remote_topic(settings.flow.source, partition.topic)
+        return TopicPartition(topic, partition.partition)
+
+
+class _Pace:
+    """Holds readers back to a rate, and tells how far they are. Safe to use from several threads."""
+
+    def __init__(self, line: Bandwidth | None, say: Say) -> None:
+        self._line = line
+        self._say = say
+        self._lock = threading.Lock()
+
+    def slowed(self, partition: TopicPartition, records: Iterable[TailRecord]) -> Iterator[TailRecord]:
+        """The same records, each when it may come."""
+        for number, record in enumerate(records, 1):
+            yield record
+            if number % _SAY_RECORDS == 0:
+                self._say(partition, number)
+            if self._line is not None:
+                with self._lock:
+                    now = time.monotonic()
+                    wait = self._line.reserve(_size(record), now) - now
+                time.sleep(max(0.0, wait))
+
+
+def _size(record: TailRecord) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
+
+
+def _within(offsets: OffsetRange, end: int) -> OffsetRange:
+    """What of these offsets the log has."""
+    end = min(offsets.end, end)
+    return OffsetRange(min(offsets.start, end), end)
+
+
+def _clipped(offsets: OffsetRange, first: int) -> OffsetRange:
+    return OffsetRange(max(offsets.start, first), offsets.end)
+
+
+def _target_start(known: PartitionMap, first: First) -> int:
+    """In front of what the map knows lie the copies of others, if it does not begin with the log."""
+    holes = known.holes()
+    if not holes or holes[0].source.start > 0:
+        return first.target
+    return first.target if holes[0].before is None else max(first.target, holes[0].before)
+
+
+def _compacting(cluster: Cluster, topics: list[str]) -> frozenset[str]:
+    configs = cluster.configs(topics)
+    return frozenset(
+        topic
+        for topic, found in configs.items()
+        if (policy := found.get("cleanup.policy")) is not None and "compact" in (policy.value or "")
+    )
+
+
+def _ranges(
+    losses: Iterable[KeptLoss], partition: TopicPartition, topic_id: str | None, cause: LossCause
+) -> tuple[range, ...]:
+    return tuple(
+        range(kept.loss.offsets.start, kept.loss.offsets.end)
+        for kept in losses
+        if kept.partition == partition and kept.loss.cause is cause and kept.topic_id in (None, topic_id)
+    )

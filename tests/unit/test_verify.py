@@ -1,0 +1,203 @@
+"""What a flow has copied, compared by content: the flow is in memory, its map the product's own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from srm_spark.core.model import OffsetRange
+from srm_spark.core.tail import TailRecord
+from srm_spark.core.verification import Difference, Reason, Verdict
+from srm_spark.errors import SourceUnavailable
+from srm_spark.look.verify import Verification, verify
+from tests.memory_cluster import MemoryLog, MemoryTopic
+from tests.unit.memory_flow import HERE, THERE, MemoryFlow, flow_settings
+
+VALUES = [b"%d" % number for number in range(10)]
+
+
+def flow_of(keys: Mapping[str, str] | None = None) -> MemoryFlow:
+    flow = MemoryFlow(flow_settings(keys))
+    flow.write(*VALUES)
+    flow.run()
+    return flow
+
+
+def verified(flow: MemoryFlow, number: int | None = None) -> Verification:
+    return verify(flow.settings, lambda _: True, number, reach=flow.reach)
+
+
+def alter(flow: MemoryFlow, offset: int, value: bytes) -> None:
+    flow.remote.records[offset] = flow.remote.records[offset]._replace(value=value)
+
+
+def test_what_was_copied_is_equal() -> None:
+    found = verified(flow_of())
+    (one,) = found.partitions
+    assert found.verdict is Verdict.EQUAL
+    assert (one.partition, one.remote, one.source) == (HERE, THERE, OffsetRange(0, 10))
+    assert (one.checked.equal, one.not_yet, one.uncovered, one.unchecked) == (10, 0, (), None)
+
+
+def test_nothing_is_written() -> None:
+    flow = flow_of()
+    before = {name: [log.end for log in topic.partitions] for name, topic in flow.target.held.items()}
+    verified(flow)
+    assert before == {name: [log.end for log in topic.partitions] for name, topic in flow.target.held.items()}
+
+
+def test_what_is_not_copied_yet_is_counted_and_nothing_is_said_of_it() -> None:
+    flow = flow_of()
+    flow.write(b"x", b"y")
+    found = verified(flow)
+    assert (found.verdict, found.partitions[0].not_yet) == (Verdict.EQUAL, 2)
+
+
+def test_where_nothing_was_copied_nothing_is_equal() -> None:
+    flow = MemoryFlow(flow_settings())
+    flow.write(*VALUES)
+    found = verified(flow)
+    assert (found.verdict, found.partitions[0].not_yet) == (Verdict.NOTHING, 10)
+    assert verify(flow.settings, lambda _: False, reach=flow.reach).verdict is Verdict.NOTHING
+
+
+def test_one_changed_byte_is_a_difference() -> None:
+    flow = flow_of()
+    alter(flow, 4, b"!")
+    found = verified(flow)
+    assert found.verdict is Verdict.DIFFERENT
+    (finding,) = found.partitions[0].checked.findings
+    assert finding == (Difference.CHANGED, 4, 4, "other value")
+
+
+def test_what_the_target_lost_is_a_difference_and_what_it_deleted_is_explained() -> None:
+    flow = flow_of()
+    flow.remote.delete_before(3)
+    found = verified(flow)
+    assert found.verdict is Verdict.EQUAL
+    assert found.partitions[0].checked.explained == {Reason.TARGET_DELETED: 3}
+    flow.remote.cut(8)  # in front of where the map ends; a consumer would wait there
+    assert verified(flow).partitions[0].checked.differences == {Difference.LOST: 2}
+
+
+def test_what_is_deleted_while_it_is_read_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = flow_of()
+    records = flow.target.records
+
+    def deleting(*arguments: Any, **options: Any) -> object:
+        flow.remote.delete_before(5)
+        return records(*arguments, **options)
+
+    monkeypatch.setattr(flow.target, "records", deleting)
+    found = verified(flow)
+    assert found.partitions[0].checked.explained == {Reason.TARGET_DELETED: 5}
+    assert found.verdict is Verdict.EQUAL
+
+
+def test_records_in_quarantine_are_explained() -> None:
+    flow = MemoryFlow(flow_settings({"refused.record.policy": "park"}))
+    flow.write(*VALUES)
+    flow.start()
+    flow.park(4)
+    flow.record(*flow.copy(aside=[4]))
+    found = verified(flow)
+    assert found.partitions[0].checked.explained == {Reason.QUARANTINED: 1}
+    assert (found.verdict, found.partitions[0].checked.equal) == (Verdict.EQUAL, 9)
+
+
+def test_a_passed_record_is_lost() -> None:
+    flow = MemoryFlow(flow_settings())
+    flow.write(*VALUES)
+    flow.start()
+    flow.record(*flow.copy(aside=[4]))
+    (finding,) = verified(flow).partitions[0].checked.findings
+    assert (finding.kind, finding.source, finding.target) == (Difference.LOST, 4, None)
+
+
+def test_what_was_aborted_is_no_loss_whatever_the_flow_reads_now() -> None:
+    flow = MemoryFlow(flow_settings())  # it reads everything now, and has read what was committed
+    flow.write(*VALUES)
+    flow.log.hidden |= {2, 3, 7}
+    flow.start()
+    flow.record(*flow.copy(aside=[2, 3, 5, 7]))
+    found = verified(flow)
+    assert found.partitions[0].checked.explained == {Reason.ABORTED: 3}
+    assert [one.source for one in found.partitions[0].checked.findings] == [5]
+
+
+def test_what_others_write_amid_the_copies_is_named() -> None:
+    flow = flow_of({"foreign.writer.policy": "resume"})
+    flow.remote.append(flow.remote.records[7])
+    flow.remote.append(TailRecord(0, 1, None, b"theirs"))
+    flow.write(b"more")
+    flow.run()
+    found = verified(flow).partitions[0].checked
+    assert [(one.kind, one.source, one.target) for one in found.findings] == [
+        (Difference.DOUBLED, 7, 10),
+        (Difference.FOREIGN, None, 11),
+    ]
+    assert found.equal == 11
+
+
+def test_what_somebody_else_copied_is_not_covered_and_not_called_equal() -> None:
+    flow = MemoryFlow(flow_settings())
+    flow.write(*VALUES)
+    flow.start()
+    for offset in range(6):
+        flow.remote.append(flow.log.records[offset])
+    flow.record(*flow.copy(start=6))
+    found = verified(flow)
+    (one,) = found.partitions
+    assert (one.uncovered, one.checked.equal, one.verdict) == ((OffsetRange(0, 6),), 4, Verdict.EQUAL)
+    assert found.verdict is Verdict.PARTLY
+    flow.log.delete_before(6)
+    assert verified(flow).verdict is Verdict.EQUAL, "what the source has no longer cannot be looked at"
+
+
+def test_a_source_topic_that_was_made_anew_is_not_compared() -> None:
+    flow = flow_of()
+    flow.source.held["t"] = MemoryTopic([MemoryLog()], {})
+    flow.write(*VALUES)
+    found = verified(flow)
+    assert "made anew" in str(found.partitions[0].unchecked)
+    assert found.verdict is Verdict.NOTHING
+
+
+def test_a_topic_that_is_gone_is_told() -> None:
+    flow = flow_of()
+    flow.target.delete(THERE.topic)
+    assert verified(flow).partitions[0].unchecked == "A.t-0 is not on the target"
+    flow.source.delete("t")
+    found = verified(flow)
+    assert found.partitions[0].unchecked == "t-0 is not on the source"
+    assert found.verdict is Verdict.NOTHING
+
+
+def test_a_source_that_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = flow_of()
+
+    def gone() -> dict[str, int]:
+        raise SourceUnavailable("nobody there")
+
+    monkeypatch.setattr(flow.source, "topics", gone)
+    with pytest.raises(SourceUnavailable):
+        verified(flow)
+
+
+def test_compaction_explains_what_is_missing_on_either_side() -> None:
+    flow = flow_of()
+    del flow.remote.records[4]
+    assert verified(flow).verdict is Verdict.DIFFERENT
+    flow.target.held[THERE.topic].configs["cleanup.policy"] = "compact"
+    found = verified(flow)
+    assert (found.verdict, found.partitions[0].checked.explained) == (Verdict.EQUAL, {Reason.TARGET_COMPACTED: 1})
+
+
+def test_a_limit_is_kept() -> None:
+    """40 bytes on both sides, the last one behind 38 others."""
+    flow, began = flow_of(), time.monotonic()
+    assert verify(flow.settings, lambda _: True, rate=100, reach=flow.reach).verdict is Verdict.EQUAL
+    assert time.monotonic() - began >= 0.38
