@@ -28,6 +28,7 @@ from srm_spark.cli.options import (
     topics_of,
 )
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.moments import moment_of
 from srm_spark.core.verification import MOST_FINDINGS, Finding, Verdict
 from srm_spark.core.wording import count
 from srm_spark.look.verify import Say, Verification, Verified
@@ -36,6 +37,13 @@ from srm_spark.look.verify import verify as verified
 _SAY_SECONDS = 5.0
 _SHOWN = 20
 """Lines for differences of one partition."""
+
+
+def _moment(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    try:
+        return None if text is None else moment_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @manual(
@@ -52,6 +60,7 @@ _SHOWN = 20
 @FLOW
 @TOPIC
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Only this partition.")
+@click.option("--since", metavar="TIME", callback=_moment, help="Only records from then on, as 2026-11-27T08:00:00Z.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="BYTES", help="Read so many bytes a second at most.")
 @OUTPUT
 def verify(
@@ -61,6 +70,7 @@ def verify(
     name: str | None,
     names: str,
     partition: int | None,
+    since: int | None,
     limit: int | None,
     output: str,
 ) -> None:
@@ -72,7 +82,8 @@ def verify(
     """
     with told():
         flows = flows_of(files, defines, name, exit_code=ERROR)
-        found = [verified(one, topics_of(names).matches, partition, rate=limit, say=_progress()) for one in flows]
+        takes = topics_of(names).matches
+        found = [verified(one, takes, partition, since=since, rate=limit, say=_progress()) for one in flows]
     if output == "json":
         print_json({"flows": [_document(one) for one in found]})
     else:
@@ -114,29 +125,29 @@ def _show(found: Verification) -> None:
     if table.rows:
         Console(width=None if sys.stdout.isatty() else 240).print(table, markup=False)
     for one in found.partitions:
-        for line in _lines(one):
+        for line in lines(one):
             click.echo(line)
     records = count(sum(one.checked.equal for one in found.partitions), "record")
     click.echo(f"{found.verdict.value}: {records} of {count(len(found.partitions), 'partition')}, by content")
 
 
-def _lines(one: Verified) -> list[str]:
+def lines(one: Verified) -> list[str]:
     """What is to be said of a partition beside its numbers."""
     checked = one.checked
-    lines = [f"{one.partition}: {number} explained: {reason.value}" for reason, number in checked.explained.items()]
+    said = [f"{one.partition}: {number} explained: {reason.value}" for reason, number in checked.explained.items()]
     found = _together(checked.findings)
-    lines += [f"{one.partition}: {each}" for each in found[:_SHOWN]]
+    said += [f"{one.partition}: {each}" for each in found[:_SHOWN]]
     if checked.differences.total() > len(checked.findings) or len(found) > _SHOWN:
         total = ", ".join(f"{number} {kind.value}" for kind, number in checked.differences.items())
-        lines.append(f"{one.partition}: … in all {total}; -o json has the first {MOST_FINDINGS}, each by itself")
+        said.append(f"{one.partition}: … in all {total}; -o json has the first {MOST_FINDINGS}, each by itself")
     if one.uncovered or checked.unknown:
         where = ", ".join(f"{hole.start} to {hole.end - 1}" for hole in one.uncovered)
-        lines.append(
+        said.append(
             f"{one.partition}: not covered by the offset map: source offsets {where or 'none'}, "
             f"{count(checked.unknown, 'record')} met; somebody else has copied them; srm-control offsets rebuild may "
             "find where"
         )
-    return lines
+    return said
 
 
 def _together(findings: Iterable[Finding]) -> list[str]:

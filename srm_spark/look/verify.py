@@ -85,11 +85,14 @@ def verify(
     takes: Callable[[str], bool],
     number: int | None = None,
     *,
+    since: int | None = None,
     rate: int | None = None,
     say: Say = lambda *_: None,
     reach: Connect = connect,
 ) -> Verification:
     """Compare all that was copied of the topics that `takes` says, or of one partition number.
+
+    From the first source record on that is not older than `since` (ms since the epoch), where that is said.
 
     `rate` is in bytes/s of keys, values and headers, of both sides together; None for no limit. Raises
     SourceUnavailable and TargetUnavailable: where one side cannot be read, nothing is said.
@@ -105,6 +108,8 @@ def verify(
             maps.refresh()
         quarantine.refresh()
         flow = _Flow(clusters, takes, number, maps, quarantine)
+    if since is not None:
+        flow.begin_at(since)
     pace = _Pace(None if rate is None else Bandwidth(rate), say)
     with ThreadPoolExecutor(_TOGETHER, "srm verify") as pool:
         partitions = tuple(pool.map(lambda partition: flow.verified(partition, pace), flow.partitions))
@@ -140,6 +145,13 @@ class _Flow:
         self._compacting = _compacting(source, topics), _compacting(target, remotes)
         asked = [one for one in self.partitions if one.partition < counts.get(one.topic, 0)]
         self._ends = source.end_offsets(asked, committed=clusters.settings.reads_committed)
+        self._begins: dict[TopicPartition, int] = {}
+
+    def begin_at(self, moment: int) -> None:
+        """Leave out what is older; of a partition where all of it is, there is nothing to look at."""
+        asked = list(self._ends)
+        found = self._clusters.source.offsets_since(asked, moment)
+        self._begins = {one: found.get(one, self._ends[one]) for one in asked}
 
     def verified(self, partition: TopicPartition, pace: _Pace) -> Verified:
         remote, known = self._remotes[partition], self._maps.get(partition)
@@ -150,9 +162,14 @@ class _Flow:
         first, end = self._first(partition), self._ends[partition]
         if known is None or known.source is None:
             return replace(nothing, not_yet=max(0, end - first.source))
-        source = _within(OffsetRange(max(first.source, known.source.start), known.source.end), end)
-        holes = [_clipped(hole.source, first.source) for hole in known.holes()]
-        target = _within(OffsetRange(_target_start(known, first), known.target_end or 0), self._target_end(remote))
+        begin = max(first.source, known.source.start, self._begins.get(partition, 0))
+        source = _within(OffsetRange(begin, known.source.end), end)
+        holes = [_clipped(hole.source, max(first.source, self._begins.get(partition, 0))) for hole in known.holes()]
+        target_start = _target_start(known, first)
+        if partition in self._begins:
+            copy = known.next_copy(begin)
+            target_start = max(target_start, (known.target_end or 0) if copy is None else copy)
+        target = _within(OffsetRange(target_start, known.target_end or 0), self._target_end(remote))
         here = self._clusters.source.records(partition, source) if source.start < source.end else iter(())
         # Of transactions that were aborted nothing is a copy.
         there = self._clusters.target.records(remote, target, committed=True) if target.start < target.end else iter(())

@@ -107,7 +107,7 @@ def test_without_a_right_the_flow_names_it(
     caplog.set_level("INFO")
     kafka, users = broker.kafka, list(USERS)[part::PARTS]
     clusters: dict[str, KafkaCluster] = {}
-    keys = {"flow.retry.delay.ms": "1000", "admin.timeout.ms": "30000", "sync.group.offsets.enabled": "true"}
+    keys = {"flow.retry.delay.ms": "5000", "admin.timeout.ms": "30000", "sync.group.offsets.enabled": "true"}
     keys |= {"refused.record.policy": "park", "sync.topic.configs.interval.seconds": "1"}
     keys["metrics.period"] = "-1"  # what samples need stops no flow, and is told by what writes them
     for user in users:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from srm_spark.cli.verify import lines
 from srm_spark.core.model import OffsetRange
 from srm_spark.core.tail import TailRecord
-from srm_spark.core.verification import Difference, Reason, Verdict
+from srm_spark.core.verification import Checked, Difference, Finding, Reason, Verdict
 from srm_spark.errors import SourceUnavailable
-from srm_spark.look.verify import Verification, verify
+from srm_spark.look.verify import Verification, Verified, verify
 from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, THERE, MemoryFlow, flow_settings
 
@@ -194,6 +195,41 @@ def test_compaction_explains_what_is_missing_on_either_side() -> None:
     flow.target.held[THERE.topic].configs["cleanup.policy"] = "compact"
     found = verified(flow)
     assert (found.verdict, found.partitions[0].checked.explained) == (Verdict.EQUAL, {Reason.TARGET_COMPACTED: 1})
+
+
+def test_what_is_older_is_left_out() -> None:
+    flow = MemoryFlow(flow_settings())
+    for offset, value in enumerate(VALUES):
+        flow.log.append(TailRecord(0, 1_000 + offset, b"k", value))
+    flow.run()
+    alter(flow, 3, b"!")
+    alter(flow, 8, b"!")
+    found = verify(flow.settings, lambda _: True, since=1_004, reach=flow.reach)
+    (one,) = found.partitions
+    assert (one.source, one.checked.equal) == (OffsetRange(4, 10), 5)
+    assert [each.source for each in one.checked.findings] == [8]
+    whole = verify(flow.settings, lambda _: True, since=0, reach=flow.reach).partitions[0]
+    assert (whole.checked.equal, len(whole.checked.findings)) == (8, 2)
+    assert verify(flow.settings, lambda _: True, since=2_000, reach=flow.reach).verdict is Verdict.NOTHING
+
+
+def test_neighbours_are_told_in_one_line_and_no_more_lines_than_somebody_reads() -> None:
+    checked = Checked(equal=3)
+    found = [(5, 5), (6, 6), (7, 7), (9, 9), (10, 11)]
+    checked.findings = [Finding(Difference.CHANGED, source, target, "other value") for source, target in found]
+    checked.findings += [Finding(Difference.LOST, offset, None, "gone") for offset in range(20, 80, 2)]
+    checked.findings += [Finding(Difference.FOREIGN, None, offset, "no copy") for offset in (90, 91)]
+    checked.differences.update(one.kind for one in checked.findings)
+    said = lines(Verified(HERE, THERE, checked, OffsetRange(0, 100), uncovered=(OffsetRange(0, 4),)))
+    assert said[:4] == [
+        "t-0: changed: source offsets 5 to 7, target offsets 5 to 7: other value",
+        "t-0: changed: source offset 9, target offset 9: other value",
+        "t-0: changed: source offset 10, target offset 11: other value",
+        "t-0: lost: source offset 20: gone",
+    ]
+    assert "in all 5 changed, 30 lost, 2 foreign" in said[20]
+    assert "source offsets 0 to 3" in said[21]
+    assert len(said) == 22
 
 
 def test_a_limit_is_kept() -> None:
