@@ -99,6 +99,9 @@ def spark() -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
+        # Each plan of a test runs once or twice over a handful of rows: to compile it takes a quarter of the time.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.databricks.delta.snapshotPartitions": "1",  # 50 tasks for each look at a table of five rows
         "spark.log.level": "ERROR",
         **CHECKPOINT_SETTINGS,
