@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from srm_spark.testing import LocalKafka
-from srm_spark.testing.java import java_arguments
+from srm_spark.testing.java import QUICK_START, java_arguments
 from tests.awaiting import await_until
 from tests.procedures import Command, Fault, Page, PageFile, is_as_shown, read_page
 
@@ -42,8 +42,8 @@ heartbeats.topic.replication.factor = 1
 offset.storage.replication.factor = 1
 """
 """All that a file has here beside what the page says: a single broker holds one copy."""
-_HINT = "The consumer rebalance protocol (KIP-848)"
-"""Of the console consumer of some versions of Kafka."""
+_HINTS = ("The consumer rebalance protocol (KIP-848)", "NOTE: Picked up JDK_JAVA_OPTIONS")
+"""Of the console consumer of some versions of Kafka, and of a JVM that is told how to compile."""
 SHOWN_SECONDS = 120.0
 COMMAND_SECONDS = 120
 END_SECONDS = 30
@@ -66,6 +66,7 @@ class Terminal:
             (tools / name).chmod(0o755)
         path = os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]])
         self._environment = {**os.environ, "PATH": path, "LOGNAME": "ann"}
+        self._environment["JDK_JAVA_OPTIONS"] = QUICK_START[0]  # drivers of a page live for a minute
 
     def take(self, step: PageFile | Command | Fault) -> None:
         """One step of the page; an AssertionError says what was printed instead of what it shows."""
@@ -118,7 +119,7 @@ class Terminal:
             self._groups.append(process.pid)
             code = process.wait(COMMAND_SECONDS)
         lines = (line.rstrip() for line in self._shown(output.read_text()).splitlines())
-        return code, [line for line in lines if not line.startswith(_HINT)]
+        return code, [line for line in lines if not line.startswith(_HINTS)]
 
     def _real(self, text: str) -> str:
         for name, broker in self._brokers.items():
