@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,18 +56,14 @@ class Job:
         """What spark-submit.sh has printed so far."""
         return (self.config.parent / "log").read_text()
 
-    def submitted(self, *arguments: str, **environment: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        """A running spark-submit.sh; it ends with the block."""
-        script = str(ROOT / "spark-submit.sh")
-        command = [script, "--config", str(self.config), *spark_cluster.QUICK, *arguments]
-        return self.running(command, {**os.environ, **environment})
-
     @contextmanager
-    def running(self, command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-        """Any command that runs the driver."""
+    def submitted(self, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A running spark-submit.sh; it ends with the block."""
         folder = self.config.parent
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment)
+            script = str(ROOT / "spark-submit.sh")
+            command = [script, "--config", str(self.config), *spark_cluster.QUICK, *arguments]
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env={**os.environ, **environment})
             try:
                 yield process
             finally:
@@ -106,16 +102,19 @@ def test_a_topic_is_copied_and_sigterm_ends_cleanly(master: str, job: Job, spark
 
 @pytest.mark.timeout(2 * SLOW + 60)
 def test_executors_copy_in_real_time(job: Job, spark_home: Path) -> None:
-    command = spark_cluster.submit_command(job.config, "local-cluster[1,4,1024]", spark_home)
+    pack(ROOT)
     with job.config.open("a") as file:
         file.write("mode = realtime\n")
     job.source.create(job.topic, 3)
-    with job.running(command, spark_cluster.submit_environment(spark_home)):
+    with job.submitted("--master", "local-cluster[1,4,1024]", SPARK_HOME=str(spark_home)) as process:
         reports = f"mm2-realtime.{job.flow.partition('->')[0]}.internal"
         await_until(lambda: reports in job.target.topics(), SLOW, lambda: f"the lane to begin: {job.log}")
         job.source.write(job.topic, numbered(300, 3))
         assert_copied(job.source, job.topic, job.target, job.remote, SLOW)
         assert job.target.count(reports) > 0
+        process.send_signal(signal.SIGTERM)
+        process.wait(SLOW)
+    assert process.returncode == 0, job.log
     assert "state=retrying" not in job.log, job.log
     assert records(job.target.read(job.remote)) == records(job.source.read(job.topic))
 
