@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -112,7 +113,10 @@ def verify(
         flow.begin_at(since)
     pace = _Pace(None if rate is None else Bandwidth(rate), say)
     with ThreadPoolExecutor(_TOGETHER, "srm verify") as pool:
-        partitions = tuple(pool.map(lambda partition: flow.verified(partition, pace), flow.partitions))
+        try:
+            partitions = tuple(pool.map(lambda partition: flow.verified(partition, pace), flow.partitions))
+        finally:  # where one fails, or somebody interrupts it, the pool would wait for those that are read
+            pace.end()
     return Verification(settings.flow, began, int(time.time() * 1000), partitions)
 
 
@@ -136,15 +140,20 @@ class _Flow:
         self.partitions = sorted(one for one in there | known if number in (None, one.partition))
         self._remotes = {one: self._remote(one) for one in self.partitions}
         self._maps = {one: maps.maps[one].copy() for one in self.partitions if one in maps.maps}
-        self._losses = list(maps.losses.values())
-        self._counts, self._remote_counts = counts, target.topics()
+        self._losses: defaultdict[TopicPartition, list[KeptLoss]] = defaultdict(list)
+        for kept in maps.losses.values():
+            self._losses[kept.partition].append(kept)
+        self._counts, remote_counts = counts, target.topics()
         topics = sorted({one.topic for one in self.partitions if one.topic in counts})
         self._ids = source.topic_ids(topics)
         self._quarantined = quarantine.offsets(self._ids)
-        remotes = sorted({one.topic for one in self._remotes.values() if one.topic in self._remote_counts})
+        remotes = sorted({one.topic for one in self._remotes.values() if one.topic in remote_counts})
         self._compacting = _compacting(source, topics), _compacting(target, remotes)
         asked = [one for one in self.partitions if one.partition < counts.get(one.topic, 0)]
         self._ends = source.end_offsets(asked, committed=clusters.settings.reads_committed)
+        # Where copies end may be in front of where the map says that they do.
+        copies = [one for one in self._remotes.values() if one.partition < remote_counts.get(one.topic, 0)]
+        self._target_ends = target.end_offsets(copies, committed=True)
         self._begins: dict[TopicPartition, int] = {}
 
     def begin_at(self, moment: int) -> None:
@@ -162,14 +171,15 @@ class _Flow:
         first, end = self._first(partition), self._ends[partition]
         if known is None or known.source is None:
             return replace(nothing, not_yet=max(0, end - first.source))
-        begin = max(first.source, known.source.start, self._begins.get(partition, 0))
+        oldest = max(first.source, self._begins.get(partition, 0))
+        begin = max(oldest, known.source.start)
         source = _within(OffsetRange(begin, known.source.end), end)
-        holes = [_clipped(hole.source, max(first.source, self._begins.get(partition, 0))) for hole in known.holes()]
+        holes = [OffsetRange(max(hole.source.start, oldest), hole.source.end) for hole in known.holes()]
         target_start = _target_start(known, first)
         if partition in self._begins:
             copy = known.next_copy(begin)
             target_start = max(target_start, (known.target_end or 0) if copy is None else copy)
-        target = _within(OffsetRange(target_start, known.target_end or 0), self._target_end(remote))
+        target = _within(OffsetRange(target_start, known.target_end or 0), self._target_ends.get(remote, 0))
         here = self._clusters.source.records(partition, source) if source.start < source.end else iter(())
         # Of transactions that were aborted nothing is a copy.
         there = self._clusters.target.records(remote, target, committed=True) if target.start < target.end else iter(())
@@ -211,12 +221,13 @@ class _Flow:
             return None
         if known.is_of_another(self._ids.get(partition.topic)):
             return f"{partition.topic} on the source is another topic than the one that was copied: it was made anew"
-        if known.has_records and remote.partition >= self._remote_counts.get(remote.topic, 0):
+        if known.has_records and remote not in self._target_ends:
             return f"{remote} is not on the target"
         return None
 
     def _sides(self, partition: TopicPartition, known: PartitionMap) -> Sides:
         settings, (here, there) = self._clusters.settings, self._compacting
+        losses = self._losses.get(partition, [])
         asked_at, first = float("-inf"), First(0, 0)
 
         def newest() -> First:
@@ -235,23 +246,15 @@ class _Flow:
             own_stamp=settings.own_stamp,
             one_sided=OneSided(
                 frozenset(self._quarantined.get(partition, ())),
-                skipped=_ranges(self._losses, partition, known.topic_id, LossCause.SKIPPED),
-                lost=_ranges(self._losses, partition, known.topic_id, LossCause.TARGET),
+                skipped=_ranges(losses, known.topic_id, LossCause.SKIPPED),
+                lost=_ranges(losses, known.topic_id, LossCause.TARGET),
             ),
         )
 
-    def _target_end(self, remote: TopicPartition) -> int:
-        """Where the copies end, which may be in front of where the map says that they do."""
-        if remote.partition >= self._remote_counts.get(remote.topic, 0):
-            return 0
-        return self._clusters.target.end_offsets([remote], committed=True)[remote]
-
     def _first(self, partition: TopicPartition) -> First:
         remote = self._remotes[partition]
-        there = {}
-        if remote.partition < self._remote_counts.get(remote.topic, 0):
-            there = self._clusters.target.first_offsets([remote])
-        return First(self._clusters.source.first_offsets([partition])[partition], there.get(remote, 0))
+        there = self._clusters.target.first_offsets([remote])[remote] if remote in self._target_ends else 0
+        return First(self._clusters.source.first_offsets([partition])[partition], there)
 
     def _remote(self, partition: TopicPartition) -> TopicPartition:
         settings = self._clusters.settings
@@ -266,10 +269,17 @@ class _Pace:
         self._line = line
         self._say = say
         self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def end(self) -> None:
+        """Let nothing more come: what was found until then is not used."""
+        self._over.set()
 
     def slowed(self, partition: TopicPartition, records: Iterable[TailRecord]) -> Iterator[TailRecord]:
         """The same records, each when it may come."""
         for number, record in enumerate(records, 1):
+            if self._over.is_set():
+                return
             yield record
             if number % _SAY_RECORDS == 0:
                 self._say(partition, number)
@@ -277,7 +287,7 @@ class _Pace:
                 with self._lock:
                     now = time.monotonic()
                     wait = self._line.reserve(_size(record), now) - now
-                time.sleep(max(0.0, wait))
+                self._over.wait(max(0.0, wait))
 
 
 def _size(record: TailRecord) -> int:
@@ -289,10 +299,6 @@ def _within(offsets: OffsetRange, end: int) -> OffsetRange:
     """What of these offsets the log has."""
     end = min(offsets.end, end)
     return OffsetRange(min(offsets.start, end), end)
-
-
-def _clipped(offsets: OffsetRange, first: int) -> OffsetRange:
-    return OffsetRange(max(offsets.start, first), offsets.end)
 
 
 def _target_start(known: PartitionMap, first: First) -> int:
@@ -312,11 +318,9 @@ def _compacting(cluster: Cluster, topics: list[str]) -> frozenset[str]:
     )
 
 
-def _ranges(
-    losses: Iterable[KeptLoss], partition: TopicPartition, topic_id: str | None, cause: LossCause
-) -> tuple[range, ...]:
+def _ranges(losses: Iterable[KeptLoss], topic_id: str | None, cause: LossCause) -> tuple[range, ...]:
     return tuple(
         range(kept.loss.offsets.start, kept.loss.offsets.end)
         for kept in losses
-        if kept.partition == partition and kept.loss.cause is cause and kept.topic_id in (None, topic_id)
+        if kept.loss.cause is cause and kept.topic_id in (None, topic_id)
     )

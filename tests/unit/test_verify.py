@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from srm_spark.cli.verify import lines
-from srm_spark.core.model import OffsetRange
+from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.verification import Checked, Difference, Finding, Reason, Verdict
 from srm_spark.errors import SourceUnavailable
@@ -186,6 +186,23 @@ def test_a_source_that_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(flow.source, "topics", gone)
     with pytest.raises(SourceUnavailable):
         verified(flow)
+
+
+def test_where_one_partition_cannot_be_read_the_others_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a byte a second the other one would take 40 s."""
+    flow, began = flow_of(), time.monotonic()
+    flow.source.held["t"].partitions.append(MemoryLog())
+    first_offsets = flow.source.first_offsets
+
+    def gone(partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        if partitions != [HERE]:
+            raise SourceUnavailable("nobody there")
+        return first_offsets(partitions)
+
+    monkeypatch.setattr(flow.source, "first_offsets", gone)
+    with pytest.raises(SourceUnavailable):
+        verify(flow.settings, lambda _: True, rate=1, reach=flow.reach)
+    assert time.monotonic() - began < 10
 
 
 def test_compaction_explains_what_is_missing_on_either_side() -> None:
