@@ -112,10 +112,18 @@ def verify(
     if since is not None:
         flow.begin_at(since)
     pace = _Pace(None if rate is None else Bandwidth(rate), say)
+
+    def one(partition: TopicPartition) -> Verified:
+        try:
+            return flow.verified(partition, pace)
+        except BaseException:  # nobody wants the others
+            pace.end()
+            raise
+
     with ThreadPoolExecutor(_TOGETHER, "srm verify") as pool:
         try:
-            partitions = tuple(pool.map(lambda partition: flow.verified(partition, pace), flow.partitions))
-        finally:  # where one fails, or somebody interrupts it, the pool would wait for those that are read
+            partitions = tuple(pool.map(one, flow.partitions))
+        finally:  # where somebody interrupts it, the pool would wait for those that are read
             pace.end()
     return Verification(settings.flow, began, int(time.time() * 1000), partitions)
 
