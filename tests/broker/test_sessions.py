@@ -133,7 +133,11 @@ def test_the_query_of_a_killed_driver_that_lives_on_in_a_spark_connect_server_wr
                 [sys.executable, "-c", CONNECT, str(path), server], stdin=subprocess.PIPE, stdout=log, stderr=log
             )
             try:
-                await_until(lambda: pair.target.count(pair.remote()) > 500, 2 * SOON, "copies by the server")
+                await_until(
+                    lambda: pair.target.count(pair.remote()) > 500,
+                    4 * SOON,  # a server, a session and its driver start, one behind the other
+                    lambda: f"copies by the server:\n{(tmp_path / 'log').read_text()[-5000:]}",
+                )
             finally:
                 killed.kill()
                 killed.wait()
