@@ -81,6 +81,7 @@ install_for_tests() {
 if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     install_for_tests chromium chromium tests/browser
     install_for_tests promtool prometheus "tests of alert rules"
+    install_for_tests softhsm2-util softhsm2 "tests of keys in hardware modules"
 fi
 .venv/bin/python -m srm_spark.jars all --ensure-java --quiet
 # The first start would do it, and take ten seconds longer. Flows run without, too.

@@ -15,6 +15,9 @@ SrmError
 ├── OffsetFileError             a file of offsets that is none of the known formats
 ├── MoveError                   a guided move cannot begin: its flow is not configured, its state file is another's
 ├── PlanError                   a plan cannot be applied: its file is none, or the world is not the one it was made from
+├── VerificationStateError      a state file of verify is another flow's, is none, or cannot be written
+├── StatementRefused            a signed statement is none, was changed, or somebody else has signed it
+├── SigningFailed               a statement cannot be signed or kept: its key cannot be used, its file not written
 └── FlowError                   one flow cannot go on; the driver retries it, the other flows run on
     ├── SourceUnavailable       the source cluster does not answer or refuses us
     │   └── SourceDenied        it does not let us read some topics
@@ -147,6 +150,18 @@ class MoveError(SrmError):
 
 class PlanError(SrmError):
     """A plan of changes cannot be applied or written down; nothing was changed because of it."""
+
+
+class VerificationStateError(SrmError):
+    """How far a verification came cannot be read or written down; the next one would begin elsewhere."""
+
+
+class StatementRefused(SrmError):
+    """A file is no statement that the key has signed; nothing that it says is to be believed."""
+
+
+class SigningFailed(SrmError):
+    """A statement cannot be signed: its key is not there, is another kind of key, or does not open."""
 
 
 class FlowError(SrmError):

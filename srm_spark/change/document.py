@@ -12,7 +12,7 @@ from srm_spark.change.facts import digest
 from srm_spark.change.planning import ChangePlan
 from srm_spark.change.steps import Document, Step, step_document, step_of
 from srm_spark.errors import PlanError
-from srm_spark.plan.state import write_whole
+from srm_spark.files import write_whole
 
 FORMAT = 1
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from srm_spark.change.steps import Document, Stage, Step, of_stage, step_document, step_of
 from srm_spark.errors import PlanError
-from srm_spark.plan.state import write_whole
+from srm_spark.files import write_whole
 
 _FORMAT = 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +29,7 @@ from srm_spark.core.acts import AnyAct, Command, CommandKind, Scope
 from srm_spark.core.answers import Answer
 from srm_spark.core.lists import Act, in_brackets
 from srm_spark.core.model import Flow
+from srm_spark.core.moments import time_of
 from srm_spark.core.wording import escaped
 from srm_spark.flow.commanding import ANSWER_SECONDS, Acted, Commanded
 from srm_spark.flow.commanding import command as carry_out
@@ -239,8 +239,3 @@ def _as_json(flow: Flow, one: Acted) -> dict[str, object]:
             "declined": None if answer is None else answer.declined,
         }
     return document
-
-
-def time_of(milliseconds: int) -> str:
-    """A moment, for people and programs."""
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")

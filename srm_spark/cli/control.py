@@ -33,9 +33,11 @@ _COMMANDS = {
     "restart": ("commands", "restart"),
     "resume": ("commands", "resume"),
     "reverse-checkpointed-topics": ("lists", "reverse_checkpointed_topics"),
+    "statement": ("statements", "statement"),
     "status": ("status", "status"),
     "topics": ("lists", "topics"),
     "verify": ("verify", "verify"),
+    "verify-statement": ("statements", "verify_statement"),
 }
 
 

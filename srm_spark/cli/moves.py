@@ -28,9 +28,10 @@ from srm_spark.cli.options import (
     type_to_go_on,
 )
 from srm_spark.core.filters import split_list
+from srm_spark.errors import MoveError
+from srm_spark.files import write_whole
 from srm_spark.plan import Move, MoveKind, Plan, Statement
 from srm_spark.plan.document import plan_document, statement_document
-from srm_spark.plan.state import write_whole
 
 PLANNED = click.option("--planned", is_flag=True, help="A is there: copy everything first, so that nothing is missing.")
 _SHARED = several(
@@ -46,10 +47,13 @@ _SHARED = several(
     dry_run("Print what was found and what would be done; change nothing."),
     YES,
     click.option("--state", "state", type=FILE, help="The state file; by default one named after the flow."),
+    click.option(
+        "--verified", type=FILE, help="What srm-control verify --statement kept: goes into the signed statement."
+    ),
     OUTPUT,
 )  # fmt: skip
 _READS = "both clusters: ends of topics, groups, progress, the offset map, checkpoints, quarantine; the state file."
-_FILES = "the state file and the statement; runs the command of --fence."
+_FILES = "the state file and the statement, signed where statement.key is set; runs the command of --fence."
 _LEFT = "something was declined, not moved or not safe"
 
 
@@ -105,13 +109,14 @@ def _run(
     dry_run: bool,
     yes: bool,
     state: Path | None,
+    verified: Path | None,
     output: str,
 ) -> None:
     with (
         told(),
         Move(
             settings_of(files, defines), name, kind, groups=split_list(names), fence=fence, state=state,
-            wait_seconds=wait_seconds, tell=_tell,
+            wait_seconds=wait_seconds, verified=verified, tell=_tell,
         ) as move,
     ):  # fmt: skip
         plan = move.plan()
@@ -135,8 +140,9 @@ def _print_statement(statement: Statement, move: Move, output: str) -> None:
     click.echo(json.dumps(statement_document(statement), indent=2) if output == "json" else text)
     if move.statement_path.exists():
         path = move.statement_path.with_suffix(".txt")
-        write_whole(path, text + "\n")
-        click.echo(f"this statement is in {path} and {move.statement_path.name}", err=True)
+        write_whole(path, text + "\n", MoveError, "--state")
+        signed = "" if move.signed_path is None else f", signed in {move.signed_path.name}"
+        click.echo(f"this statement is in {path} and {move.statement_path.name}{signed}", err=True)
     if move.state_path.exists():
         click.echo(f"the state of the move is in {move.state_path}", err=True)
 

@@ -11,28 +11,34 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from srm_spark.cli.commands import time_of
 from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
     DIFFERENT,
     ERROR,
+    FILE,
     FLOW,
     OK,
     OUTPUT,
     TOPIC,
-    flows_of,
+    flows_in,
     print_json,
+    settings_of,
     told,
     topics_of,
 )
-from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.core.moments import moment_of
+from srm_spark.cli.statements import NO_KEY
+from srm_spark.config.settings import FlowSettings, Settings
+from srm_spark.core.model import TopicPartition
+from srm_spark.core.moments import moment_of, time_of
 from srm_spark.core.verification import MOST_FINDINGS, Finding, Verdict
 from srm_spark.core.wording import count
+from srm_spark.look.verification_document import sign_verification, verification_document
+from srm_spark.look.verified_before import verified_before
 from srm_spark.look.verify import Say, Verification, Verified
 from srm_spark.look.verify import verify as verified
+from srm_spark.statements import Seal, page_path, seal_of
 
 _SAY_SECONDS = 5.0
 _SHOWN = 20
@@ -49,7 +55,9 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> int | No
 @manual(
     "srm-control verify --config srm.properties --flow 'A->B'",
     "srm-control verify --config srm.properties --topic orders --partition 3 -o json",
+    "srm-control verify --config srm.properties --flow 'A->B' --state verified.json --statement today.intoto.jsonl",
     reads="all records of these topics on both sides, the offset map, lists and the quarantine.",
+    writes="nothing, or the files of --state and --statement, and the page of the latter.",
     ok="every record that was copied is equal to its copy, or it is explained why it has none",
     error="an error: a side that cannot be read is never taken for equal",
     different="there are differences, nothing was compared, or not everything that was copied",
@@ -62,6 +70,8 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> int | No
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Only this partition.")
 @click.option("--since", metavar="TIME", callback=_moment, help="Only records from then on, as 2026-11-27T08:00:00Z.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="BYTES", help="Read so many bytes a second at most.")
+@click.option("--state", type=FILE, help="Go on where it says that everything was equal, and note how far this comes.")
+@click.option("--statement", type=FILE, help="Sign what was found with statement.key, and keep it there.")
 @OUTPUT
 def verify(
     *,
@@ -72,6 +82,8 @@ def verify(
     partition: int | None,
     since: int | None,
     limit: int | None,
+    state: Path | None,
+    statement: Path | None,
     output: str,
 ) -> None:
     """Reads both sides and compares each record with its copy: key, value, headers, timestamp, and where it lies.
@@ -81,15 +93,55 @@ def verify(
     reason. The driver may go on meanwhile.
     """
     with told():
-        flows = flows_of(files, defines, name, exit_code=ERROR)
+        settings = settings_of(files, defines)
+        flows = flows_in(settings, name, exit_code=ERROR)
+        before = None if state is None else verified_before(state, _one_flow(flows, "a state file").flow)
+        seal = None if statement is None else _seal(settings, flows, statement)
         takes = topics_of(names).matches
-        found = [verified(one, takes, partition, since=since, rate=limit, say=_progress()) for one in flows]
+        found = [
+            verified(
+                one,
+                takes,
+                partition,
+                since=since,
+                rate=limit,
+                roots=seal is not None,
+                before=before,
+                say=_progress(),
+            )
+            for one in flows
+        ]
+        if seal is not None and statement is not None:
+            asked: dict[str, object] = {
+                "topics": names,
+                "partition": partition,
+                "since": None if since is None else time_of(since),
+            }
+            sign_verification(seal, statement, flows[0], found[0], asked)
+            click.echo(f"the statement is {statement}, and its page {page_path(statement).name}", err=True)
     if output == "json":
-        print_json({"flows": [_document(one) for one in found]})
+        print_json({"flows": [verification_document(one) for one in found]})
     else:
         for one in found:
             _show(one)
     raise SystemExit(OK if all(one.verdict is Verdict.EQUAL for one in found) else DIFFERENT)
+
+
+def _seal(settings: Settings, flows: Sequence[FlowSettings], path: Path) -> Seal:
+    """Everything that signing needs, before the first record is read."""
+    _one_flow(flows, "a statement")
+    if not path.absolute().parent.is_dir():
+        raise click.UsageError(f"--statement {path}: there is no such directory")
+    seal = seal_of(settings)
+    if seal is None:
+        raise click.UsageError(f"--statement needs a key: {NO_KEY}")
+    return seal
+
+
+def _one_flow(flows: Sequence[FlowSettings], what: str) -> FlowSettings:
+    if len(flows) != 1:
+        raise click.UsageError(f"{what} is of one flow: name it with --flow")
+    return flows[0]
 
 
 def _progress() -> Say:
@@ -176,40 +228,3 @@ def _line(first: Finding, last: Finding) -> str:
         if start is not None
     ]
     return f"{first.kind.value}: {', '.join(places)}: {first.what}"
-
-
-def _document(found: Verification) -> dict[str, object]:
-    return {
-        "flow": str(found.flow),
-        "verdict": found.verdict.value,
-        "began": time_of(found.began),
-        "ended": time_of(found.ended),
-        "partitions": [_partition(one) for one in found.partitions],
-    }
-
-
-def _partition(one: Verified) -> dict[str, object]:
-    checked = one.checked
-    return {
-        "topic": one.partition.topic,
-        "partition": one.partition.partition,
-        "remote_topic": one.remote.topic,
-        "verdict": one.verdict.value,
-        "unchecked": one.unchecked,
-        "source": _range(one.source),
-        "equal": checked.equal,
-        "explained": {reason.name.lower(): number for reason, number in checked.explained.items()},
-        "differences": {kind.value: number for kind, number in checked.differences.items()},
-        "findings": [
-            {"kind": kind.value, "source": source, "target": target, "what": what}
-            for kind, source, target, what in checked.findings
-        ],
-        "uncovered": [_range(hole) for hole in one.uncovered],
-        "uncovered_records": checked.unknown,
-        "not_yet_copied": one.not_yet,
-    }
-
-
-def _range(offsets: OffsetRange) -> dict[str, int]:
-    """`start` (included) to `end` (excluded)."""
-    return {"start": offsets.start, "end": offsets.end}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from srm_spark.config import keys_client, keys_connector, keys_oidc, keys_process, keys_sites
+from srm_spark.config import keys_client, keys_connector, keys_oidc, keys_process, keys_sites, keys_statement
 from srm_spark.config.keys import TABLE
 from srm_spark.config.overruled import in_batches, told
 from srm_spark.config.schema import Key, KeyEffect, Scope, ValueKind
@@ -34,6 +34,7 @@ _GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Only for a flow", keys_connector.FLOW_ONLY),
     ("SRM's connectors", keys_connector.SRM_CONNECTOR),
     ("Connect workers and REST", keys_process.WORKER),
+    ("Statements", keys_statement.STATEMENT),
     ("srm-service", (*keys_process.OWN_SERVICE, *keys_oidc.OIDC)),
     ("srm-service and those of other sites", keys_sites.SITES),
     ("SRM Service and Client", keys_process.SERVICE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from srm_spark.config import keys_client, keys_connector, keys_oidc, keys_process, keys_sites
+from srm_spark.config import keys_client, keys_connector, keys_oidc, keys_process, keys_sites, keys_statement
 from srm_spark.config.schema import Dialect, Key, KeyEffect, Scope, ValueKind
 
 _CONNECTOR_ROWS = (
@@ -35,6 +35,7 @@ TABLE: tuple[Key, ...] = (
     *keys_process.PROGRESS,
     *keys_process.WORKER,
     *_SECURITY_ROWS,
+    *keys_statement.STATEMENT,
     *keys_process.OWN_SERVICE,
     *keys_sites.SITES,
     *keys_oidc.OIDC,

@@ -18,6 +18,7 @@ from srm_spark.config.resolve import Resolver
 from srm_spark.config.schema import Dialect
 from srm_spark.config.service import history_settings, service_settings
 from srm_spark.config.settings import HeartbeatSettings, ServiceSettings, Settings
+from srm_spark.config.signing import signing_settings
 from srm_spark.config.sites import advertised_settings, remote_settings
 from srm_spark.config.source import Sources, read_sources
 from srm_spark.config.spelling import did_you_mean
@@ -101,7 +102,10 @@ def load(
         service, history=history_settings(process), alerts=alert_settings(process), oidc=oidc_settings(process)
     )
     service = _with_sites(service, process, aliases)
-    whole = Settings(clusters, settings, heartbeats, tuple(report.warnings), dialect.value, export, service)
+    signing = signing_settings(process)
+    said = {entry.key: entry.shown for entry in sources.entries.values()}
+    warnings = tuple(report.warnings)
+    whole = Settings(clusters, settings, heartbeats, warnings, dialect.value, export, service, signing, said)
     return Loaded(whole, sources, resolver, report)
 
 

@@ -525,6 +525,15 @@ class ServiceSettings:
 
 
 @dataclass(frozen=True)
+class SigningSettings:
+    """What signs statements."""
+
+    key: str
+    """PEM file, or `pkcs11:` URI."""
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
 class Settings:
     """A whole configuration file, resolved."""
 
@@ -540,3 +549,7 @@ class Settings:
     export: ExportSettings | None = None
     """None: nothing is shown to Prometheus."""
     service: ServiceSettings = field(default_factory=ServiceSettings)
+    signing: SigningSettings | None = None
+    """None: statements are not signed."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """What the files and overrides say, by key; secrets are masked."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 
 
 def moment_of(text: str) -> int:
@@ -14,3 +14,8 @@ def moment_of(text: str) -> int:
     if moment.tzinfo is None:
         raise ValueError(f"a time with its zone: {text.strip()}Z, or {text.strip()}+01:00")
     return int(moment.timestamp() * 1000)
+
+
+def time_of(milliseconds: int) -> str:
+    """A moment, for people and programs."""
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.bandwidth import Bandwidth
 from srm_spark.core.cluster import Cluster
+from srm_spark.core.log_digest import LogDigest, LogRoot
 from srm_spark.core.model import Flow, KeptLoss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.tail import TailRecord
@@ -26,12 +28,20 @@ from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import OffsetMaps
+from srm_spark.look.verified_before import VerifiedBefore
 
 _FIRST_SECONDS = 1.0
 """What was the first offset so long ago may be deleted by now."""
 _SAY_RECORDS = 100_000
 _TOGETHER = 8
 """Partitions that are read at a time: each waits for brokers more than it computes."""
+
+
+class Roots(NamedTuple):
+    """Digests of both sides of a partition."""
+
+    source: LogRoot
+    target: LogRoot
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,16 @@ class Verified:
     """Source offsets behind the map: they are not copied yet."""
     unchecked: str | None = None
     """Why nothing of it was looked at; None where it was."""
+    target: OffsetRange | None = None
+    """What was looked at there; None where nothing was."""
+    roots: Roots | None = None
+    """Of what was read on both sides; None where they were not wanted."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of it was compared, up to where it was looked at, and nothing is wrong."""
+        is_equal = self.verdict is Verdict.EQUAL
+        return is_equal and not (self.unchecked or self.uncovered or self.checked.unknown)
 
     @property
     def verdict(self) -> Verdict:
@@ -88,6 +108,8 @@ def verify(
     *,
     since: int | None = None,
     rate: int | None = None,
+    roots: bool = False,
+    before: VerifiedBefore | None = None,
     say: Say = lambda *_: None,
     reach: Connect = connect,
 ) -> Verification:
@@ -95,8 +117,9 @@ def verify(
 
     From the first source record on that is not older than `since` (ms since the epoch), where that is said.
 
-    `rate` is in bytes/s of keys, values and headers, of both sides together; None for no limit. Raises
-    SourceUnavailable and TargetUnavailable: where one side cannot be read, nothing is said.
+    `rate` is in bytes/s of keys, values and headers, of both sides together; None for no limit. `roots`: digests of
+    what is read are made, too. `before`: go on where that says, and note how far this one comes. Raises SourceUnavailable
+    and TargetUnavailable: where one side cannot be read, nothing is said.
     """
     began = int(time.time() * 1000)
     clusters = reach(settings)
@@ -111,11 +134,17 @@ def verify(
         flow = _Flow(clusters, takes, number, maps, quarantine)
     if since is not None:
         flow.begin_at(since)
+    if before is not None:
+        flow.begin_behind(before)
     pace = _Pace(None if rate is None else Bandwidth(rate), say)
 
     def one(partition: TopicPartition) -> Verified:
         try:
-            return flow.verified(partition, pace)
+            found = flow.verified(partition, pace, roots=roots)
+            # Where somebody has ended it, this one was not read to its end.
+            if before is not None and found.is_done and not pace.is_over:
+                before.took(partition, flow.topic_id(partition), found.source.end)
+            return found
         except BaseException:  # nobody wants the others
             pace.end()
             raise
@@ -170,7 +199,17 @@ class _Flow:
         found = self._clusters.source.offsets_since(asked, moment)
         self._begins = {one: found.get(one, self._ends[one]) for one in asked}
 
-    def verified(self, partition: TopicPartition, pace: _Pace) -> Verified:
+    def begin_behind(self, before: VerifiedBefore) -> None:
+        """Leave out what was compared before."""
+        for partition, end in before.begins(self._ids).items():
+            if partition in self._ends:
+                self._begins[partition] = max(end, self._begins.get(partition, 0))
+
+    def topic_id(self, partition: TopicPartition) -> str | None:
+        """Of its topic on the source; None where that has none."""
+        return self._ids.get(partition.topic)
+
+    def verified(self, partition: TopicPartition, pace: _Pace, *, roots: bool) -> Verified:
         remote, known = self._remotes[partition], self._maps.get(partition)
         nothing = Verified(partition, remote, Checked(), OffsetRange(0, 0))
         unchecked = self._unchecked(partition, known)
@@ -192,6 +231,9 @@ class _Flow:
         # Of transactions that were aborted nothing is a copy.
         there = self._clusters.target.records(remote, target, committed=True) if target.start < target.end else iter(())
         sides = replace(self._sides(partition, known), is_aborted=self._aborted(partition, source.end))
+        of_source, of_target = LogDigest(), LogDigest()
+        if roots:
+            here, there = _digested(here, of_source), _digested(there, of_target)
         return Verified(
             partition,
             remote,
@@ -199,6 +241,8 @@ class _Flow:
             source,
             uncovered=tuple(hole for hole in holes if hole.start < hole.end),
             not_yet=max(0, end - source.end),
+            target=target,
+            roots=Roots(of_source.root(), of_target.root()) if roots else None,
         )
 
     def _aborted(self, partition: TopicPartition, end: int) -> Callable[[int], bool]:
@@ -279,6 +323,11 @@ class _Pace:
         self._lock = threading.Lock()
         self._over = threading.Event()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes."""
+        return self._over.is_set()
+
     def end(self) -> None:
         """Let nothing more come: what was found until then is not used."""
         self._over.set()
@@ -296,6 +345,12 @@ class _Pace:
                     now = time.monotonic()
                     wait = self._line.reserve(_size(record), now) - now
                 self._over.wait(max(0.0, wait))
+
+
+def _digested(records: Iterable[TailRecord], digest: LogDigest) -> Iterator[TailRecord]:
+    for record in records:
+        digest.take(record)
+        yield record
 
 
 def _size(record: TailRecord) -> int:

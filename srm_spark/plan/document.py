@@ -28,6 +28,9 @@ def statement_document(statement: Statement) -> Document:
         "ended": statement.ended,
         "unsafe": list(statement.unsafe),
         "next_steps": list(statement.next_steps),
+        "phases": [
+            {"stage": one.stage.name.lower(), "began": one.began, "ended": one.ended} for one in statement.phases
+        ],
         **_snapshot(statement.snapshot),
     }
 

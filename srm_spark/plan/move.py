@@ -12,8 +12,11 @@ from pathlib import Path
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings, Settings
+from srm_spark.core.envelope import Predicate, Subject, digest_of
+from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 from srm_spark.errors import MoveError
+from srm_spark.files import write_whole
 from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.document import statement_document
 from srm_spark.plan.drain import Stillness, behind
@@ -28,14 +31,18 @@ from srm_spark.plan.snapshot import (
     Plan,
     Stage,
     Statement,
+    Verified,
     few,
     not_copied,
 )
-from srm_spark.plan.state import MoveId, MoveState, load_state, save_state, write_whole
+from srm_spark.plan.state import MoveId, MoveState, load_state, save_state
+from srm_spark.plan.verified import read_verified
+from srm_spark.statements import SUFFIX, Seal, seal_of
 
 log = logging.getLogger(__name__)
 
 _ALL_GROUPS = (".*",)
+_GO_ON = "run the same command again: it goes on where this one stopped"
 _POLL_SECONDS = 1.0
 _MEMBERS_SECONDS = 60.0
 """A consumer that was killed stays a member until its session is over, 45 s by default."""
@@ -62,17 +69,22 @@ class Move:
         state: Path | None = None,
         folder: Path = Path(),
         wait_seconds: float = 300.0,
+        verified: Path | None = None,
         tell: Callable[[str], None] = log.info,
         reach: Connect = connect,
     ) -> None:
         """`flow` is written `A->B`, and a failback of it moves groups from B to A.
 
         `fence` is a shell command, `state` where the state file lies (default: in `folder`, which is the working
-        directory, named after the flow), `wait_seconds` how long a planned move waits for the last records; `tell` gets
-        what happens meanwhile. Raises MoveError where the flow is not configured or the state file is another's.
+        directory, named after the flow), `wait_seconds` how long a planned move waits for the last records, `verified`
+        a signed statement of what the copies are by content; `tell` gets what happens meanwhile. Where the settings
+        name a key, the statement is signed, too. Raises MoveError where the flow is not configured or the state file is
+        another's, and SigningFailed where that key cannot be used.
         """
         self._settings = _settings_of(settings, flow, kind)
         self.flow = self._settings.flow
+        self._seal = seal_of(settings)
+        self._verified = None if verified is None else _verified(verified, self._seal, self.flow)
         self.state_path = state or folder / f"srm-{kind.name.lower()}-{self.flow.source}-{self.flow.target}.json"
         self._kind = kind
         self._fence = fence
@@ -101,6 +113,11 @@ class Move:
         stamp = self._state.began.replace("-", "").replace(":", "")
         return self.state_path.with_name(f"{self.state_path.stem}-{stamp}.json")
 
+    @property
+    def signed_path(self) -> Path | None:
+        """Where the signed statement is, beside the other one; None where nothing signs it."""
+        return None if self._seal is None else self.statement_path.with_suffix(SUFFIX)
+
     def plan(self) -> Plan:
         """Look at both clusters; nothing is changed. Raises TargetUnavailable."""
         snapshot = self._preflight.look(self._kind, self._state.earlier, is_final=False)
@@ -116,7 +133,8 @@ class Move:
     def apply(self, plan: Plan) -> Statement:
         """Do what is left to do. The statement is on disk when this returns, and so is the state unless all is safe.
 
-        Raises TargetUnavailable and MoveError; the next call goes on where this one stopped.
+        The signed one is there before each stage, and says that the move has not ended: of a move that was killed it is
+        what stays. Raises TargetUnavailable, MoveError and SigningFailed; the next call goes on where this one stopped.
         """
         self._snapshot = plan.snapshot
         if plan.refusals:
@@ -133,13 +151,16 @@ class Move:
         trouble: tuple[str, ...] = ()
         for stage in plan.stages:
             self._tell(stage.value)
-            self._save(self._state.entered(stage, self._snapshot.ranges))
+            self._save(self._state.entered(stage, self._snapshot.ranges, _now()))
+            self._sign(self._statement((f"the move has not ended: {stage.value}",), steps=(_GO_ON,)))
             trouble = does[stage]()
             if trouble:
                 break
-            self._save(self._state.left(stage))
+            self._save(self._state.left(stage, _now()))
         statement = self._statement(trouble)
-        write_whole(self.statement_path, json.dumps(statement_document(statement), indent=2) + "\n")
+        text = json.dumps(statement_document(statement), indent=2) + "\n"
+        write_whole(self.statement_path, text, MoveError, "--state")
+        self._sign(statement)
         if not statement.unsafe:
             self.state_path.unlink(missing_ok=True)
         return statement
@@ -206,11 +227,20 @@ class Move:
         save_state(self.state_path, state)
         self._state = state
 
-    def _statement(self, trouble: tuple[str, ...]) -> Statement:
+    def _statement(self, trouble: tuple[str, ...], steps: tuple[str, ...] | None = None) -> Statement:
         assert self._snapshot is not None
         snapshot = ended(self._snapshot)
-        steps = next_steps(self._kind, self.flow, snapshot, has_way_back=self._has_way_back, is_safe=not trouble)
-        return Statement(self._kind, self.flow, self._state.began, _now(), snapshot, trouble, steps)
+        if steps is None:
+            steps = next_steps(self._kind, self.flow, snapshot, has_way_back=self._has_way_back, is_safe=not trouble)
+        state = self._state
+        return Statement(self._kind, self.flow, state.began, _now(), snapshot, trouble, steps, state.phases)
+
+    def _sign(self, statement: Statement) -> None:
+        if self._seal is None or self.signed_path is None:
+            return
+        found = {**statement_document(statement), "verified": None if self._verified is None else vars(self._verified)}
+        subject = Subject(f"{self._kind.value} {self.flow} {statement.began}", digest_of(found))
+        self._seal.write(self.signed_path, Predicate.MOVE, [subject], found)
 
 
 def _settings_of(settings: Settings, flow: str, kind: MoveKind) -> FlowSettings:
@@ -223,6 +253,12 @@ def _settings_of(settings: Settings, flow: str, kind: MoveKind) -> FlowSettings:
         f"a failback of {flow} takes the flow of the other direction" if kind is MoveKind.FAILBACK else f"flow {flow}"
     )
     raise MoveError(f"{what}, which is not enabled in these files; enabled: {enabled}")
+
+
+def _verified(path: Path, seal: Seal | None, flow: Flow) -> Verified:
+    if seal is None:
+        raise MoveError("--verified goes into the signed statement, and nothing signs it: set statement.key")
+    return read_verified(path, seal, flow)
 
 
 def _any_wait(moves: Sequence[GroupMove]) -> bool:

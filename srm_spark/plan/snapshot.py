@@ -167,6 +167,28 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """One stage as it went; one that a call did not end has another one behind it."""
+
+    stage: Stage
+    began: str
+    """UTC, ISO 8601."""
+    ended: str | None = None
+    """None: it goes on, was interrupted, or did not succeed."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a signed statement said of the copies, by content, before groups moved."""
+
+    verdict: str
+    ended: str
+    """UTC, ISO 8601: what came later it does not know."""
+    sha256: str
+    """Of that statement's payload."""
+
+
+@dataclass(frozen=True)
 class Statement:
     """What a move did."""
 
@@ -180,6 +202,8 @@ class Statement:
     unsafe: tuple[str, ...]
     """What did not become safe, with the reason; empty where everything moved."""
     next_steps: tuple[str, ...]
+    phases: tuple[Phase, ...] = ()
+    """Of all calls."""
 
 
 def unsafe(snapshot: ClusterSnapshot) -> tuple[str, ...]:

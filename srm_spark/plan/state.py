@@ -7,8 +7,6 @@ addresses, names and offsets, no secret: neither the fence command nor its outpu
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +14,10 @@ from typing import Any
 
 from srm_spark.core.checkpoints import GroupPartition
 from srm_spark.core.model import TopicPartition
-from srm_spark.errors import MoveError, SrmError
+from srm_spark.errors import MoveError
+from srm_spark.files import write_whole
 from srm_spark.plan.groups import Earlier
-from srm_spark.plan.snapshot import GroupMove, MoveOutcome, Range, Stage
+from srm_spark.plan.snapshot import GroupMove, MoveOutcome, Phase, Range, Stage
 
 _FORMAT = 1
 
@@ -51,15 +50,18 @@ class MoveState:
     ranges: tuple[Range, ...] = ()
     """How far each partition was copied, at the newest look."""
     earlier: Earlier = field(default_factory=Earlier)
+    phases: tuple[Phase, ...] = ()
+    """Every stage that was entered, in order, by all calls."""
 
-    def entered(self, stage: Stage, ranges: tuple[Range, ...]) -> MoveState:
-        """On the way into a stage."""
-        return replace(self, stage=stage, ranges=ranges)
+    def entered(self, stage: Stage, ranges: tuple[Range, ...], now: str) -> MoveState:
+        """On the way into a stage; `now` is UTC, ISO 8601."""
+        return replace(self, stage=stage, ranges=ranges, phases=(*self.phases, Phase(stage, now)))
 
-    def left(self, stage: Stage) -> MoveState:
+    def left(self, stage: Stage, now: str) -> MoveState:
         """With one more stage done."""
         done = (*(one for one in self.done if one is not stage), stage)
-        return replace(self, stage=None, done=done)
+        phases = (*self.phases[:-1], *(replace(one, ended=now) for one in self.phases[-1:]))
+        return replace(self, stage=None, done=done, phases=phases)
 
     def knowing(self, moves: Iterable[GroupMove]) -> MoveState:
         """With where groups stood before they were touched, and where those that moved were set to."""
@@ -101,20 +103,7 @@ def load_state(path: Path, wanted: MoveId) -> MoveState | None:
 
 def save_state(path: Path, state: MoveState) -> None:
     """Write it in one step: a reader sees the old file or the new one. Raises MoveError."""
-    write_whole(path, json.dumps(_document(state), indent=2) + "\n")
-
-
-def write_whole(path: Path, text: str, error: type[SrmError] = MoveError, option: str = "--state") -> None:
-    """Write a file in one step, and let it outlive a loss of power. Raises `error`; `option` names another file."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except OSError as failure:
-        raise error(f"{path}: cannot be written: {failure.strerror}; name another file with {option}") from failure
+    write_whole(path, json.dumps(_document(state), indent=2) + "\n", MoveError, "--state")
 
 
 def _document(state: MoveState) -> dict[str, object]:
@@ -125,6 +114,7 @@ def _document(state: MoveState) -> dict[str, object]:
         "began": state.began,
         "stage": None if state.stage is None else state.stage.name,
         "done": [stage.name for stage in state.done],
+        "phases": [[one.stage.name, one.began, one.ended] for one in state.phases],
         "still": [{"topic": p.topic, "partition": p.partition, "end": end} for p, end in state.still.items()],
         "groups": [
             {
@@ -163,4 +153,6 @@ def _state(document: Mapping[str, Any]) -> MoveState:
         done=tuple(Stage[name] for name in document["done"]),
         still={TopicPartition(str(row["topic"]), int(row["partition"])): int(row["end"]) for row in document["still"]},
         earlier=Earlier(before, moved),
+        # A move that an older version began has none.
+        phases=tuple(Phase(Stage[name], str(began), ended) for name, began, ended in document.get("phases", ())),
     )

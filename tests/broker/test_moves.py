@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from srm_spark.cli.control import main
+from srm_spark.plan import Stage
+from srm_spark.statements import check_statement, make_keys, read_public_key
 from srm_spark.testing import LocalKafka
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair, Start
@@ -44,6 +47,13 @@ def run(path: Path, command: str, flow: str, *arguments: str, typed: str | None 
 def statement(path: Path) -> dict[str, Any]:
     """The newest statement."""
     found: dict[str, Any] = json.loads(sorted(path.parent.glob("move-*.json"))[-1].read_text())
+    return found
+
+
+def signed_in(folder: Path, public: Ed25519PublicKey) -> dict[str, Any]:
+    """What the signed statement in a folder says."""
+    (path,) = folder.glob("*.intoto.jsonl")
+    found: dict[str, Any] = check_statement(path, public)[1]["predicate"]
     return found
 
 
@@ -232,12 +242,15 @@ def test_a_group_with_members_on_the_target_stays_until_they_are_gone(pair: Pair
 
 
 def test_a_move_that_was_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: Path) -> None:
+    """And its signed statement says so, until the move has ended."""
+    make_keys(tmp_path / "k", tmp_path / "k.pub")
+    public, signed = read_public_key(tmp_path / "k.pub"), {"statement.key": str(tmp_path / "k")}
     group, state, stop = f"g{pair.unique}", tmp_path / "move.json", tmp_path / "stop"
     pair.source.create(pair.topic())
     pair.source.write(pair.topic(), numbered(4))
     commit(pair.source, group, {(pair.topic(), 0): 3})
     pair.replicate(FAST)
-    path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**pair.keys, **FAST})
+    path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**pair.keys, **FAST, **signed})
     fence = f"echo once >> {shlex.quote(str(tmp_path / 'fences'))}"
     await_until(lambda: pair.remote() in pair.target.topics(), SOON, "the remote topic")
     commit(pair.target, group, {(pair.remote(), 0): 1})
@@ -246,10 +259,14 @@ def test_a_move_that_was_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: P
         process = subprocess.Popen([str(SRM_CONTROL), *arguments, "--state", str(state)], stderr=subprocess.DEVNULL)
         try:
             await_until(lambda: state.exists() and '"stage": "DRAIN"' in state.read_text(), SOON, "the second stage")
+            await_until(lambda: Stage.DRAIN.value in str(signed_in(tmp_path, public)), SOON, "its statement")
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait(30)
     assert committed(pair.target, group, pair.remote()) == {(pair.remote(), 0): (1, "")}
+    said = signed_in(tmp_path, public)
+    assert said["unsafe"] == [f"the move has not ended: {Stage.DRAIN.value}"]
+    assert [(one["stage"], one["ended"] is None) for one in said["phases"]] == [("fence", False), ("drain", True)]
     answer = run(path, "failover", pair.flow, "--planned", "--fence", fence)
     assert answer.exit_code == 0, answer.output
     assert "done by an earlier call: run the fence command" in answer.stderr
@@ -257,6 +274,11 @@ def test_a_move_that_was_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: P
     row = statement(path)["groups"][0]
     assert (row["before"], row["after"], row["outcome"]) == (1, 3, "moved")
     assert committed(pair.target, group, pair.remote()) == {(pair.remote(), 0): (3, "")}
+    said = signed_in(tmp_path, public)
+    assert (said["unsafe"], said["groups"][0]["after"], said["verified"]) == ([], 3, None)
+    stages = [(one["stage"], one["ended"] is None) for one in said["phases"]]
+    assert stages[:3] == [("fence", False), ("drain", True), ("drain", False)]
+    assert all(not is_open for _, is_open in stages[2:])
 
 
 def test_a_source_that_is_still_written_is_not_drained(pair: Pair, tmp_path: Path) -> None:

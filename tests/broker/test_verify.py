@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
 from srm_spark.cli.control import main
+from srm_spark.statements import check_statement, make_keys, read_public_key
 from tests.broker.conftest import Pair
 from tests.broker.mirror import await_lag_zero, write_config
 from tests.broker.pair_io import await_committed
-from tests.kafka_io import Record, numbered
+from tests.group_io import commit
+from tests.kafka_io import Record, Stored, numbered
 
 RESUME = {"foreign.writer.policy": "resume"}
 
@@ -54,6 +58,47 @@ def test_copies_are_equal_until_somebody_writes_among_them(pair: Pair, tmp_path:
     assert f"{topic}-1: foreign: target offset 100: no record of the source was copied to there" in result.output
     assert "different: 330 records of 3 partitions, by content" in result.output
     assert _verify(pair, tmp_path, "--partition", "2").exit_code == 0
+
+
+def test_what_was_found_is_signed_and_goes_into_the_statement_of_a_move(pair: Pair, tmp_path: Path) -> None:
+    topic = pair.topic()
+    pair.source.create(topic, 2)
+    pair.source.write(topic, numbered(40, 2))
+    commit(pair.source, f"g{pair.unique}", {(topic, 0): 10, (topic, 1): 20})
+    driver = pair.replicate(RESUME)
+    await_committed(pair, 40)
+    await_lag_zero(driver)
+    driver.stop()
+    make_keys(tmp_path / "k", tmp_path / "k.pub")
+    key, proof = ("-D", f"statement.key={tmp_path / 'k'}"), tmp_path / "proof.intoto.jsonl"
+    result = _verify(pair, tmp_path, "--statement", str(proof), *key)
+    assert result.exit_code == 0, result.output
+    said = check_statement(proof, read_public_key(tmp_path / "k.pub"))[1]
+    for subject, partition in zip(said["subject"][::2], (0, 1), strict=True):
+        # By a plain consumer, and as docs/statements.md writes it down.
+        assert subject["name"] == f"{pair.alias} {topic}-{partition} 0 to 20"
+        assert subject["digest"]["sha256"] == root_by_hand(pair.source.read(topic)[partition])
+    line = ["failover", "--config", str(tmp_path / "c.properties"), "--flow", pair.flow, "--yes", *key]
+    result = CliRunner().invoke(main, [*line, "--state", str(tmp_path / "move.json"), "--verified", str(proof)])
+    assert result.exit_code == 0, result.output
+    (moved,) = tmp_path.glob("move-*.intoto.jsonl")
+    line = ["verify-statement", str(moved), "--public-key", str(tmp_path / "k.pub")]
+    result = CliRunner().invoke(main, [*line, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["predicate"]["verified"]["verdict"] == "equal"
+    assert "By content: equal" in moved.with_name(moved.name.replace(".intoto.jsonl", ".html")).read_text()
+
+
+def root_by_hand(records: list[Stored]) -> str:
+    """Of records that have a key, a value, and no headers."""
+    whole = b""
+    for one in records:
+        key, value = one.record.key, one.record.value
+        assert key is not None
+        assert value is not None
+        whole += struct.pack(">qq", one.offset, one.record.timestamp or 0)
+        whole += struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value + struct.pack(">i", 0)
+    return hashlib.sha256(whole).hexdigest()
 
 
 def test_every_change_is_named_where_it_is(pair: Pair, tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import srm_spark.look.verify
 from srm_spark.cli.verify import lines
-from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.verification import Checked, Difference, Finding, Reason, Verdict
-from srm_spark.errors import SourceUnavailable
+from srm_spark.errors import SourceUnavailable, VerificationStateError
+from srm_spark.look.verified_before import verified_before
 from srm_spark.look.verify import Verification, Verified, verify
 from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, THERE, MemoryFlow, flow_settings
@@ -63,6 +66,66 @@ def test_where_nothing_was_copied_nothing_is_equal() -> None:
     found = verified(flow)
     assert (found.verdict, found.partitions[0].not_yet) == (Verdict.NOTHING, 10)
     assert verify(flow.settings, lambda _: False, reach=flow.reach).verdict is Verdict.NOTHING
+
+
+def test_the_next_one_goes_on_behind_what_was_equal(tmp_path: Path) -> None:
+    flow, path = flow_of(), tmp_path / "verified.json"
+
+    def again() -> Verification:
+        before = verified_before(path, flow.settings.flow)
+        return verify(flow.settings, lambda _: True, before=before, reach=flow.reach)
+
+    assert again().partitions[0].checked.equal == 10
+    assert again().verdict is Verdict.NOTHING
+    flow.write(b"x", b"y")
+    flow.run()
+    alter(flow, 11, b"!")
+    for _ in range(2):  # what is different is not behind it
+        found = again()
+        assert (found.verdict, found.partitions[0].source) == (Verdict.DIFFERENT, OffsetRange(10, 12))
+    alter(flow, 11, b"y")
+    assert again().partitions[0].checked.equal == 2
+    assert again().partitions[0].source == OffsetRange(12, 12)
+
+
+def test_a_topic_that_was_made_anew_begins_at_its_beginning(tmp_path: Path) -> None:
+    path, flow = tmp_path / "verified.json", Flow("A", "B")
+    before = verified_before(path, flow)
+    before.took(HERE, "id", 7)
+    before.took(TopicPartition("t", 1), None, 7)
+    assert verified_before(path, flow).begins({"t": "id"}) == {HERE: 7}
+    assert verified_before(path, flow).begins({"t": "other"}) == {}
+
+
+def test_what_was_ended_is_not_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow, path = flow_of(), tmp_path / "verified.json"
+
+    class Ended(srm_spark.look.verify._Pace):  # noqa: SLF001 - as where another partition cannot be read
+        def slowed(self, partition: TopicPartition, records: Iterable[TailRecord]) -> Iterator[TailRecord]:
+            for record in super().slowed(partition, records):
+                yield record
+                if record.offset == 4:
+                    self.end()
+
+    monkeypatch.setattr(srm_spark.look.verify, "_Pace", Ended)
+    verify(flow.settings, lambda _: True, before=verified_before(path, flow.settings.flow), reach=flow.reach)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no state file"),
+        ("[]", "no state file"),
+        ('{"format": 2}', "format 2, expected 1"),
+        ('{"format": 1, "flow": "B->A", "partitions": []}', "of flow B->A"),
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "verified.json"
+    path.write_text(text)
+    with pytest.raises(VerificationStateError, match=said):
+        verified_before(path, Flow("A", "B"))
 
 
 def test_one_changed_byte_is_a_difference() -> None:

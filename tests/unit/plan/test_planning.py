@@ -65,7 +65,7 @@ def test_a_right_that_was_refused_is_not_safe() -> None:
 
 
 def test_a_fence_is_closed_once_and_the_rest_is_looked_at_again() -> None:
-    state = FRESH.left(Stage.FENCE).left(Stage.DRAIN)
+    state = FRESH.left(Stage.FENCE, "now").left(Stage.DRAIN, "now")
     plan = make_plan(MoveKind.PLANNED_FAILOVER, FLOW, snapshot(), fenced=True, state=state)
     assert plan.stages == (Stage.DRAIN, Stage.COMMIT, Stage.CHECK)
     assert plan.done == (Stage.FENCE, Stage.DRAIN)

@@ -22,8 +22,8 @@ STATE = MoveState(ID, "2026-11-21T22:00:00Z")
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "move.json"
     assert load_state(path, ID) is None
-    state = replace(STATE.left(Stage.FENCE), still={PARTITION: 10})
-    state = state.knowing([move(before=2), move(MoveOutcome.STAYS, group="h")]).entered(Stage.COMMIT, (copied(),))
+    state = replace(STATE.entered(Stage.FENCE, (), "1").left(Stage.FENCE, "2"), still={PARTITION: 10})
+    state = state.knowing([move(before=2), move(MoveOutcome.STAYS, group="h")]).entered(Stage.COMMIT, (copied(),), "3")
     save_state(path, state)
     assert load_state(path, ID) == replace(state, ranges=())  # those are for people
     assert [found.name for found in tmp_path.iterdir()] == ["move.json"]
@@ -38,9 +38,9 @@ def test_where_a_group_stood_first_is_never_forgotten() -> None:
 
 
 def test_stages_are_entered_and_left() -> None:
-    state = STATE.entered(Stage.DRAIN, ())
+    state = STATE.entered(Stage.DRAIN, (), "1")
     assert (state.stage, state.done) == (Stage.DRAIN, ())
-    state = state.left(Stage.DRAIN).left(Stage.DRAIN)
+    state = state.left(Stage.DRAIN, "2").left(Stage.DRAIN, "3")
     assert (state.stage, state.done) == (None, (Stage.DRAIN,))
 
 

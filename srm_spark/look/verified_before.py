@@ -1,0 +1,69 @@
+"""How far each partition was compared before, and nothing was wrong: the next verification goes on there.
+
+The file is written whenever a partition is done, so what was interrupted goes on where it was, too. A partition with a
+difference stays where it stood, and shows it again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.errors import VerificationStateError
+from srm_spark.files import write_whole
+
+_FORMAT = 1
+
+
+@dataclass
+class VerifiedBefore:
+    """Safe to use from several threads."""
+
+    path: Path
+    flow: Flow
+    ends: dict[TopicPartition, tuple[str | None, int]] = field(default_factory=dict)
+    """By source partition: the id of its topic, and the first source offset that was not compared."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begins(self, ids: Mapping[str, str]) -> dict[TopicPartition, int]:
+        """Where to begin in topics that are still the ones with these ids."""
+        return {
+            partition: end
+            for partition, (topic_id, end) in self.ends.items()
+            if topic_id is not None and ids.get(partition.topic) == topic_id
+        }
+
+    def took(self, partition: TopicPartition, topic_id: str | None, end: int) -> None:
+        """Everything of it in front of `end` is equal, or explained. Raises VerificationStateError."""
+        with self._lock:
+            self.ends[partition] = topic_id, end
+            found = [
+                {"topic": one.topic, "partition": one.partition, "topic_id": known, "end": offset}
+                for one, (known, offset) in sorted(self.ends.items())
+            ]
+            document = {"format": _FORMAT, "flow": str(self.flow), "partitions": found}
+            write_whole(self.path, json.dumps(document, indent=2) + "\n", VerificationStateError, "--state")
+
+
+def verified_before(path: Path, flow: Flow) -> VerifiedBefore:
+    """What an earlier one left; nothing where there is no file. Raises VerificationStateError for another's file."""
+    before = VerifiedBefore(path, flow)
+    if not path.exists():
+        return before
+    try:
+        document = json.loads(path.read_text())
+        if document["format"] != _FORMAT:
+            raise VerificationStateError(f"{path}: format {document['format']}, expected {_FORMAT}")
+        if document["flow"] != str(flow):
+            raise VerificationStateError(f"{path}: it is of flow {document['flow']}; name another file with --state")
+        for one in document["partitions"]:
+            partition, topic_id = TopicPartition(str(one["topic"]), int(one["partition"])), one["topic_id"]
+            before.ends[partition] = None if topic_id is None else str(topic_id), int(one["end"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"this is no state file of a verification ({type(error).__name__}: {error})"
+        raise VerificationStateError(f"{path}: {what}; name another one with --state") from None
+    return before
