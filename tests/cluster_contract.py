@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -12,11 +12,21 @@ import pytest
 
 from srm_spark.core.cluster import Cluster, Committed, ConfigChange, ControlRecord, TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.pieces import Cursor, Piece
 from srm_spark.core.quotas import Quota
+from srm_spark.core.tail import TailRecord
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from tests.awaiting import await_until
 
 SOON = 30.0
+
+
+def taken(pieces: Iterable[Piece]) -> list[TailRecord]:
+    """Every record, whatever it came in."""
+    cursor, found = Cursor(pieces), []
+    while not cursor.is_over:
+        found.append(cursor.take())
+    return found
 
 
 class ClusterContract(ABC):
@@ -126,6 +136,8 @@ class ClusterContract(ABC):
         assert [one.offset for one in found] == [1, 2, 3]
         assert [one.value for one in found] == [b"v1", None, b"v3"], "a deletion has no value"
         assert (found[0].key, found[0].timestamp, found[0].headers) == (b"k1", 1001, (("h", b"x"),))
+        assert taken(cluster.pieces(here, OffsetRange(1, 4))) == found
+        assert taken(cluster.pieces(here, OffsetRange(0, 5)))[1:4] == found
         first = cluster.first_records({here: OffsetRange(3, 5), other: OffsetRange(0, 0)})
         assert {p: None if one is None else one.offset for p, one in first.items()} == {here: 3, other: None}
 
@@ -138,7 +150,9 @@ class ClusterContract(ABC):
         assert cluster.end_offsets([here]) == {here: 3}
         everything = OffsetRange(0, 3)
         assert [one.value for one in cluster.records(here, everything, committed=False)] == [b"a", b"b"]
+        assert [one.value for one in taken(cluster.pieces(here, everything, committed=False))] == [b"a", b"b"]
         committed = [one.value for one in cluster.records(here, everything, committed=True)]
+        assert [one.value for one in taken(cluster.pieces(here, everything, committed=True))] == committed
         assert committed == ([b"a", b"b"] if end == "commit" else [])
         first = cluster.first_records({here: everything}, committed=True)[here]
         assert (first is None) == (end == "abort")

@@ -24,6 +24,7 @@ from srm_spark.core.cluster import (
     TopicSpec,
 )
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.pieces import Piece
 from srm_spark.core.quotas import Quota
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord
@@ -330,6 +331,12 @@ class MemoryCluster:
         self._answer(f"read {partition}")
         level = self._reads_committed if committed is None else committed
         yield from self.log(partition).read(offsets, committed=level)
+
+    def pieces(
+        self, partition: TopicPartition, offsets: OffsetRange, *, committed: bool | None = None
+    ) -> Generator[Piece]:
+        """Record by record, as where a client library reads."""
+        yield from self.records(partition, offsets, committed=committed)
 
     def first_records(
         self,

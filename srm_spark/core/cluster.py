@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from srm_spark.core.acls import Acl
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.pieces import Piece
 from srm_spark.core.quotas import Quota
 from srm_spark.core.record_batch import Author, Fenced
 from srm_spark.core.tail import TailRecord
@@ -275,6 +276,11 @@ class Cluster(Protocol):
 
         `committed` says whether records of open and aborted transactions are left out; None as the flow reads.
         """
+
+    def pieces(
+        self, partition: TopicPartition, offsets: OffsetRange, *, committed: bool | None = None
+    ) -> Generator[Piece]:
+        """The same to be compared, as batches that nobody has looked into where that can be."""
 
     def first_records(
         self,

@@ -20,13 +20,18 @@ from typing import NamedTuple
 
 from srm_spark.core.model import Interval, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.pieces import Cursor, Piece, Sealed, count_of, equal_ahead, size_of
 from srm_spark.core.provenance import Stamp
+from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord, is_copy, is_copy_either_way
 
 MOST_FINDINGS = 1_000
 """Of a partition, one by one; the others are counted."""
 _REMEMBERED = 100_000
 """Source records by which one that is doubled is recognised; further apart it is a foreign one."""
+_REMEMBERED_BYTES = 16_777_216
+"""Or so many bytes of them."""
+_MOST_SINGLY = 1024
 
 
 class Verdict(Enum):
@@ -149,44 +154,36 @@ class _Changed(NamedTuple):
     became: int
 
 
-def check(source: Iterable[TailRecord], target: Iterable[TailRecord], sides: Sides) -> Checked:
+def check(source: Iterable[Piece], target: Iterable[Piece], sides: Sides) -> Checked:
     """Compare the records of both sides, each in the order of its offsets, from where the map begins to where it ends.
 
     Every record of the source is looked for where the map says that its copy lies, and every record of the target has
     to be such a copy. Memory does not grow with the logs.
     """
     looking = _Looking(sides)
-    here, there = iter(source), iter(target)
-    record, copy = next(here, None), next(there, None)
+    here, there = Cursor(source), Cursor(target)
     for interval in _intervals(sides.map):
-        while record is not None and record.offset < interval.upstream:
-            looking.has_no_copy(record)
-            record = next(here, None)
-        while copy is not None and copy.offset < interval.downstream:
-            looking.is_no_copy(copy)
-            copy = next(there, None)
-        while True:
-            of_source = _place(record, interval.upstream, interval.count)
-            of_target = _place(copy, interval.downstream, interval.count)
-            if of_source is None and of_target is None:
-                break
-            if record is not None and copy is not None and of_source == of_target:
-                looking.pair(record, copy)
-                record, copy = next(here, None), next(there, None)
-            elif record is not None and of_source is not None and (of_target is None or of_source < of_target):
-                looking.copy_is_gone(record, interval.downstream + of_source)
-                record = next(here, None)
-            elif copy is not None and of_target is not None:
-                looking.record_is_gone(copy, interval.upstream + of_target)
-                copy = next(there, None)
-        if record is None and copy is None:
+        while here.offset < interval.upstream:
+            looking.has_no_copy(here.take())
+        while there.offset < interval.downstream:
+            looking.is_no_copy(there.take())
+        while (of_source := here.offset - interval.upstream) < interval.count or (
+            there.offset - interval.downstream < interval.count
+        ):
+            of_target = there.offset - interval.downstream
+            if of_source == of_target:
+                if not looking.are_equal(here, there, interval.count - of_source):
+                    looking.pair(here.take(), there.take())
+            elif of_source < of_target:
+                looking.copy_is_gone(here.take(), interval.downstream + of_source)
+            else:
+                looking.record_is_gone(there.take(), interval.upstream + of_target)
+        if here.is_over and there.is_over:
             break
-    while record is not None:
-        looking.has_no_copy(record)
-        record = next(here, None)
-    while copy is not None:
-        looking.is_no_copy(copy)
-        copy = next(there, None)
+    while not here.is_over:
+        looking.has_no_copy(here.take())
+    while not there.is_over:
+        looking.is_no_copy(there.take())
     return looking.checked
 
 
@@ -194,9 +191,50 @@ def _intervals(known: PartitionMap) -> Iterator[Interval]:
     return (interval for part in known.parts() for interval in part.intervals)
 
 
-def _place(record: TailRecord | None, start: int, count: int) -> int | None:
-    """Which one of an interval it is; None for one behind it, or none."""
-    return record.offset - start if record is not None and record.offset < start + count else None
+class _Seen:
+    """Source records of late by their content, which is worked out once somebody asks."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Piece | Run] = deque()
+        """What nobody has asked about yet, in order."""
+        self._waiting_records = self._waiting_bytes = 0
+        self._offsets: dict[int, int] = {}
+        self._order: deque[int] = deque()
+
+    def take(self, passed: Piece | Run) -> None:
+        """One record, or many that were passed at once."""
+        self._waiting.append(passed)
+        self._weigh(passed, 1)
+        while len(self._waiting) > 1 and (
+            self._waiting_records > _REMEMBERED or self._waiting_bytes > _REMEMBERED_BYTES
+        ):
+            self._weigh(self._waiting.popleft(), -1)
+
+    def _weigh(self, passed: Piece | Run, times: int) -> None:
+        self._waiting_records += times * count_of(passed)
+        self._waiting_bytes += times * size_of(passed)
+
+    def find(self, copy: TailRecord) -> int | None:
+        """The offset of the newest source record with that content."""
+        while self._waiting:
+            passed = self._waiting.popleft()
+            self._weigh(passed, -1)
+            if isinstance(passed, TailRecord):
+                self._keep(passed.offset, _hash(passed))
+                continue
+            for run in passed.opened() if isinstance(passed, Sealed) else (passed,):
+                keys, values, *_ = run.columns()
+                for offset, key, value in zip(run.offsets.tolist(), keys, values, strict=True):
+                    self._keep(offset, hash((key, value)))
+        return self._offsets.get(_hash(copy))
+
+    def _keep(self, offset: int, content: int) -> None:
+        self._offsets[content] = offset
+        self._order.append(content)
+        if len(self._order) > _REMEMBERED:
+            oldest = self._order.popleft()
+            if self._offsets.get(oldest, offset) < offset - _REMEMBERED:
+                del self._offsets[oldest]
 
 
 class _Looking:
@@ -206,15 +244,38 @@ class _Looking:
         self.checked = Checked()
         self._sides = sides
         self._holes = sides.map.holes()
-        self._seen: dict[int, int] = {}
-        """Hash of a source record → its offset."""
-        self._order: deque[int] = deque()
+        self._seen = _Seen()
         self._changed: list[_Changed] = []
+        self._singly = 0
+        """So many pairs are looked at one by one before many are compared at once again."""
+        self._in_vain = 0
+        """How many were, when that brought nothing the last time."""
+
+    def are_equal(self, here: Cursor, there: Cursor, most: int) -> bool:
+        """Whether some of the next `most` records are equal to what the map says their copies are; those are passed."""
+        if self._singly:
+            self._singly -= 1
+            return False
+        batch = here.sealed
+        count = equal_ahead(here, there, most)
+        if not count:
+            self._in_vain = self._singly = min(2 * self._in_vain + 1, _MOST_SINGLY)
+            return False
+        self._in_vain = 0
+        run = None if here.sealed is not None else here.ahead()
+        if run is not None:
+            self._seen.take(run.slice(here.at, here.at + count))
+        elif batch is not None:
+            self._seen.take(batch)
+        here.skip(count)
+        there.skip(count)
+        self.checked.equal += count
+        return True
 
     def pair(self, record: TailRecord, copy: TailRecord) -> None:
         """The map says that they are the same."""
         checked, own = self.checked, self._sides.own_stamp
-        self._remember(record)
+        self._seen.take(record)
         if is_copy(record, copy) or (own is not None and is_copy_either_way(own, self._sides.partition, record, copy)):
             if copy.is_append_time or record.timestamp == copy.timestamp or record.timestamp in (0, -1):
                 checked.equal += 1
@@ -239,7 +300,7 @@ class _Looking:
 
     def copy_is_gone(self, record: TailRecord, at: int) -> None:
         """Where its copy should lie, nothing is."""
-        self._remember(record)
+        self._seen.take(record)
         if at < self._sides.first().target:
             self.checked.explained[Reason.TARGET_DELETED] += 1
         elif self._sides.target_compacts and record.key is not None:
@@ -259,7 +320,7 @@ class _Looking:
 
     def has_no_copy(self, record: TailRecord) -> None:
         """The map knows none of it."""
-        self._remember(record)
+        self._seen.take(record)
         sides, offset = self._sides, record.offset
         reason = sides.one_sided.reason(offset)
         if reason is not None:
@@ -282,7 +343,7 @@ class _Looking:
             self.checked.explained[Reason.OF_OTHERS] += 1
         elif any(hole.after <= offset and (hole.before is None or offset < hole.before) for hole in self._holes):
             self.checked.unknown += 1
-        elif (original := self._seen.get(_hash(copy))) is not None:
+        elif (original := self._seen.find(copy)) is not None:
             what = f"one more copy of source offset {original}"
             self._find(Difference.DOUBLED, original, offset, what)
         else:
@@ -295,15 +356,6 @@ class _Looking:
             return None
         self.checked.findings.append(Finding(kind, source, target, what))
         return len(self.checked.findings) - 1
-
-    def _remember(self, record: TailRecord) -> None:
-        content = _hash(record)
-        self._seen[content] = record.offset
-        self._order.append(content)
-        if len(self._order) > _REMEMBERED:
-            oldest = self._order.popleft()
-            if self._seen.get(oldest, record.offset) < record.offset - _REMEMBERED:
-                del self._seen[oldest]
 
 
 def _hash(record: TailRecord) -> int:

@@ -24,6 +24,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import ConfigChange, Groups, LogEnd, TopicConfig, TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.pieces import Piece
 from srm_spark.core.quotas import Quota
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
@@ -32,6 +33,7 @@ from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.control import ControlReader, ControlWriter
 from srm_spark.kafka.failures import refusal, remedy
 from srm_spark.kafka.groups import GroupsClient
+from srm_spark.kafka.pieces import read_pieces
 from srm_spark.kafka.records import first_records, read_range
 
 _K = TypeVar("_K")
@@ -282,6 +284,12 @@ class ClusterClient:
     ) -> Generator[TailRecord]:
         """The records in `offsets`, with the settings of the flow's consumer; see `core.cluster`."""
         return read_range(self.settings, self._reading(committed), partition, offsets, self._error)
+
+    def pieces(
+        self, partition: TopicPartition, offsets: OffsetRange, *, committed: bool | None = None
+    ) -> Generator[Piece]:
+        """The same to be compared; see `core.cluster`."""
+        return read_pieces(self.settings, self._reading(committed), partition, offsets, self._error)
 
     def first_records(
         self,

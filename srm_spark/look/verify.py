@@ -21,6 +21,7 @@ from srm_spark.core.cluster import Cluster
 from srm_spark.core.log_digest import LogDigest, LogRoot
 from srm_spark.core.model import Flow, KeptLoss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.pieces import Piece, count_of, size_of
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.verification import Checked, First, OneSided, Sides, Verdict, check
 from srm_spark.errors import TargetUnavailable
@@ -33,8 +34,8 @@ from srm_spark.look.verified_before import VerifiedBefore
 _FIRST_SECONDS = 1.0
 """What was the first offset so long ago may be deleted by now."""
 _SAY_RECORDS = 100_000
-_TOGETHER = 8
-"""Partitions that are read at a time: each waits for brokers more than it computes."""
+_TOGETHER = 4
+"""Partitions that are read at a time: each waits for brokers more than it computes, and holds what comes ahead."""
 
 
 class Roots(NamedTuple):
@@ -118,8 +119,8 @@ def verify(
     From the first source record on that is not older than `since` (ms since the epoch), where that is said.
 
     `rate` is in bytes/s of keys, values and headers, of both sides together; None for no limit. `roots`: digests of
-    what is read are made, too. `before`: go on where that says, and note how far this one comes. Raises SourceUnavailable
-    and TargetUnavailable: where one side cannot be read, nothing is said.
+    what is read are made, too. `before`: go on where that says, and note how far this one comes. Raises
+    SourceUnavailable and TargetUnavailable: where one side cannot be read, nothing is said.
     """
     began = int(time.time() * 1000)
     clusters = reach(settings)
@@ -227,9 +228,7 @@ class _Flow:
             copy = known.next_copy(begin)
             target_start = max(target_start, (known.target_end or 0) if copy is None else copy)
         target = _within(OffsetRange(target_start, known.target_end or 0), self._target_ends.get(remote, 0))
-        here = self._clusters.source.records(partition, source) if source.start < source.end else iter(())
-        # Of transactions that were aborted nothing is a copy.
-        there = self._clusters.target.records(remote, target, committed=True) if target.start < target.end else iter(())
+        here, there = self._read(partition, source, remote, target, records=roots)
         sides = replace(self._sides(partition, known), is_aborted=self._aborted(partition, source.end))
         of_source, of_target = LogDigest(), LogDigest()
         if roots:
@@ -243,6 +242,23 @@ class _Flow:
             not_yet=max(0, end - source.end),
             target=target,
             roots=Roots(of_source.root(), of_target.root()) if roots else None,
+        )
+
+    def _read(
+        self,
+        partition: TopicPartition,
+        source: OffsetRange,
+        remote: TopicPartition,
+        target: OffsetRange,
+        *,
+        records: bool,
+    ) -> tuple[Iterable[Piece], Iterable[Piece]]:
+        """Both sides, as `records` where each one has to be looked at. Of aborted transactions nothing is a copy."""
+        here, there = self._clusters.source, self._clusters.target
+        read, read_copies = (here.records, there.records) if records else (here.pieces, there.pieces)
+        return (
+            read(partition, source) if source.start < source.end else (),
+            read_copies(remote, target, committed=True) if target.start < target.end else (),
         )
 
     def _aborted(self, partition: TopicPartition, end: int) -> Callable[[int], bool]:
@@ -332,30 +348,29 @@ class _Pace:
         """Let nothing more come: what was found until then is not used."""
         self._over.set()
 
-    def slowed(self, partition: TopicPartition, records: Iterable[TailRecord]) -> Iterator[TailRecord]:
-        """The same records, each when it may come."""
-        for number, record in enumerate(records, 1):
+    def slowed(self, partition: TopicPartition, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """The same, each when it may come."""
+        records = said = 0
+        for piece in pieces:
             if self._over.is_set():
                 return
-            yield record
-            if number % _SAY_RECORDS == 0:
-                self._say(partition, number)
+            yield piece
+            records += count_of(piece)
+            if records - said >= _SAY_RECORDS:
+                said = records
+                self._say(partition, records)
             if self._line is not None:
                 with self._lock:
                     now = time.monotonic()
-                    wait = self._line.reserve(_size(record), now) - now
+                    wait = self._line.reserve(size_of(piece), now) - now
                 self._over.wait(max(0.0, wait))
 
 
-def _digested(records: Iterable[TailRecord], digest: LogDigest) -> Iterator[TailRecord]:
+def _digested(records: Iterable[Piece], digest: LogDigest) -> Iterator[Piece]:
     for record in records:
+        assert isinstance(record, TailRecord)  # digests are of records
         digest.take(record)
         yield record
-
-
-def _size(record: TailRecord) -> int:
-    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
-    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _within(offsets: OffsetRange, end: int) -> OffsetRange:

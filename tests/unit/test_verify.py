@@ -12,6 +12,7 @@ import pytest
 import srm_spark.look.verify
 from srm_spark.cli.verify import lines
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.core.pieces import Piece
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.verification import Checked, Difference, Finding, Reason, Verdict
 from srm_spark.errors import SourceUnavailable, VerificationStateError
@@ -101,10 +102,10 @@ def test_what_was_ended_is_not_behind_it(tmp_path: Path, monkeypatch: pytest.Mon
     flow, path = flow_of(), tmp_path / "verified.json"
 
     class Ended(srm_spark.look.verify._Pace):  # noqa: SLF001 - as where another partition cannot be read
-        def slowed(self, partition: TopicPartition, records: Iterable[TailRecord]) -> Iterator[TailRecord]:
-            for record in super().slowed(partition, records):
-                yield record
-                if record.offset == 4:
+        def slowed(self, partition: TopicPartition, pieces: Iterable[Piece]) -> Iterator[Piece]:
+            for number, piece in enumerate(super().slowed(partition, pieces)):
+                yield piece
+                if number == 4:
                     self.end()
 
     monkeypatch.setattr(srm_spark.look.verify, "_Pace", Ended)

@@ -140,6 +140,10 @@ class RunReader(Fetching[RunPlace]):
         """
         return self._taken(seconds, self._records)
 
+    def parts(self, seconds: float) -> Iterator[Part]:
+        """The same as batches that nobody has looked into, control batches among them; in order."""
+        return self._taken(seconds, lambda piece: iter(piece.parts))
+
     def copies(self, seconds: float, forms: Mapping[str, Form]) -> Iterator[Run | Pieces]:
         """The same as batches of these forms, by topic, and as records where somebody has to look at them; in order."""
 

@@ -1,0 +1,88 @@
+"""Reads a range of a partition to compare it: batches as they lie there, or records where a client library has to read.
+
+That one reads where compiled loops cannot run, where its login alone is made, and logs of old message formats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+
+from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.model import OffsetRange, TopicPartition
+from srm_spark.core.pieces import Piece, Sealed
+from srm_spark.core.record_batch import HEADER_BYTES
+from srm_spark.errors import FlowError, SourceUnavailable
+from srm_spark.kafka.batches.runs import RunReader
+from srm_spark.kafka.batches.source_pool import keep_source, take_source
+from srm_spark.kafka.batches.sources import Part
+from srm_spark.kafka.batches.unpacking import unpack
+from srm_spark.kafka.batches.ways import is_used
+from srm_spark.kafka.clients import options
+from srm_spark.kafka.fetch import Fetch, fetch_options
+from srm_spark.kafka.records import read_range
+
+_LOOK_SECONDS = 0.2
+_SILENT_SECONDS = 60.0
+_WAIT_MS = 10
+_COMMITTED = {"isolation.level": "read_committed"}
+
+
+def read_pieces(
+    cluster: ClusterSettings,
+    properties: Mapping[str, str],
+    partition: TopicPartition,
+    offsets: OffsetRange,
+    error: type[FlowError],
+) -> Generator[Piece]:
+    """What is in `offsets`, in order; ends behind the last record even if markers or compacted offsets follow it.
+
+    Raises `error` where the cluster refuses, gives nothing for a minute, or has a batch that is damaged.
+    """
+    rendered = options(cluster, {**_COMMITTED, **properties}, f"pieces-{partition}")
+    fetch = Fetch(fetch_options(rendered), cluster.alias, _SILENT_SECONDS)
+    brokers = take_source(fetch.options, fetch.cluster) if is_used(fetch.in_loop) else None
+    if brokers is None:
+        yield from read_range(cluster, properties, partition, offsets, error)
+        return
+    reader = RunReader(brokers, fetch, {partition: offsets}, wait_ms=_WAIT_MS)
+    is_clean = False
+    try:
+        yield from _sealed(reader, partition, offsets)
+        left = reader.hand_over()
+        is_clean = reader.is_reached
+    except GeneratorExit:  # enough was read
+        is_clean = True
+        raise
+    except SourceUnavailable as failure:
+        raise (failure if error is SourceUnavailable else error(str(failure))) from None
+    finally:
+        if is_clean:
+            reader.finish()
+            keep_source(fetch.options, brokers)
+        else:
+            reader.close()
+    if (hold := reader.holds.get(partition)) is not None:
+        raise error(f"cluster {cluster.alias}: {partition} cannot be read at offset {hold.offset}: {hold.why}")
+    if partition in left:
+        yield from read_range(cluster, properties, partition, left[partition], error)
+
+
+def _sealed(reader: RunReader, partition: TopicPartition, offsets: OffsetRange) -> Generator[Piece]:
+    silent_since = time.monotonic()
+    while reader.is_busy:
+        for part in reader.parts(_LOOK_SECONDS):
+            silent_since = time.monotonic()
+            if part[0].records and not part[0].is_control:
+                yield _seal(partition, part, offsets)
+        silent_since = max(silent_since, reader.moved_at)
+        if reader.is_gone or (reader.is_busy and time.monotonic() - silent_since > _SILENT_SECONDS):
+            raise SourceUnavailable(reader.silence(time.monotonic() - silent_since))
+
+
+def _seal(partition: TopicPartition, part: Part, offsets: OffsetRange) -> Sealed:
+    batch, data = part
+    start, end = offsets
+    return Sealed(
+        batch, data[HEADER_BYTES : batch.size], start, end, lambda: list(unpack(partition, [part], start, end))
+    )
