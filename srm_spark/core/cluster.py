@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from srm_spark.core.acls import Acl
 from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.core.pieces import Piece
 from srm_spark.core.quotas import Quota
 from srm_spark.core.record_batch import Author, Fenced
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
 from srm_spark.failure import Failure
+
+if TYPE_CHECKING:
+    from srm_spark.core.pieces import Piece  # loads pyarrow, and every command starts with this
 
 
 @dataclass(frozen=True)

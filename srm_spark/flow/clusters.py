@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from srm_spark.config.rights import fence_id
 from srm_spark.config.settings import ClusterSettings, FlowSettings
@@ -16,13 +17,14 @@ from srm_spark.core.policy import ReplicationPolicy
 from srm_spark.core.record_batch import Author
 from srm_spark.errors import FlowError, ProgressFailed, SourceUnavailable, TargetUnavailable
 from srm_spark.flow.own_writer import AuthorWriter, CurrentAuthor
-from srm_spark.kafka.batches.brokers import Brokers
-from srm_spark.kafka.batches.fence import BrokerFence
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.fencing import FencingToken, TokenNote
 from srm_spark.kafka.lease import Lease, lease_group
 from srm_spark.kafka.transactions import LeasedWriter, SettledWriter
+
+if TYPE_CHECKING:
+    from srm_spark.kafka.batches.fence import BrokerFence
 
 _FENCE_SECONDS = 20.0
 """A cluster that has no place for transactions (too few brokers for their topic) says so for ever."""
@@ -120,6 +122,11 @@ def fence_of(settings: FlowSettings, name: str = "") -> BrokerFence:
 
     Raises ProtocolUnavailable for a login that only librdkafka makes.
     """
+    # Every command of srm-control comes by here, and few of them write: numpy, pyarrow and a second client library
+    # take as long to load as all the rest.
+    from srm_spark.kafka.batches.brokers import Brokers  # noqa: PLC0415
+    from srm_spark.kafka.batches.fence import BrokerFence  # noqa: PLC0415
+
     logged_in = options(settings.target, settings.producer, f"{settings.flow}|fence")
     brokers = Brokers(logged_in, settings.flow.target)
     control = Brokers(options(settings.target, {}, f"{settings.flow}|progress"), settings.flow.target)

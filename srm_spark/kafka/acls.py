@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
-from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType
 
 from srm_spark.config.rights import CLUSTER
 from srm_spark.core.acls import Acl
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.failures import refusal
-from srm_spark.kafka.protocol import Protocol
 
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
@@ -29,6 +27,11 @@ def acls_of(cluster: ClusterClient, kinds: Collection[str]) -> set[Acl] | None:
     Asked for by a request of our own: of a refusal librdkafka (2.16, `rd_kafka_DescribeAclsResponse_parse`) drops the
     code, and shows no entries. Raises SourceUnavailable or TargetUnavailable.
     """
+    # Most commands ask for no ACLs, and the second client library takes long to load.
+    from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType  # noqa: PLC0415
+
+    from srm_spark.kafka.protocol import Protocol  # noqa: PLC0415
+
     found: set[Acl] = set()
     try:
         with Protocol(cluster.settings, cluster.properties, f"{cluster.role}|acls", cluster.timeout) as protocol:

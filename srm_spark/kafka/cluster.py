@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -24,7 +24,6 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import ConfigChange, Groups, LogEnd, TopicConfig, TopicSpec
 from srm_spark.core.model import OffsetRange, TopicPartition
-from srm_spark.core.pieces import Piece
 from srm_spark.core.quotas import Quota
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import FlowError
@@ -33,8 +32,10 @@ from srm_spark.kafka.clients import LastError, admin_client
 from srm_spark.kafka.control import ControlReader, ControlWriter
 from srm_spark.kafka.failures import refusal, remedy
 from srm_spark.kafka.groups import GroupsClient
-from srm_spark.kafka.pieces import read_pieces
 from srm_spark.kafka.records import first_records, read_range
+
+if TYPE_CHECKING:
+    from srm_spark.core.pieces import Piece
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -289,6 +290,8 @@ class ClusterClient:
         self, partition: TopicPartition, offsets: OffsetRange, *, committed: bool | None = None
     ) -> Generator[Piece]:
         """The same to be compared; see `core.cluster`."""
+        from srm_spark.kafka.pieces import read_pieces  # noqa: PLC0415 - loads pyarrow and compiled loops
+
         return read_pieces(self.settings, self._reading(committed), partition, offsets, self._error)
 
     def first_records(

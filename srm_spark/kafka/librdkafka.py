@@ -16,13 +16,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Message, Producer, cimpl, libversion
 
 from srm_spark.core.header_names import name_of, raw_name
-from srm_spark.core.rows import Headers
 from srm_spark.errors import HeaderNameUnfit
+
+if TYPE_CHECKING:
+    from srm_spark.core.rows import Headers  # loads pyarrow, and every command starts with this
 
 KNOWN_LIBRARIES = frozenset({"2.16.0"})
 """Versions of librdkafka, as confluent-kafka ships them, with which all tests have passed: what is read past its calls

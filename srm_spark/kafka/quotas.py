@@ -12,10 +12,10 @@ from srm_spark.config.rights import CLUSTER
 from srm_spark.core.quotas import Entity, Quota, entity_of
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.failures import refusal
-from srm_spark.kafka.protocol import Protocol
 
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
+    from srm_spark.kafka.protocol import Protocol
 
 
 def quotas_of(cluster: ClusterClient) -> dict[Quota, float]:
@@ -49,6 +49,8 @@ def alter_quotas(cluster: ClusterClient, changes: Mapping[Quota, float | None]) 
 
 
 def _protocol(cluster: ClusterClient) -> Protocol:
+    from srm_spark.kafka.protocol import Protocol  # noqa: PLC0415 - a second client library, which takes long to load
+
     return Protocol(cluster.settings, cluster.properties, f"{cluster.role}|quotas", cluster.timeout)
 
 

@@ -137,7 +137,7 @@ def verify(
         flow.begin_at(since)
     if before is not None:
         flow.begin_behind(before)
-    pace = _Pace(None if rate is None else Bandwidth(rate), say)
+    pace = Pace(None if rate is None else Bandwidth(rate), say)
 
     def one(partition: TopicPartition) -> Verified:
         try:
@@ -210,7 +210,7 @@ class _Flow:
         """Of its topic on the source; None where that has none."""
         return self._ids.get(partition.topic)
 
-    def verified(self, partition: TopicPartition, pace: _Pace, *, roots: bool) -> Verified:
+    def verified(self, partition: TopicPartition, pace: Pace, *, roots: bool) -> Verified:
         remote, known = self._remotes[partition], self._maps.get(partition)
         nothing = Verified(partition, remote, Checked(), OffsetRange(0, 0))
         unchecked = self._unchecked(partition, known)
@@ -330,7 +330,7 @@ class _Flow:
         return TopicPartition(topic, partition.partition)
 
 
-class _Pace:
+class Pace:
     """Holds readers back to a rate, and tells how far they are. Safe to use from several threads."""
 
     def __init__(self, line: Bandwidth | None, say: Say) -> None:

@@ -17,8 +17,8 @@ from srm_spark.kafka.pieces import read_pieces
 from tests.batch_bytes import NOW, sealed
 from tests.broker.planted import old_message
 from tests.cluster_contract import taken
+from tests.unit.memory_logs import DENIED, P, good, log_of, three
 from tests.unit.memory_source import MemoryLog, MemorySource
-from tests.unit.test_runs import DENIED, P, good, log_of, three
 
 CLUSTER = ClusterSettings("b", "nowhere:1")
 

@@ -20,28 +20,12 @@ from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.ranges import RangeReader
 from tests.batch_bytes import NOW, Raw, batch, raws_of, sealed, varint
 from tests.broker.planted import old_message
-from tests.unit.memory_source import NO_ID, NOT_LEADER, UNKNOWN_TOPIC, MemoryConnection, MemoryLog, MemorySource
+from tests.unit.memory_logs import DENIED, P, good, log_of, raws, three
+from tests.unit.memory_source import NO_ID, NOT_LEADER, UNKNOWN_TOPIC, MemoryConnection, MemorySource
 
-P, Q = TopicPartition("t", 0), TopicPartition("u", 1)
+Q = TopicPartition("u", 1)
 OTHER_ID = uuid.UUID(int=9).bytes
-DENIED = 29
 VERSIONS = pytest.mark.parametrize("version", [13, 12])
-
-
-def raws(start: int, count: int) -> list[Raw]:
-    return [Raw(b"k%d" % at, b"v%d" % at, NOW + at) for at in range(start, start + count)]
-
-
-def good(start: int, count: int, codec: str = "none", **more: Any) -> bytearray:
-    return sealed(batch(raws(start, count), start, codec, **more))
-
-
-def log_of(*batches: bytearray | bytes, end: int = 30, **more: Any) -> MemoryLog:
-    return MemoryLog(list(batches), end=end, **more)
-
-
-def three(**more: Any) -> MemoryLog:
-    return log_of(good(0, 10), good(10, 10, "zstd"), good(20, 10), **more)
 
 
 def reader_of(

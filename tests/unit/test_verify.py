@@ -101,14 +101,14 @@ def test_a_topic_that_was_made_anew_begins_at_its_beginning(tmp_path: Path) -> N
 def test_what_was_ended_is_not_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flow, path = flow_of(), tmp_path / "verified.json"
 
-    class Ended(srm_spark.look.verify._Pace):  # noqa: SLF001 - as where another partition cannot be read
+    class Ended(srm_spark.look.verify.Pace):
         def slowed(self, partition: TopicPartition, pieces: Iterable[Piece]) -> Iterator[Piece]:
             for number, piece in enumerate(super().slowed(partition, pieces)):
                 yield piece
                 if number == 4:
                     self.end()
 
-    monkeypatch.setattr(srm_spark.look.verify, "_Pace", Ended)
+    monkeypatch.setattr(srm_spark.look.verify, "Pace", Ended)
     verify(flow.settings, lambda _: True, before=verified_before(path, flow.settings.flow), reach=flow.reach)
     assert not path.exists()
 
