@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from srm_spark.config.load import Loaded, load
+from srm_spark.config.settings import Settings
 from srm_spark.core.wording import count
 from srm_spark.doctor.clusters import CLUSTER_SECONDS, check_clusters
 from srm_spark.doctor.machine import check_machine
 from srm_spark.doctor.report import Finding, Health, failed, ok, unknown, warned
-from srm_spark.errors import SrmError
+from srm_spark.errors import SigningFailed, SrmError
+from srm_spark.statements import key_id, seal_of
 
 __all__ = ["Finding", "Health", "examine", "read_configuration"]
 
@@ -51,7 +53,19 @@ def read_configuration(read: Callable[[], Loaded]) -> tuple[Loaded | None, list[
         return None, [*found, _skipped()]
     names = ", ".join(str(flow.flow) for flow in loaded.settings.flows)
     flows = ok("configuration", f"{count(len(loaded.settings.flows), 'flow')}: {names}")
-    return loaded, [flows, *(warned("configuration", str(warning)) for warning in loaded.report.warnings)]
+    warnings = [warned("configuration", str(warning)) for warning in loaded.report.warnings]
+    return loaded, [flows, *warnings, *_statements(loaded.settings)]
+
+
+def _statements(settings: Settings) -> list[Finding]:
+    """Whether the key is there that signs them; flows run without it, and moves do not begin."""
+    try:
+        seal = seal_of(settings)
+    except SigningFailed as error:
+        return [
+            warned("statements", str(error), "moves and srm-control verify --statement need it: mend statement.key")
+        ]
+    return [] if seal is None else [ok("statements", f"signed by key {key_id(seal.key.public)}")]
 
 
 def _skipped() -> Finding:

@@ -6,7 +6,7 @@ FILE + public key → check_statement → what it says, or StatementRefused
 ```
 """
 
-from srm_spark.statements.keys import SigningKey, check_statement, make_keys, open_key, read_public_key
+from srm_spark.statements.keys import SigningKey, check_statement, key_id, make_keys, open_key, read_public_key
 from srm_spark.statements.page import page_of
 from srm_spark.statements.seal import SUFFIX, Seal, page_path, seal_of
 
@@ -15,6 +15,7 @@ __all__ = [
     "Seal",
     "SigningKey",
     "check_statement",
+    "key_id",
     "make_keys",
     "open_key",
     "page_of",

@@ -11,11 +11,14 @@ from confluent_kafka import KafkaError
 
 from srm_spark.cli.driver import run
 from srm_spark.config import load_settings
-from srm_spark.doctor import Health, examine
+from srm_spark.config.load import load
+from srm_spark.doctor import Health, examine, read_configuration
 from srm_spark.doctor.clusters import factors_of
 from srm_spark.doctor.machine import check_jars, check_java, check_python, check_scala, check_spark
 from srm_spark.jars.cache import CACHE_VARIABLE
 from srm_spark.kafka.access import Trouble, trouble_of
+from srm_spark.statements import make_keys
+from tests.unit.memory_flow import FILE
 
 
 def test_an_old_python_is_refused_with_the_remedy() -> None:
@@ -64,6 +67,24 @@ def test_all_problems_of_a_file_are_findings_and_clusters_are_left_alone(tmp_pat
     assert all(finding.health is Health.FAILED and finding.remedy for finding in problems)
     assert found[-1].check == "clusters"
     assert found[-1].health is Health.UNKNOWN
+
+
+def test_a_key_of_statements_is_tried(tmp_path: Path) -> None:
+    path, key = tmp_path / "srm.properties", tmp_path / "k"
+    name = make_keys(key, tmp_path / "k.pub")
+    path.write_text(f"{FILE}statement.key = {key}\n")
+    _, found = read_configuration(lambda: load([path]))
+    assert [(one.health, one.found) for one in found if one.check == "statements"] == [
+        (Health.OK, f"signed by key {name}")
+    ]
+    key.unlink()
+    _, found = read_configuration(lambda: load([path]))
+    (one,) = [one for one in found if one.check == "statements"]
+    assert (one.health, "cannot be read" in one.found, "mend statement.key" in one.remedy) == (
+        Health.WARNED,
+        True,
+        True,
+    )
 
 
 def test_a_configuration_is_needed_to_run() -> None:
