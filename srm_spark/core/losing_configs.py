@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from srm_spark.core.topic_configs import cleanup_policies
+
 _UNLIMITED = -1
 
 
@@ -36,9 +38,9 @@ def losing_configs(source: Mapping[str, str | None], target: Mapping[str, str | 
 def _losing(both: Mapping[str, tuple[str, str]]) -> Iterator[LosingConfig]:
     if "cleanup.policy" in both:
         here, there = both["cleanup.policy"]
-        for policy in sorted(_policies(there) - _policies(here)):
+        for policy in sorted((cleanup_policies(there) - cleanup_policies(here)) & _GOES.keys()):
             yield LosingConfig("cleanup.policy", there, here, _GOES[policy])
-    deletes = "delete" in _policies(both.get("cleanup.policy", ("delete", "delete"))[1])
+    deletes = "delete" in cleanup_policies(both.get("cleanup.policy", ("delete", "delete"))[1])
     for key, means in _SMALLER.items():
         if key not in both or (key.startswith("retention") and not deletes):
             continue
@@ -59,10 +61,6 @@ _SMALLER = {
     "retention.bytes": "copies go earlier",
     "max.message.bytes": "a record may be too large for it",
 }
-
-
-def _policies(text: str) -> set[str]:
-    return {part.strip() for part in text.split(",")} & _GOES.keys()
 
 
 def _is_less(there: str, here: str) -> bool:

@@ -20,6 +20,11 @@ ClassOf = Callable[[str], ConfigClass]
 """Property → its class."""
 
 
+def cleanup_policies(value: str | None) -> frozenset[str]:
+    """What `cleanup.policy` names; brokers give it back as it was written, with spaces behind its commas."""
+    return frozenset(part.strip() for part in (value or "").split(",")) - {""}
+
+
 class NotTaken(Enum):
     """Why a config of a source topic never comes to its remote topic."""
 

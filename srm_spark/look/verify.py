@@ -23,6 +23,7 @@ from srm_spark.core.model import Flow, KeptLoss, LossCause, OffsetRange, TopicPa
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.pieces import Piece, count_of, size_of
 from srm_spark.core.tail import TailRecord
+from srm_spark.core.topic_configs import cleanup_policies
 from srm_spark.core.verification import Checked, First, OneSided, Sides, Verdict, check
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters, Connect, connect
@@ -392,7 +393,7 @@ def _compacting(cluster: Cluster, topics: list[str]) -> frozenset[str]:
     return frozenset(
         topic
         for topic, found in configs.items()
-        if (policy := found.get("cleanup.policy")) is not None and "compact" in (policy.value or "")
+        if (policy := found.get("cleanup.policy")) is not None and "compact" in cleanup_policies(policy.value)
     )
 
 

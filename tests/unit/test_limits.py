@@ -171,3 +171,12 @@ def test_a_record_of_a_plain_consumer_is_judged_alike() -> None:
     assert refusal(place, record, Limits(max_bytes=exact), NOW) is None
     assert f"takes {exact} bytes" in str(refusal(place, record, Limits(max_bytes=exact - 1), NOW))
     assert "no key" in str(refusal(place, record, Limits(needs_key=True), NOW))
+
+
+@pytest.mark.parametrize(
+    ("policy", "needs_key"),
+    [("compact", True), ("compact,delete", True), ("delete, compact", True), ("delete", False), ("", False)],
+)
+def test_a_compacted_topic_needs_keys_however_its_policy_is_written(policy: str, *, needs_key: bool) -> None:
+    configs = {"cleanup.policy": TopicConfig(policy, False, False, False, False)}
+    assert limits_of(configs).needs_key is needs_key

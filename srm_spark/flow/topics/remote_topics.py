@@ -15,7 +15,7 @@ from srm_spark.config.rights import acl_name
 from srm_spark.core.cluster import TopicConfig, TopicSpec
 from srm_spark.core.limits import Limits, Route
 from srm_spark.core.made_here import MadeTopic, topic_record
-from srm_spark.core.topic_configs import inherited
+from srm_spark.core.topic_configs import cleanup_policies, inherited
 from srm_spark.core.wording import count, some
 from srm_spark.errors import TargetUnavailable
 from srm_spark.flow.clusters import Clusters
@@ -244,7 +244,7 @@ def limits_of(configs: Mapping[str, TopicConfig]) -> Limits:
         max_bytes=number("max.message.bytes") or Limits.max_bytes,
         before_ms=number("message.timestamp.before.max.ms") if is_checked else None,
         after_ms=number("message.timestamp.after.max.ms") if is_checked else None,
-        needs_key="compact" in text("cleanup.policy").split(","),
+        needs_key="compact" in cleanup_policies(text("cleanup.policy")),
         codec=codec if (codec := text("compression.type")) in _CODECS else "",
         keeps_batches=text("compression.type") in ("", "producer"),
     )
