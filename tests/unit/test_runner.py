@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 from unittest.mock import MagicMock
 
 import pytest
@@ -13,6 +17,7 @@ from srm_spark.config import load_settings
 from srm_spark.core.acts import Scope
 from srm_spark.core.model import Flow
 from srm_spark.core.standstills import Standstill
+from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.generation import Running
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.runner import FlowRunner
@@ -118,6 +123,38 @@ def test_a_flow_of_another_driver_fails_at_once_where_it_is_not_waited_for() -> 
     status = _ended(world, _running(world, waits=False))
     assert status.state is FlowState.FAILED
     assert "another driver owns the flow: driver@host" in (status.reason or "")
+
+
+class Client:
+    """One that its own threads and callbacks refer to, as librdkafka's."""
+
+    def __init__(self) -> None:
+        self.callback = self.close
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def test_clients_of_a_run_that_failed_are_given_back_before_the_next_one() -> None:
+    """Python looks for circles of references when it likes: a flow that tries for hours would gather hundreds."""
+    world, clients = World(RETRIES), list[weakref.ref[Client]]()
+
+    def reach(*_: object) -> NoReturn:
+        if threading.current_thread().name == f"srm {world.flow.settings.flow}":  # others tell of it
+            assert not any(client() for client in clients)
+            made = Client()
+            clients.append(weakref.ref(made))
+        raise SourceUnavailable("no route")
+
+    world.means = replace(world.means, reach=reach)
+    gc.disable()
+    try:
+        status = _ended(world, _running(world))
+    finally:
+        gc.enable()
+    assert status.state is FlowState.FAILED
+    assert "no route" in (status.reason or ""), "and not what a look at them has found"
+    assert len(clients) >= 3
 
 
 def test_what_spark_raises_is_told_by_its_first_line() -> None:
