@@ -34,12 +34,15 @@ def read_pieces(
     partition: TopicPartition,
     offsets: OffsetRange,
     error: type[FlowError],
+    role: str,
 ) -> Generator[Piece]:
     """What is in `offsets`, in order; ends behind the last record even if markers or compacted offsets follow it.
 
+    `role` is part of the client id, which quotas and broker logs show.
     Raises `error` where the cluster refuses, gives nothing for a minute, or has a batch that is damaged.
     """
-    rendered = options(cluster, {**_COMMITTED, **properties}, f"pieces-{partition}")
+    # Named after what is done, not after the partition: the next one uses the same connections.
+    rendered = options(cluster, {**_COMMITTED, **properties}, f"{role}|pieces")
     fetch = Fetch(fetch_options(rendered), cluster.alias, _SILENT_SECONDS)
     brokers = take_source(fetch.options, fetch.cluster) if is_used(fetch.in_loop) else None
     if brokers is None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from srm_spark.core.model import TopicPartition
 from tests.batch_bytes import NOW, Raw, batch, sealed
 from tests.unit.memory_source import MemoryLog
 
-P = TopicPartition("t", 0)
+P, Q = TopicPartition("t", 0), TopicPartition("u", 1)
+OTHER_ID = uuid.UUID(int=9).bytes
 DENIED = 29
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from srm_spark.kafka.pieces import read_pieces
 from tests.batch_bytes import NOW, sealed
 from tests.broker.planted import old_message
 from tests.cluster_contract import taken
-from tests.unit.memory_logs import DENIED, P, good, log_of, three
+from tests.unit.memory_logs import DENIED, OTHER_ID, P, Q, good, log_of, three
 from tests.unit.memory_source import MemoryLog, MemorySource
 
 CLUSTER = ClusterSettings("b", "nowhere:1")
@@ -41,7 +41,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch, log: MemoryLog, start: int, end: int
     source: Any = MemorySource({P: log})
     monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", lambda *_: source)
     reads = {"isolation.level": isolation} if isolation else {}
-    return list(read_pieces(CLUSTER, reads, P, OffsetRange(start, end), TargetUnavailable))
+    return list(read_pieces(CLUSTER, reads, P, OffsetRange(start, end), TargetUnavailable, "r"))
 
 
 def test_batches_come_as_they_lie_there(by_client: list[OffsetRange], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +66,22 @@ def test_aborted_transactions_and_markers_are_left_out(
     assert not by_client
 
 
+def test_the_next_partition_uses_the_same_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of partitions would leave as many of them behind."""
+    asked: list[object] = []
+
+    def take(options: Mapping[str, object], _: str) -> Any:
+        asked.append(dict(options))
+        return MemorySource({P: three(), Q: three(topic_id=OTHER_ID)})
+
+    monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", take)
+    monkeypatch.setattr(srm_spark.kafka.pieces, "is_used", lambda _: True)
+    for partition in (P, Q):
+        found = read_pieces(CLUSTER, {}, partition, OffsetRange(0, 30), TargetUnavailable, "r")
+        assert len(taken(found)) == 30
+    assert asked[0] == asked[1]
+
+
 def test_old_messages_are_left_to_a_client_library(
     by_client: list[OffsetRange], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +94,7 @@ def test_where_no_connection_can_be_made_it_reads_all(
     by_client: list[OffsetRange], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", lambda *_: None)
-    found = list(read_pieces(CLUSTER, {}, P, OffsetRange(0, 3), TargetUnavailable))
+    found = list(read_pieces(CLUSTER, {}, P, OffsetRange(0, 3), TargetUnavailable, "r"))
     assert [one.offset for one in taken(found)] == [0, 1, 2]
     assert by_client == [OffsetRange(0, 3)]
 

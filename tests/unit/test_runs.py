@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -20,11 +19,9 @@ from srm_spark.kafka.fetch import Fetch, fetch_options
 from srm_spark.kafka.ranges import RangeReader
 from tests.batch_bytes import NOW, Raw, batch, raws_of, sealed, varint
 from tests.broker.planted import old_message
-from tests.unit.memory_logs import DENIED, P, good, log_of, raws, three
+from tests.unit.memory_logs import DENIED, OTHER_ID, P, Q, good, log_of, raws, three
 from tests.unit.memory_source import NO_ID, NOT_LEADER, UNKNOWN_TOPIC, MemoryConnection, MemorySource
 
-Q = TopicPartition("u", 1)
-OTHER_ID = uuid.UUID(int=9).bytes
 VERSIONS = pytest.mark.parametrize("version", [13, 12])
 
 
