@@ -292,7 +292,7 @@ class ClusterClient:
         """The same to be compared; see `core.cluster`."""
         from srm_spark.kafka.pieces import read_pieces  # noqa: PLC0415 - loads pyarrow and compiled loops
 
-        return read_pieces(self.settings, self._reading(committed), partition, offsets, self._error, self.role)
+        return read_pieces(self.settings, self._reading(committed), partition, offsets, self._error, role=self.role)
 
     def first_records(
         self,

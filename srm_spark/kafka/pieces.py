@@ -34,6 +34,7 @@ def read_pieces(
     partition: TopicPartition,
     offsets: OffsetRange,
     error: type[FlowError],
+    *,
     role: str,
 ) -> Generator[Piece]:
     """What is in `offsets`, in order; ends behind the last record even if markers or compacted offsets follow it.

@@ -41,7 +41,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch, log: MemoryLog, start: int, end: int
     source: Any = MemorySource({P: log})
     monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", lambda *_: source)
     reads = {"isolation.level": isolation} if isolation else {}
-    return list(read_pieces(CLUSTER, reads, P, OffsetRange(start, end), TargetUnavailable, "r"))
+    return list(read_pieces(CLUSTER, reads, P, OffsetRange(start, end), TargetUnavailable, role="r"))
 
 
 def test_batches_come_as_they_lie_there(by_client: list[OffsetRange], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_the_next_partition_uses_the_same_connections(monkeypatch: pytest.Monkey
     monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", take)
     monkeypatch.setattr(srm_spark.kafka.pieces, "is_used", lambda _: True)
     for partition in (P, Q):
-        found = read_pieces(CLUSTER, {}, partition, OffsetRange(0, 30), TargetUnavailable, "r")
+        found = read_pieces(CLUSTER, {}, partition, OffsetRange(0, 30), TargetUnavailable, role="r")
         assert len(taken(found)) == 30
     assert asked[0] == asked[1]
 
@@ -94,7 +94,7 @@ def test_where_no_connection_can_be_made_it_reads_all(
     by_client: list[OffsetRange], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", lambda *_: None)
-    found = list(read_pieces(CLUSTER, {}, P, OffsetRange(0, 3), TargetUnavailable, "r"))
+    found = list(read_pieces(CLUSTER, {}, P, OffsetRange(0, 3), TargetUnavailable, role="r"))
     assert [one.offset for one in taken(found)] == [0, 1, 2]
     assert by_client == [OffsetRange(0, 3)]
 
