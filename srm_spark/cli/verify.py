@@ -58,7 +58,7 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> int | No
     "srm-control verify --config srm.properties --flow 'A->B' --state verified.json --statement today.intoto.jsonl",
     reads="all records of these topics on both sides, the offset map, lists and the quarantine.",
     writes="nothing, or the files of --state and --statement, and the page of the latter.",
-    ok="every record that was copied is equal to its copy, or it is explained why it has none",
+    ok="every record that was copied, or of the sample, is equal to its copy, or it is explained why it has none",
     error="an error: a side that cannot be read is never taken for equal",
     different="there are differences, nothing was compared, or not everything that was copied",
 )
@@ -69,6 +69,7 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> int | No
 @TOPIC
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Only this partition.")
 @click.option("--since", metavar="TIME", callback=_moment, help="Only records from then on, as 2026-11-27T08:00:00Z.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N records, chosen by chance.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="BYTES", help="Read so many bytes a second at most.")
 @click.option("--state", type=FILE, help="Go on where it says that everything was equal, and note how far this comes.")
 @click.option("--statement", type=FILE, help="Sign what was found with statement.key, and keep it there.")
@@ -81,6 +82,7 @@ def verify(
     names: str,
     partition: int | None,
     since: int | None,
+    sample: int | None,
     limit: int | None,
     state: Path | None,
     statement: Path | None,
@@ -92,6 +94,8 @@ def verify(
     named: lost, changed, swapped, doubled or foreign. What has no copy for a reason that is known is counted by that
     reason. The driver may go on meanwhile.
     """
+    if sample is not None and state is not None:
+        raise click.UsageError("a sample is no stretch behind which a later one could go on: --sample or --state")
     with told():
         settings = settings_of(files, defines)
         flows = flows_in(settings, name, exit_code=ERROR)
@@ -105,7 +109,8 @@ def verify(
                 partition,
                 since=since,
                 rate=limit,
-                roots=seal is not None,
+                roots=seal is not None and sample is None,
+                sample=sample,
                 before=before,
                 say=_progress(),
             )
@@ -116,6 +121,7 @@ def verify(
                 "topics": names,
                 "partition": partition,
                 "since": None if since is None else time_of(since),
+                "sample": sample,
             }
             sign_verification(seal, statement, flows[0], found[0], asked)
             click.echo(f"the statement is {statement}, and its page {page_path(statement).name}", err=True)
@@ -124,7 +130,7 @@ def verify(
     else:
         for one in found:
             _show(one)
-    raise SystemExit(OK if all(one.verdict is Verdict.EQUAL for one in found) else DIFFERENT)
+    raise SystemExit(OK if all(one.verdict in (Verdict.EQUAL, Verdict.SAMPLED) for one in found) else DIFFERENT)
 
 
 def _seal(settings: Settings, flows: Sequence[FlowSettings], path: Path) -> Seal:
@@ -181,6 +187,8 @@ def _show(found: Verification) -> None:
             click.echo(line)
     records = count(sum(one.checked.equal for one in found.partitions), "record")
     click.echo(f"{found.verdict.value}: {records} of {count(len(found.partitions), 'partition')}, by content")
+    if found.said_of_all is not None:
+        click.echo(found.said_of_all)
 
 
 def lines(one: Verified) -> list[str]:

@@ -39,6 +39,7 @@ class Verdict(Enum):
 
     EQUAL = "equal"
     PARTLY = "equal as far as it was checked"
+    SAMPLED = "no difference in the sample"
     DIFFERENT = "different"
     NOTHING = "nothing checked"
 
@@ -121,6 +122,8 @@ class Sides:
     own_stamp: Stamp | None = None
     """What copies have that were made while they got one."""
     one_sided: OneSided = _NOTHING_KNOWN
+    only: Sequence[Interval] | None = None
+    """All that is looked at of the map, where that is a sample; None for everything."""
     is_aborted: Callable[[int], bool] = lambda _: False
     """Whether the source record at an offset was of a transaction that was aborted; asked of offsets in their order."""
 
@@ -162,7 +165,7 @@ def check(source: Iterable[Piece], target: Iterable[Piece], sides: Sides) -> Che
     """
     looking = _Looking(sides)
     here, there = Cursor(source), Cursor(target)
-    for interval in _intervals(sides.map):
+    for interval in _intervals(sides.map) if sides.only is None else sides.only:
         while here.offset < interval.upstream:
             looking.has_no_copy(here.take())
         while there.offset < interval.downstream:

@@ -43,6 +43,7 @@ def verification_document(found: Verification) -> Document:
     return {
         "flow": str(found.flow),
         "verdict": found.verdict.value,
+        "sample": found.said_of_all,
         "began": time_of(found.began),
         "ended": time_of(found.ended),
         "partitions": [_partition(one) for one in found.partitions],

@@ -6,22 +6,25 @@ where the map ended at the beginning. Of what the map does not know nothing is s
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.bandwidth import Bandwidth
 from srm_spark.core.cluster import Cluster
 from srm_spark.core.log_digest import LogDigest, LogRoot
-from srm_spark.core.model import Flow, KeptLoss, LossCause, OffsetRange, TopicPartition
+from srm_spark.core.model import Flow, Interval, KeptLoss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
 from srm_spark.core.pieces import Piece, count_of, size_of
+from srm_spark.core.sampling import chosen, what_it_says
 from srm_spark.core.tail import TailRecord
 from srm_spark.core.topic_configs import cleanup_policies
 from srm_spark.core.verification import Checked, First, OneSided, Sides, Verdict, check
@@ -87,6 +90,17 @@ class Verification:
     """Milliseconds since the epoch."""
     ended: int
     partitions: tuple[Verified, ...]
+    is_sample: bool = False
+    """Only some of the records were compared, chosen by chance."""
+
+    @property
+    def said_of_all(self) -> str | None:
+        """What a sample says of the records that are not in it."""
+        if not self.is_sample:
+            return None
+        checked = [one.checked for one in self.partitions]
+        differing = sum(one.differences.total() for one in checked)
+        return what_it_says(sum(one.equal + one.explained.total() for one in checked) + differing, differing)
 
     @property
     def verdict(self) -> Verdict:
@@ -96,7 +110,9 @@ class Verification:
         if not any(one.verdict is Verdict.EQUAL for one in self.partitions):
             return Verdict.NOTHING
         is_whole = not any(one.unchecked or one.uncovered or one.checked.unknown for one in self.partitions)
-        return Verdict.EQUAL if is_whole else Verdict.PARTLY
+        if not is_whole:
+            return Verdict.PARTLY
+        return Verdict.SAMPLED if self.is_sample else Verdict.EQUAL
 
 
 Say = Callable[[TopicPartition, int], None]
@@ -111,6 +127,7 @@ def verify(
     since: int | None = None,
     rate: int | None = None,
     roots: bool = False,
+    sample: int | None = None,
     before: VerifiedBefore | None = None,
     say: Say = lambda *_: None,
     reach: Connect = connect,
@@ -120,7 +137,8 @@ def verify(
     From the first source record on that is not older than `since` (ms since the epoch), where that is said.
 
     `rate` is in bytes/s of keys, values and headers, of both sides together; None for no limit. `roots`: digests of
-    what is read are made, too. `before`: go on where that says, and note how far this one comes. Raises
+    what is read are made, too. `before`: go on where that says, and note how far this one comes. `sample`: only so
+    many records, chosen by chance, and their copies: what else lies on the target is not looked at then. Raises
     SourceUnavailable and TargetUnavailable: where one side cannot be read, nothing is said.
     """
     began = int(time.time() * 1000)
@@ -140,12 +158,15 @@ def verify(
         flow.begin_behind(before)
     pace = Pace(None if rate is None else Bandwidth(rate), say)
 
-    def one(partition: TopicPartition) -> Verified:
+    def one(planned: Comparison | Verified) -> Verified:
+        if isinstance(planned, Verified):
+            return planned
         try:
-            found = flow.verified(partition, pace, roots=roots)
+            offsets = None if picked is None else picked[planned.partition]
+            found = flow.compared(planned, pace, roots=roots, sample=offsets)
             # Where somebody has ended it, this one was not read to its end.
             if before is not None and found.is_done and not pace.is_over:
-                before.took(partition, flow.topic_id(partition), found.source.end)
+                before.took(planned.partition, flow.topic_id(planned.partition), found.source.end)
             return found
         except BaseException:  # nobody wants the others
             pace.end()
@@ -153,10 +174,25 @@ def verify(
 
     with ThreadPoolExecutor(_TOGETHER, "srm verify") as pool:
         try:
-            partitions = tuple(pool.map(one, flow.partitions))
+            planned = list(pool.map(flow.planned, flow.partitions))
+            logs = {each.partition: each.source for each in planned if isinstance(each, Comparison)}
+            picked = None if sample is None else chosen(logs, sample, random.SystemRandom())
+            partitions = tuple(pool.map(one, planned))
         finally:  # where somebody interrupts it, the pool would wait for those that are read
             pace.end()
-    return Verification(settings.flow, began, int(time.time() * 1000), partitions)
+    return Verification(settings.flow, began, int(time.time() * 1000), partitions, is_sample=sample is not None)
+
+
+class Comparison(NamedTuple):
+    """What is to be read of a partition."""
+
+    partition: TopicPartition
+    remote: TopicPartition
+    known: PartitionMap
+    source: OffsetRange
+    target: OffsetRange
+    uncovered: tuple[OffsetRange, ...]
+    not_yet: int
 
 
 class _Flow:
@@ -211,7 +247,8 @@ class _Flow:
         """Of its topic on the source; None where that has none."""
         return self._ids.get(partition.topic)
 
-    def verified(self, partition: TopicPartition, pace: Pace, *, roots: bool) -> Verified:
+    def planned(self, partition: TopicPartition) -> Comparison | Verified:
+        """What is to be read of a partition; what is to be said of it, where that is nothing."""
         remote, known = self._remotes[partition], self._maps.get(partition)
         nothing = Verified(partition, remote, Checked(), OffsetRange(0, 0))
         unchecked = self._unchecked(partition, known)
@@ -229,37 +266,51 @@ class _Flow:
             copy = known.next_copy(begin)
             target_start = max(target_start, (known.target_end or 0) if copy is None else copy)
         target = _within(OffsetRange(target_start, known.target_end or 0), self._target_ends.get(remote, 0))
-        here, there = self._read(partition, source, remote, target, records=roots)
-        sides = replace(self._sides(partition, known), is_aborted=self._aborted(partition, source.end))
+        uncovered = tuple(hole for hole in holes if hole.start < hole.end)
+        return Comparison(partition, remote, known, source, target, uncovered, max(0, end - source.end))
+
+    def compared(self, one: Comparison, pace: Pace, *, roots: bool, sample: Sequence[int] | None) -> Verified:
+        """What came of it: of all of its records, or of those at some offsets of the source."""
+        sides = replace(self._sides(one.partition, one.known), is_aborted=self._aborted(one.partition, one.source.end))
         of_source, of_target = LogDigest(), LogDigest()
+        if sample is None:
+            here, there = self._read(one, records=roots)
+        else:
+            copies = ((offset, one.known.copy_of(offset)) for offset in sample)
+            only = [Interval(offset, copy, 1) for offset, copy in copies if copy is not None]
+            sides = replace(sides, only=only)
+            here, there = self._picked(one, sample, only)
         if roots:
             here, there = _digested(here, of_source), _digested(there, of_target)
         return Verified(
-            partition,
-            remote,
-            check(pace.slowed(partition, here), pace.slowed(partition, there), sides),
-            source,
-            uncovered=tuple(hole for hole in holes if hole.start < hole.end),
-            not_yet=max(0, end - source.end),
-            target=target,
+            one.partition,
+            one.remote,
+            check(pace.slowed(one.partition, here), pace.slowed(one.partition, there), sides),
+            one.source,
+            uncovered=one.uncovered,
+            not_yet=one.not_yet,
+            target=one.target,
             roots=Roots(of_source.root(), of_target.root()) if roots else None,
         )
 
-    def _read(
-        self,
-        partition: TopicPartition,
-        source: OffsetRange,
-        remote: TopicPartition,
-        target: OffsetRange,
-        *,
-        records: bool,
-    ) -> tuple[Iterable[Piece], Iterable[Piece]]:
+    def _read(self, one: Comparison, *, records: bool) -> tuple[Iterable[Piece], Iterable[Piece]]:
         """Both sides, as `records` where each one has to be looked at. Of aborted transactions nothing is a copy."""
         here, there = self._clusters.source, self._clusters.target
         read, read_copies = (here.records, there.records) if records else (here.pieces, there.pieces)
         return (
-            read(partition, source) if source.start < source.end else (),
-            read_copies(remote, target, committed=True) if target.start < target.end else (),
+            read(one.partition, one.source) if one.source.start < one.source.end else (),
+            read_copies(one.remote, one.target, committed=True) if one.target.start < one.target.end else (),
+        )
+
+    def _picked(
+        self, one: Comparison, offsets: Sequence[int], copies: Sequence[Interval]
+    ) -> tuple[Iterable[Piece], Iterable[Piece]]:
+        """The records at these offsets, and at those of their copies as far as the target has them."""
+        here, there, end = self._clusters.source, self._clusters.target, one.target.end
+        places = (copy.downstream for copy in copies if copy.downstream < end)
+        return (
+            chain.from_iterable(here.pieces(one.partition, OffsetRange(at, at + 1)) for at in offsets),
+            chain.from_iterable(there.pieces(one.remote, OffsetRange(at, at + 1), committed=True) for at in places),
         )
 
     def _aborted(self, partition: TopicPartition, end: int) -> Callable[[int], bool]:

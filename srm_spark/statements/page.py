@@ -91,6 +91,7 @@ def _verification(said: Mapping[str, Any]) -> tuple[str, str, list[str]]:
         verdict,
         [
             _paragraph(f"{said['how']}; began {said['began']}, ended {said['ended']}."),
+            *([_paragraph(f"A sample: {said['sample']}.")] if said["sample"] else ()),
             _section("What was compared", titles, rows),
             _section("Differences", ("topic", "partition", "kind", "source offset", "target offset", "what"), findings),
             _section("What is explained", ("topic", "partition", "why", "records"), explained),

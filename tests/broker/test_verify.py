@@ -43,6 +43,12 @@ def test_copies_are_equal_until_somebody_writes_among_them(pair: Pair, tmp_path:
     result = _verify(pair, tmp_path)
     assert result.exit_code == 0, result.output
     assert "equal: 300 records of 3 partitions, by content" in result.output
+    result = _verify(pair, tmp_path, "--sample", "40")
+    assert result.exit_code == 0, result.output
+    assert "no difference in the sample: 40 records of 3 partitions, by content" in result.output
+    assert (
+        "none of 40 records that were chosen by chance differs: with 95% confidence fewer than 7.2 %" in result.output
+    )
     driver.stop()
 
     (again,) = [each.record for each in pair.target.read(remote)[0] if each.offset == 7]

@@ -129,6 +129,33 @@ def test_another_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
         verified_before(path, Flow("A", "B"))
 
 
+def test_a_sample_is_compared_as_everything_is() -> None:
+    flow = flow_of()
+    found = verify(flow.settings, lambda _: True, sample=4, reach=flow.reach)
+    assert (found.verdict, found.partitions[0].checked.equal) == (Verdict.SAMPLED, 4)
+    assert "none of 4 records that were chosen by chance differs" in (found.said_of_all or "")
+    alter(flow, 4, b"!")
+    found = verify(flow.settings, lambda _: True, sample=100, reach=flow.reach)
+    (finding,) = found.partitions[0].checked.findings
+    assert (found.verdict, finding[:3]) == (Verdict.DIFFERENT, (Difference.CHANGED, 4, 4))
+    assert "1 record of 10 that were chosen by chance differ" in (found.said_of_all or "")
+    assert verified(flow).said_of_all is None
+
+
+def test_a_sample_finds_what_is_lost_and_knows_what_is_explained() -> None:
+    flow = MemoryFlow(flow_settings())
+    flow.write(*VALUES)
+    flow.start()
+    flow.record(*flow.copy(aside=[4]))
+    found = verify(flow.settings, lambda _: True, sample=10, reach=flow.reach)
+    assert [finding[:3] for finding in found.partitions[0].checked.findings] == [(Difference.LOST, 4, None)]
+    flow = flow_of()
+    flow.remote.delete_before(3)
+    found = verify(flow.settings, lambda _: True, sample=10, reach=flow.reach)
+    assert found.verdict is Verdict.SAMPLED
+    assert found.partitions[0].checked.explained == {Reason.TARGET_DELETED: 3}
+
+
 def test_one_changed_byte_is_a_difference() -> None:
     flow = flow_of()
     alter(flow, 4, b"!")
