@@ -25,7 +25,9 @@ def taken(pieces: Iterable[Piece]) -> list[TailRecord]:
     """Every record, whatever it came in."""
     cursor, found = Cursor(pieces), []
     while not cursor.is_over:
+        offset = cursor.offset
         found.append(cursor.take())
+        assert found[-1].offset == offset
     return found
 
 

@@ -32,7 +32,7 @@ _MORE = 2
 """MirrorMaker 2 copies as many records as a workload says, and the others so many times as many of the same topic: they
 are that much faster, and while the JVM of our driver starts it does not run warm.
 """
-_DELETE = ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic")
+DELETE = ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _measured(on: Bench, workload: Workload, contenders: Sequence[str], rounds: 
                 if name == OURS:
                     ways.append(ways_of(job))
                     click.echo(f"{'':>18} records went: {went(asdict(ways[-1]))}", err=True)
-    on.source.tool(*_DELETE, workload.topic)
+    on.source.tool(*DELETE, workload.topic)
     return {
         "measured": f"{datetime.now(tz=timezone.utc):%Y-%m-%d}",
         "description": workload.described(),
@@ -158,7 +158,7 @@ def _run(on: Bench, job: Job, name: str, records: int, *, is_first: bool) -> Ben
         check_copy(on.source.bootstrap_servers, job.target, {job.topic: job.remote_topic})
     else:
         check_same(on.source.bootstrap_servers, job.target, job.topic, job.remote_topic, is_part=is_part)
-    on.target.tool(*_DELETE, job.remote_topic)
+    on.target.tool(*DELETE, job.remote_topic)
     return run
 
 

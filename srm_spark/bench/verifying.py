@@ -21,11 +21,10 @@ from srm_spark.bench.contenders import CONTENDERS, OURS, Job, create_remote_topi
 from srm_spark.bench.fill import fill
 from srm_spark.bench.measure import measure
 from srm_spark.bench.processes import end_in_order
-from srm_spark.bench.records import Bench, bench
+from srm_spark.bench.records import DELETE, Bench, bench
 from srm_spark.bench.workloads import BY_NAME, short
 from srm_spark.errors import SrmError
 
-_DELETE = ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic")
 _KINDS = ("key", "value", "headers", "timestamp")
 _WORKLOADS = {short(name): one for name, one in BY_NAME.items()}
 Fault = tuple[int, int]
@@ -65,7 +64,7 @@ def _choose(faults: int, records: int, partitions: int) -> Iterator[Fault]:
 
 def _rewrite(on: Bench, job: Job, faults: frozenset[Fault]) -> None:
     """Write the copies once more, at the same offsets, by a plain client, and those `faults` another way each."""
-    on.target.tool(*_DELETE, job.remote_topic)
+    on.target.tool(*DELETE, job.remote_topic)
     create_remote_topic(job)
     consumer = Consumer({"bootstrap.servers": job.source, "group.id": "bench", "enable.partition.eof": True})
     settings = {"bootstrap.servers": job.target, "enable.idempotence": True, "compression.type": job.codec}

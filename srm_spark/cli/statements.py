@@ -10,7 +10,7 @@ import click
 from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import DIFFERENT, FILE, OK, OUTPUT, print_json, told
 from srm_spark.core.envelope import Predicate
-from srm_spark.core.verification import Verdict
+from srm_spark.core.verification import GOOD
 from srm_spark.core.wording import count, escaped
 from srm_spark.errors import SigningFailed
 from srm_spark.files import write_whole
@@ -81,11 +81,9 @@ def verify_statement(*, file: Path, public: Path, page: Path | None, output: str
 
 
 def _is_good(about: Predicate, said: dict[str, Any]) -> bool:
-    return (
-        said["verdict"] in (Verdict.EQUAL.value, Verdict.SAMPLED.value)
-        if about is Predicate.VERIFICATION
-        else not said["unsafe"]
-    )
+    if about is Predicate.VERIFICATION:
+        return said["verdict"] in {one.value for one in GOOD}
+    return not said["unsafe"]
 
 
 def _line(about: Predicate, said: dict[str, Any]) -> str:

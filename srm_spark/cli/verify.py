@@ -32,7 +32,7 @@ from srm_spark.cli.statements import NO_KEY
 from srm_spark.config.settings import FlowSettings, Settings
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.moments import moment_of, time_of
-from srm_spark.core.verification import MOST_FINDINGS, Finding, Verdict
+from srm_spark.core.verification import GOOD, MOST_FINDINGS, Finding
 from srm_spark.core.wording import count
 from srm_spark.look.verification_document import sign_verification, verification_document
 from srm_spark.look.verified_before import verified_before
@@ -130,7 +130,7 @@ def verify(
     else:
         for one in found:
             _show(one)
-    raise SystemExit(OK if all(one.verdict in (Verdict.EQUAL, Verdict.SAMPLED) for one in found) else DIFFERENT)
+    raise SystemExit(OK if all(one.verdict in GOOD for one in found) else DIFFERENT)
 
 
 def _seal(settings: Settings, flows: Sequence[FlowSettings], path: Path) -> Seal:

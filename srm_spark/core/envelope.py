@@ -44,6 +44,11 @@ class Envelope:
     key_id: str
     signature: bytes
 
+    @property
+    def sha256(self) -> str:
+        """Of the payload, by which people name it."""
+        return hashlib.sha256(self.payload).hexdigest()
+
     def text(self) -> str:
         """The file."""
         signature = {"keyid": self.key_id, "sig": _base64(self.signature)}

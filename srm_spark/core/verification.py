@@ -44,6 +44,10 @@ class Verdict(Enum):
     NOTHING = "nothing checked"
 
 
+GOOD = frozenset({Verdict.EQUAL, Verdict.SAMPLED})
+"""Nothing is wrong with all that was to be looked at."""
+
+
 class Difference(Enum):
     """What is wrong with one record."""
 

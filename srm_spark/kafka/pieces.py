@@ -14,12 +14,11 @@ from srm_spark.core.pieces import Piece, Sealed
 from srm_spark.core.record_batch import HEADER_BYTES
 from srm_spark.errors import FlowError, SourceUnavailable
 from srm_spark.kafka.batches.runs import RunReader
-from srm_spark.kafka.batches.source_pool import keep_source, take_source
 from srm_spark.kafka.batches.sources import Part
 from srm_spark.kafka.batches.unpacking import unpack
-from srm_spark.kafka.batches.ways import is_used
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.fetch import Fetch, fetch_options
+from srm_spark.kafka.ranges import brokers_of, lent
 from srm_spark.kafka.records import read_range
 
 _LOOK_SECONDS = 0.2
@@ -48,27 +47,17 @@ def read_pieces(
     fitting = _ONE_RECORD if offsets.end - offsets.start == 1 else {}
     rendered = options(cluster, {**_COMMITTED, **properties, **fitting}, f"{role}|pieces")
     fetch = Fetch(fetch_options(rendered), cluster.alias, _SILENT_SECONDS)
-    brokers = take_source(fetch.options, fetch.cluster) if is_used(fetch.in_loop) else None
+    brokers = brokers_of(fetch)
     if brokers is None:
         yield from read_range(cluster, properties, partition, offsets, error)
         return
     reader = RunReader(brokers, fetch, {partition: offsets}, wait_ms=_WAIT_MS)
-    is_clean = False
     try:
-        yield from _sealed(reader, partition, offsets)
-        left = reader.hand_over()
-        is_clean = reader.is_reached
-    except GeneratorExit:  # enough was read
-        is_clean = True
-        raise
+        with lent(fetch, brokers, reader):
+            yield from _sealed(reader, partition, offsets)
+            left = reader.hand_over()
     except SourceUnavailable as failure:
         raise (failure if error is SourceUnavailable else error(str(failure))) from None
-    finally:
-        if is_clean:
-            reader.finish()
-            keep_source(fetch.options, brokers)
-        else:
-            reader.close()
     if (hold := reader.holds.get(partition)) is not None:
         raise error(f"cluster {cluster.alias}: {partition} cannot be read at offset {hold.offset}: {hold.why}")
     if partition in left:

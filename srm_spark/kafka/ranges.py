@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 from srm_spark.core.model import OffsetRange, PausedPartition, Ranges, TopicPartition
@@ -54,24 +55,13 @@ class RangeReader:
 
     def _fetched(self) -> Generator[Run]:
         fetch = self._fetch
-        if (brokers := _brokers(fetch)) is None:
+        if (brokers := brokers_of(fetch)) is None:
             return
         reader = RunReader(brokers, fetch, self._left, wait_ms=_RANGE_WAIT_MS)
         self.holds = reader.holds
-        is_clean = False
-        try:
+        with lent(fetch, brokers, reader):
             yield from self._runs(reader, lambda: reader.moved_at)
             self._left = reader.hand_over()
-            is_clean = reader.is_reached
-        except GeneratorExit:  # enough was read
-            is_clean = True
-            raise
-        finally:
-            if is_clean:
-                reader.finish()
-                keep_source(fetch.options, brokers)
-            else:
-                reader.close()
 
     def _runs(
         self, reader: RunReader | ConsumedReader, moved_at: Callable[[], float] = lambda: -math.inf
@@ -103,7 +93,7 @@ class Follower:
         """Partitions that wait in front of a batch that is damaged."""
         ranges = {partition: OffsetRange(start, _ENDLESS) for partition, start in starts.items()}
         self._readers: list[RunReader | ConsumedReader] = []
-        if (brokers := _brokers(fetch)) is None:
+        if (brokers := brokers_of(fetch)) is None:
             self._readers.append(ConsumedReader(fetch, ranges))
         else:
             self._readers.append(own := RunReader(brokers, fetch, ranges, wait_ms=_LIVE_WAIT_MS, is_live=True))
@@ -141,7 +131,25 @@ class Follower:
             reader.close()
 
 
-def _brokers(fetch: Fetch) -> Brokers | None:
+@contextmanager
+def lent(fetch: Fetch, brokers: Brokers, reader: RunReader) -> Iterator[None]:
+    """The connections are kept for the next reader, unless this one fails or never reaches the cluster."""
+    is_clean = False
+    try:
+        yield
+        is_clean = reader.is_reached
+    except GeneratorExit:  # enough was read
+        is_clean = True
+        raise
+    finally:
+        if is_clean:
+            reader.finish()
+            keep_source(fetch.options, brokers)
+        else:
+            reader.close()
+
+
+def brokers_of(fetch: Fetch) -> Brokers | None:
     """Connections for our own requests; None where librdkafka reads: taken apart without compiled loops, records cost
     ten times as much.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from srm_spark.core.envelope import Predicate
@@ -22,4 +21,4 @@ def read_verified(path: Path, seal: Seal, flow: Flow) -> Verified:
     if found["predicateType"] != Predicate.VERIFICATION.value or said["flow"] != str(flow):
         about = f"{found['predicateType']} of {said['flow']}"
         raise MoveError(f"--verified: {path} is {about}, not the verification of {flow}")
-    return Verified(said["verdict"], said["ended"], hashlib.sha256(envelope.payload).hexdigest())
+    return Verified(said["verdict"], said["ended"], envelope.sha256)

@@ -5,7 +5,6 @@ The page itself is not signed, so it says nothing that the envelope does not say
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -31,7 +30,6 @@ def page_of(envelope: Envelope, name: str) -> str:
     said: dict[str, Any] = statement["predicate"]
     about = Predicate(statement["predicateType"])
     title, verdict, parts = (_verification if about is Predicate.VERIFICATION else _move)(said)
-    digest = hashlib.sha256(envelope.payload).hexdigest()
     configuration = _section("Configuration, without secrets", ("key", "value"), said["configuration"].items())
     versions = _section("Versions", ("", "version"), [("", said["product"]), *said["versions"].items()])
     body = "\n".join(
@@ -43,8 +41,9 @@ def page_of(envelope: Envelope, name: str) -> str:
             configuration,
             "<h2>How to check it</h2>",
             f"<p>This page is drawn from <code>{escape(name)}</code>, which is signed by the Ed25519 key "
-            f"<code>{escape(envelope.key_id)}</code>; the SHA-256 of what it says is <code>{digest}</code>. The page "
-            "itself is not signed. Whoever has that file and the public key checks it, and draws this page anew:</p>",
+            f"<code>{escape(envelope.key_id)}</code>; the SHA-256 of what it says is "
+            f"<code>{envelope.sha256}</code>. The page itself is not signed. Whoever has that file and the public key "
+            "checks it, and draws this page anew:</p>",
             f"<pre>srm-control verify-statement {escape(name)} --public-key statement.pub --page statement.html</pre>",
         )
     )

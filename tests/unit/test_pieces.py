@@ -18,6 +18,7 @@ from srm_spark.core.translation import IntervalMap
 from srm_spark.core.verification import Checked, Difference, First, Sides, check
 from srm_spark.kafka.batches.unpacking import unpack
 from tests.batch_bytes import NOW, Raw, batch, parts, sealed
+from tests.cluster_contract import taken
 
 T = TopicPartition("t", 0)
 CODECS = ("none", "lz4", "zstd")
@@ -40,15 +41,6 @@ def piece_of(
     deltas = [one.offset - base for one in records]
     ((header, data),) = parts(sealed(batch(raws, base, codec, deltas=deltas, append_time=append_time)))
     return Sealed(header, data[61:], start, end, lambda: list(unpack(T, [(header, data)], start, end)))
-
-
-def taken(pieces: Iterable[Piece]) -> list[TailRecord]:
-    cursor, found = Cursor(pieces), []
-    while not cursor.is_over:
-        offset = cursor.offset
-        found.append(cursor.take())
-        assert found[-1].offset == offset
-    return found
 
 
 def record(offset: int, value: bytes = b"", **more: object) -> TailRecord:

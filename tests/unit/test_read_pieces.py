@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import srm_spark.kafka.pieces
+import srm_spark.kafka.ranges
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import OffsetRange
 from srm_spark.core.pieces import Piece, Sealed
@@ -33,13 +34,13 @@ def by_client(monkeypatch: pytest.MonkeyPatch) -> list[OffsetRange]:
         return (TailRecord(offset, 0, None, None) for offset in range(*offsets))
 
     monkeypatch.setattr(srm_spark.kafka.pieces, "read_range", read)
-    monkeypatch.setattr(srm_spark.kafka.pieces, "is_used", lambda _: True)
+    monkeypatch.setattr(srm_spark.kafka.ranges, "is_used", lambda _: True)
     return asked
 
 
 def pieces(monkeypatch: pytest.MonkeyPatch, log: MemoryLog, start: int, end: int, isolation: str = "") -> list[Piece]:
     source: Any = MemorySource({P: log})
-    monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", lambda *_: source)
+    monkeypatch.setattr(srm_spark.kafka.ranges, "take_source", lambda *_: source)
     reads = {"isolation.level": isolation} if isolation else {}
     return list(read_pieces(CLUSTER, reads, P, OffsetRange(start, end), TargetUnavailable, role="r"))
 
@@ -74,8 +75,8 @@ def test_the_next_partition_uses_the_same_connections(monkeypatch: pytest.Monkey
         asked.append(dict(options))
         return MemorySource({P: three(), Q: three(topic_id=OTHER_ID)})
 
-    monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", take)
-    monkeypatch.setattr(srm_spark.kafka.pieces, "is_used", lambda _: True)
+    monkeypatch.setattr(srm_spark.kafka.ranges, "take_source", take)
+    monkeypatch.setattr(srm_spark.kafka.ranges, "is_used", lambda _: True)
     for partition in (P, Q):
         found = read_pieces(CLUSTER, {}, partition, OffsetRange(0, 30), TargetUnavailable, role="r")
         assert len(taken(found)) == 30
@@ -93,7 +94,7 @@ def test_old_messages_are_left_to_a_client_library(
 def test_where_no_connection_can_be_made_it_reads_all(
     by_client: list[OffsetRange], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(srm_spark.kafka.pieces, "take_source", lambda *_: None)
+    monkeypatch.setattr(srm_spark.kafka.ranges, "take_source", lambda *_: None)
     found = list(read_pieces(CLUSTER, {}, P, OffsetRange(0, 3), TargetUnavailable, role="r"))
     assert [one.offset for one in taken(found)] == [0, 1, 2]
     assert by_client == [OffsetRange(0, 3)]
