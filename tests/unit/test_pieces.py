@@ -184,6 +184,34 @@ def test_other_times_of_equal_bytes_are_found() -> None:
     assert found([piece_of(LOG)], [piece_of(copies)]).differences == {Difference.CHANGED: 100}
 
 
+def test_where_the_times_of_a_batch_begin_is_compared_by_itself() -> None:
+    shifted = piece_of([one._replace(timestamp=one.timestamp + 1) for one in COPIES])
+    damaged = replace(shifted, batch=shifted.batch._replace(max_timestamp=LOG[-1].timestamp))
+    assert found([piece_of(LOG)], [damaged]).differences == {Difference.CHANGED: 100}
+
+
+def test_equal_bytes_under_the_times_of_a_broker_are_other_records() -> None:
+    """Its records all have the batch's largest time, and a copy as it is would have their producer's."""
+    largest = LOG[-1].timestamp
+    result = found([piece_of(LOG, append_time=largest)], [piece_of(COPIES)])
+    assert (result.differences, result.equal) == ({Difference.CHANGED: 99}, 1)
+
+
+def test_equal_bytes_of_another_codec_are_not_the_same() -> None:
+    piece = piece_of(LOG)
+    other = replace(piece, batch=piece.batch._replace(attributes=3))
+    assert piece.is_like(piece)
+    assert not piece.is_like(other)
+
+
+def test_a_batch_whose_first_record_is_gone_begins_with_the_next_one() -> None:
+    """Compaction leaves a batch where it began."""
+    ((header, data),) = parts(sealed(batch([Raw(b"k", b"v")] * 2, 0, deltas=[1, 2])))
+    piece = Sealed(header, data[61:], 0, 9, lambda: list(unpack(T, [(header, data)], 0, 9)))
+    assert Cursor([piece]).offset == 1
+    assert [one.offset for one in taken([piece])] == [1, 2]
+
+
 def test_times_of_the_broker_are_not_compared() -> None:
     assert found([piece_of(LOG)], [piece_of(COPIES, append_time=NOW + 5)]).equal == 100
     assert found([piece_of(LOG)], [piece_of(COPIES)]).equal == 100
