@@ -141,7 +141,7 @@ class FlowRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if isinstance(error, FlowError) and not isinstance(error, LeaseHeld):
+        if isinstance(error, FlowError) and not isinstance(error, LeaseHeld) and not self._stop.is_set():
             self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
         self._services.tell_to_stop()
         try:

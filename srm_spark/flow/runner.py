@@ -135,6 +135,9 @@ class FlowRunner:
                 self.show(FlowState.FAILED, text, kind=reason.kind)
             if self._status.state is FlowState.FAILED:
                 is_wanted = self._rest(math.inf)
+            elif self._stop.is_set():
+                self.show(FlowState.STOPPED, f"not in peace: {reason.sentence}", kind=reason.kind)
+                return
             else:
                 self.show(FlowState.RETRYING, reason.sentence, kind=reason.kind)
                 is_wanted = self._rest(self.settings.retry_delay_seconds)

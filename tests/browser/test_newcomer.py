@@ -59,7 +59,9 @@ def test_a_newcomer_sees_both_flows_adds_a_topic_pauses_it_and_fails_over_a_grou
             page.get_by_role("button", name="Plan").click()
             page.get_by_label("Type primary->secondary to begin").fill("primary->secondary")
             page.get_by_role("button", name="Begin").click()
-            page.wait_for_selector("text=Over; everything moved", timeout=60_000)
+            await_until(
+                lambda: "Over; everything moved" in page.inner_text("main"), 240, lambda: page.inner_text("main")[:3000]
+            )
             assert "start the consumers of billing on secondary" in page.inner_text("main")
         browser.close()
         process.send_signal(signal.SIGINT)

@@ -172,3 +172,19 @@ def test_one_that_never_started_has_ended() -> None:
     runner = _running(World())
     runner.stop()
     assert runner.join(0)
+
+
+def test_one_that_fails_while_it_is_stopped_is_stopped_and_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    world = World({"flow.retry.count": "-1", "flow.retry.delay.ms": "1"})
+
+    def generate(*_: object, **__: object) -> Running:
+        runner.stop()
+        raise SourceUnavailable("no route")
+
+    world.means = replace(world.means, generate=generate)
+    runner = _running(world)
+    with caplog.at_level(logging.INFO):
+        runner.start()
+        assert runner.join(20)
+    assert (runner.status.state, runner.status.reason) == (FlowState.STOPPED, "not in peace: no route")
+    assert not any("state=retrying" in one for one in caplog.messages)
