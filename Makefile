@@ -4,6 +4,8 @@ PYTHON ?=
 ARGS ?=
 KEEP ?=
 BIN := .venv/bin
+# Where it is set, every command that a test starts compiles this package anew: a second of a core each time.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-unit soak lint format bench screenshots clean

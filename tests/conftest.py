@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -53,6 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKED_FOLDERS:
             item.add_marker(folder)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: each of hundreds of flows that end would look through it for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def _cluster(config: pytest.Config, index: int, name: str) -> Iterator[KafkaCluster]:
