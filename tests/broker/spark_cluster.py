@@ -13,13 +13,13 @@ from srm_spark.jars import fetch, java_home
 from srm_spark.python_workers import DAEMON, DAEMON_KEY
 
 ROOT = Path(__file__).parents[2]
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 QUICK = tuple(
     word
     for key, value in {
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": _JVM,
-        "spark.executor.extraJavaOptions": _JVM,
+        "spark.driver.extraJavaOptions": QUICK_JVM,
+        "spark.executor.extraJavaOptions": QUICK_JVM,
         DAEMON_KEY: DAEMON,
     }.items()
     for word in ("--conf", f"{key}={value}")

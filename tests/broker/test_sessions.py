@@ -19,7 +19,7 @@ from srm_spark.jars import fetch
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_lag_zero, write_config
-from tests.broker.spark_cluster import spark_home, submit_environment
+from tests.broker.spark_cluster import QUICK_JVM, spark_home, submit_environment
 from tests.kafka_io import numbered
 from tests.soak.load import Load, compare
 
@@ -102,6 +102,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.jars": ",".join(str(jar) for jar in fetch("driver")),
         "spark.pyspark.python": sys.executable,
         "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": QUICK_JVM,
     }
     pairs = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"

@@ -38,7 +38,7 @@ def spark_home(tmp_path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Job:
-    """A flow of one topic, and the folder where it runs."""
+    """A flow of a topic or two, and the folder where it runs."""
 
     source: Kafka
     target: Kafka
@@ -47,9 +47,18 @@ class Job:
     config: Path
 
     @property
-    def remote(self) -> str:
-        """The topic's copy."""
-        return f"{self.flow.partition('->')[0]}.{self.topic}"
+    def live(self) -> str:
+        """Another topic of it."""
+        return f"{self.topic}-live"
+
+    @property
+    def reports(self) -> str:
+        """The topic in which tasks of the real-time lane report."""
+        return f"mm2-realtime.{self.flow.partition('->')[0]}.internal"
+
+    def remote(self, topic: str = "") -> str:
+        """The copy of a topic."""
+        return f"{self.flow.partition('->')[0]}.{topic or self.topic}"
 
     @property
     def log(self) -> str:
@@ -82,46 +91,38 @@ def job(primary: KafkaCluster, secondary: KafkaCluster, unique: str, tmp_path: P
     """From primary to secondary."""
     topic, flow = f"t-{unique}", f"a{unique}->b{unique}"
     clusters = {f"a{unique}": primary, f"b{unique}": secondary}
-    config = write_config(tmp_path / "srm.properties", clusters, [flow], {"topics": topic})
+    config = write_config(tmp_path / "srm.properties", clusters, [flow], {"topics": f"{topic},{topic}-live"})
     return Job(Kafka(primary), Kafka(secondary), topic, flow, config)
 
 
 @pytest.mark.timeout(2 * SLOW + 60)
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,1,1024]"])
-def test_a_topic_is_copied_and_sigterm_ends_cleanly(master: str, job: Job, spark_home: Path) -> None:
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,4,1024]"])
+def test_topics_are_copied_and_sigterm_ends_cleanly(master: str, job: Job, spark_home: Path) -> None:
+    """In executors, whose slots are enough for it, one of them in real time."""
     pack(ROOT)  # spark-submit.sh would, too, but its time is not Spark's
-    job.source.create(job.topic, 3)
+    topics = [job.topic]
+    if master.startswith("local-cluster"):
+        topics.append(job.live)
+        with job.config.open("a") as file:
+            file.write(f"mode = realtime\nrealtime.topics = {job.live}\n")
+    for topic in topics:
+        job.source.create(topic, 3)
     job.source.write(job.topic, numbered(300, 3))
     with job.submitted("--master", master, SPARK_HOME=str(spark_home)) as process:
-        assert_copied(job.source, job.topic, job.target, job.remote, SLOW)
-        job.source.write(job.topic, numbered(30, 3, "more"))
-        assert_copied(job.source, job.topic, job.target, job.remote)
-        process.send_signal(signal.SIGTERM)
-        process.wait(SLOW)
-    assert process.returncode == 0, job.log
-    assert f"--master '{master}'" in job.log, "the command is printed"
-    assert job.states[-1].endswith(f"flow={job.flow} state=stopped"), job.states
-    assert not any("state=retrying" in line for line in job.states), job.states
-    assert records(job.target.read(job.remote)) == records(job.source.read(job.topic))
-
-
-@pytest.mark.timeout(2 * SLOW + 60)
-def test_executors_copy_in_real_time(job: Job, spark_home: Path) -> None:
-    pack(ROOT)
-    with job.config.open("a") as file:
-        file.write("mode = realtime\n")
-    job.source.create(job.topic, 3)
-    with job.submitted("--master", "local-cluster[1,4,1024]", SPARK_HOME=str(spark_home)) as process:
-        reports = f"mm2-realtime.{job.flow.partition('->')[0]}.internal"
-        await_until(lambda: reports in job.target.topics(), SLOW, lambda: f"the lane to begin: {job.log}")
-        job.source.write(job.topic, numbered(300, 3))
-        assert_copied(job.source, job.topic, job.target, job.remote, SLOW)
-        assert job.target.count(reports) > 0
+        assert_copied(job.source, job.topic, job.target, job.remote(), SLOW)
+        if job.live in topics:
+            await_until(lambda: job.reports in job.target.topics(), SLOW, lambda: f"the lane to begin: {job.states}")
+        for topic in topics:
+            job.source.write(topic, numbered(30, 3, "more"))
+            assert_copied(job.source, topic, job.target, job.remote(topic), SLOW)
         process.send_signal(signal.SIGTERM)
         process.wait(SLOW)
     assert process.returncode == 0, job.states
+    assert f"--master '{master}'" in job.log, "the command is printed"
     assert job.states[-1].endswith(f"flow={job.flow} state=stopped"), job.states
-    assert records(job.target.read(job.remote)) == records(job.source.read(job.topic))
+    assert (job.reports in job.target.topics()) == (job.live in topics)
+    for topic in topics:
+        assert records(job.target.read(job.remote(topic))) == records(job.source.read(topic))
 
 
 def test_sigterm_while_spark_starts_is_not_lost(job: Job) -> None:
