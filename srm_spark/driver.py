@@ -24,6 +24,7 @@ from srm_spark.flow.runner import FlowRunner
 from srm_spark.flow.status import FlowState, Statuses
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
 from srm_spark.kafka.batches.ways import is_used
+from srm_spark.look.auditing import Auditor
 from srm_spark.spark import SparkSession
 from srm_spark.spark.opening import Spark, start_spark
 from srm_spark.spark.realtime import WIDE_SESSION
@@ -98,6 +99,7 @@ class Driver:
         self._tasks = Periodic()
         self._id = new_driver()
         self._runners = [self._runner(flow) for flow in settings.flows]
+        self._auditors: dict[Flow, Auditor] = {}
         self._beats: dict[str, tuple[BeatGroup, Task]] = {}
         self._metrics: MetricsServer | None = None
         self._stopping = threading.Event()
@@ -119,7 +121,7 @@ class Driver:
         self._schedule_heartbeats()
         self._tasks.start()
         for runner in self._runners:
-            runner.start()
+            self._start(runner)
 
     def reload(self, settings: Settings) -> Changes:
         """Run by other settings: flows that changed start again, the others are not touched."""
@@ -134,7 +136,7 @@ class Driver:
         new = [*changes.started, *(r.settings for r in changes.restarted if r.settings.flow not in late)]
         for started in [self._runner(settings, known.get(settings.flow)) for settings in new]:
             self._runners.append(started)
-            started.start()
+            self._start(started)
         self._schedule_heartbeats()
         return changes
 
@@ -202,6 +204,12 @@ class Driver:
             else before.meter,
         )
 
+    def _start(self, runner: FlowRunner) -> None:
+        runner.start()
+        auditor = Auditor(runner.settings, lambda: runner.status, runner.audited)
+        auditor.start(self._tasks)
+        self._auditors[runner.settings.flow] = auditor
+
     def _show_metrics(self, export: ExportSettings | None) -> None:
         if self._metrics is not None:
             self._metrics.close()
@@ -235,6 +243,8 @@ class Driver:
     def _end(self, runners: Sequence[FlowRunner]) -> set[Flow]:
         """Stop these flows with their batches; those that did not end in time."""
         for runner in runners:
+            if (auditor := self._auditors.pop(runner.settings.flow, None)) is not None:
+                auditor.stop()
             runner.stop()
         seconds = JOIN_SECONDS if self._has_spark() else _DEAD_JOIN_SECONDS
         deadline = time.monotonic() + seconds

@@ -17,6 +17,7 @@ def flows_told(answer: bytes, span: Span) -> list[FlowFigures]:
 
 
 def _told(document: FlowDocument, span: Span) -> FlowFigures:
+    audit = document.audit
     now = FlowNow(
         Flow(document.source, document.target),
         Health(document.status),
@@ -32,6 +33,10 @@ def _told(document: FlowDocument, span: Span) -> FlowFigures:
         document.lag.records,
         document.lag.seconds,
         skew_ms=document.clock_skew_ms,
+        audited_at=None if audit is None else _moment(audit.ended_at),
+        differing=None if audit is None else audit.differing,
+        differs=None if audit is None else audit.first,
+        audit_late=None if audit is None else audit.late,
     )
     of = document.figures
     all_four = (of.bytes_per_second, of.records_per_second, of.replication_latency_ms, of.checkpoint_latency_ms)

@@ -16,6 +16,7 @@ from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheGateway, TheMetri
 from srm_spark.api.fresh import UNCHANGED, ThePolled, of_flow, of_flows
 from srm_spark.api.gateway import ServiceAnswer, SiteAnswer, look
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
+from srm_spark.core.flow_series import FlowNow
 from srm_spark.core.metrics import GroupSample, PartitionSample
 from srm_spark.core.model import Flow
 from srm_spark.core.series import Line, Span, Stats
@@ -102,6 +103,24 @@ class FiguresDocument(BaseModel):
         )
 
 
+class AuditDocument(BaseModel):
+    """What the driver found by comparing copies with their records."""
+
+    ended_at: str | None
+    differing: int | None
+    first: str | None
+    late: str | None
+    """Why no comparison has ended for too long; else null."""
+
+    @classmethod
+    def of(cls, now: FlowNow) -> AuditDocument | None:
+        """That of a flow; None where none is wanted, or nothing is known of it."""
+        if now.audited_at is None and now.audit_late is None:
+            return None
+        ended = iso_if_known(now.audited_at)
+        return cls(ended_at=ended, differing=now.differing, first=now.differs, late=now.audit_late)
+
+
 class FlowDocument(BaseModel):
     """A flow."""
 
@@ -120,6 +139,8 @@ class FlowDocument(BaseModel):
     groups: int | None
     lag: LagDocument
     clock_skew_ms: int | None
+    audit: AuditDocument | None = None
+    """Null where `audit.interval.seconds` is not set, and before the first one has ended."""
     figures_since: str | None
     """Where the range begins before any figure is kept; else null."""
     figures: FiguresDocument
@@ -150,6 +171,7 @@ class FlowDocument(BaseModel):
             groups=now.groups,
             lag=LagDocument(records=now.lag_records, seconds=now.lag_seconds),
             clock_skew_ms=now.skew_ms,
+            audit=AuditDocument.of(now),
             figures_since=iso_if_known(since),
             figures=FiguresDocument.of(found.figures),
             site=site,

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from srm_spark.core.audit import Audit
 from srm_spark.core.driver_status import DriverStatus
 from srm_spark.core.model import Flow
 from srm_spark.core.standstills import by_name
@@ -162,8 +163,26 @@ def _owners_lines(report: FlowReport, owner: DriverStatus, shown: int | None) ->
         yield f"{flow}: records of {count(owner.parked, 'topic')} in quarantine: srm-control quarantine list"
     if owner.lost_records:
         yield f"{flow}: {count(owner.lost_records, 'source offset')} found lost: srm-control losses"
+    if owner.audit is not None:
+        yield from (f"{flow}: {line}" for line in _audit_lines(owner.audit, owner.at))
     if owner.last_error is not None and owner.last_error_at is not None and owner.last_error != owner.reason:
         yield f"{flow}: last error at {moment(owner.last_error_at)}: {owner.last_error}"
+
+
+def _audit_lines(audit: Audit, at: int) -> Iterator[str]:
+    if (late := audit.late(at)) is not None:
+        yield late
+    if audit.ended is None:
+        yield "audit: none has ended yet"
+        return
+    what = f"{count(audit.records, 'record')} found right" if audit.first is None else "copies differ"
+    yield f"audit of {moment(audit.ended)}: {what}"
+    if audit.first is not None:
+        yield f"{count(audit.differences, 'difference')}, the first {audit.first}: srm-control verify"
+    if audit.uncovered:
+        yield f"{count(audit.uncovered, 'source offset')} copied by others, of which the map knows nothing"
+    if audit.unchecked is not None:
+        yield f"not looked at: {audit.unchecked}"
 
 
 def _some(named: Mapping[str, str], shown: int | None, line: Any, more: int = 0) -> Iterator[str]:
@@ -269,9 +288,15 @@ def _driver(driver: DriverStatus, flow: Flow) -> dict[str, Any]:
     document |= {name: _moment(document[name]) for name in times}
     document |= {"state": driver.state.value, "groups": None if driver.groups is None else asdict(driver.groups)}
     document["held"] = by_name(driver.standing, flow)
+    document["audit"] = None if driver.audit is None else _audit(driver.audit, driver.at)
     micro_batch = None if driver.partitions is None else driver.partitions - driver.realtime
     document["lanes"] = {"realtime": document.pop("realtime"), "micro_batch": micro_batch}
     return {"host": driver.driver.host, "pid": driver.driver.pid, "started": moment(driver.driver.started), **document}
+
+
+def _audit(audit: Audit, at: int) -> dict[str, Any]:
+    times = {"since": moment(audit.since), "ended": _moment(audit.ended)}
+    return {**asdict(audit), **times, "late": audit.late(at)}
 
 
 def _gone(driver: DriverStatus) -> dict[str, Any]:

@@ -363,6 +363,20 @@ OWN = (
         low=1024,
         high=_LONG,
     ),
+    _interval(
+        "audit.interval.seconds",
+        "-1",
+        "How often the driver compares what it has copied since the last time with its source, record by record; with "
+        "0 or less never (docs/verify.md).",
+        _H,
+    ),
+    _number(
+        "audit.limit.bytes",
+        "10000000",
+        0,
+        "Most bytes per second that this reads, of both clusters together; 0: no limit. It has to be more than twice "
+        "what the flow copies, or audits never catch up.",
+    ),
     _text(
         "priority.high.topics",
         "",

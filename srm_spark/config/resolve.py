@@ -31,6 +31,7 @@ from srm_spark.config.levels import Layered, Level, Setting
 from srm_spark.config.schema import Dialect
 from srm_spark.config.settings import (
     AclSettings,
+    AuditSettings,
     BatchSettings,
     CheckpointSettings,
     ClusterSettings,
@@ -154,6 +155,7 @@ class Resolver:
             limits=_limits(values, of_target),
             state=_state(values, source, target),
             metrics=_metrics(values, self.process()),
+            audit=_audit(values),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
             connector_name=values.text("name") or "MirrorSourceConnector",
@@ -248,6 +250,11 @@ def _is_exactly_once(values: Values, of_worker: Values) -> bool:
     """By MirrorMaker 2's switch of the worker, or for one flow (KIP-618, KIP-710)."""
     is_enabled = of_worker.text("exactly.once.source.support").lower() == "enabled"
     return is_enabled or values.text("exactly.once.support").lower() == "required"
+
+
+def _audit(values: Values) -> AuditSettings:
+    seconds, rate = values.number("audit.interval.seconds"), values.number("audit.limit.bytes")
+    return AuditSettings(float(seconds) if seconds > 0 else None, rate or None)
 
 
 def _topics(values: Values) -> TopicSettings:

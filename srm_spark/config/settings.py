@@ -205,6 +205,16 @@ class RefusedPolicies:
 
 
 @dataclass(frozen=True)
+class AuditSettings:
+    """How often the driver compares what it has copied with its source."""
+
+    seconds: float | None = None
+    """None: never."""
+    rate: int | None = None
+    """Bytes/s of both sides together; None for no limit."""
+
+
+@dataclass(frozen=True)
 class LimitSettings:
     """How many bytes a flow may write per second, and whose records go first then."""
 
@@ -345,6 +355,7 @@ class FlowSettings:
     limits: LimitSettings = field(default_factory=LimitSettings)
     state: StateSettings = field(default_factory=StateSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
     is_realtime: bool = False

@@ -28,14 +28,18 @@ class AlertKind(Enum):
     RECORDS_LOST = "records-lost"
     QUARANTINE = "quarantine"
     STANDING_STILL = "standing-still"
+    COPIES_DIFFER = "copies-differ"
+    AUDIT_LATE = "audit-late"
     BLIND = "blind"
 
 
-_AT_ONCE = frozenset({AlertKind.RECORDS_LOST, AlertKind.QUARANTINE})
+_AT_ONCE = frozenset({AlertKind.RECORDS_LOST, AlertKind.QUARANTINE, AlertKind.COPIES_DIFFER})
 """They do not pass by themselves."""
 _OF_THE_UNKNOWN = frozenset({AlertKind.NOT_RUNNING, AlertKind.BLIND})
 """They are known of flows of which nothing else is."""
-CRITICAL = frozenset({AlertKind.NOT_RUNNING, AlertKind.RPO, AlertKind.RECORDS_LOST})
+_GROWING = frozenset({AlertKind.RECORDS_LOST, AlertKind.COPIES_DIFFER})
+"""They are told again at once where there are more of them."""
+CRITICAL = frozenset({AlertKind.NOT_RUNNING, AlertKind.RPO, AlertKind.RECORDS_LOST, AlertKind.COPIES_DIFFER})
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ class Alerting:
             return True
         if standing.told_at is None:
             return kind in _AT_ONCE or now - standing.since >= self._settings.after
-        if kind is AlertKind.RECORDS_LOST and (standing.fact.value or 0) > (standing.told_value or 0):
+        if kind in _GROWING and (standing.fact.value or 0) > (standing.told_value or 0):
             return True
         return now - standing.told_at >= self._settings.repeat
 

@@ -18,6 +18,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 
+from srm_spark.core.audit import Audit, audit_of
+from srm_spark.core.audit import document_of as facts_of
 from srm_spark.core.compact_json import compact_json
 from srm_spark.core.model import Flow
 from srm_spark.core.standstills import Standstill, by_name, document_of, from_names, standstill_of
@@ -136,6 +138,8 @@ class DriverStatus:
     """Source topics with records in quarantine."""
     lost_records: int = 0
     groups: GroupsSummary | None = None
+    audit: Audit | None = None
+    """None where no copies are compared with their records."""
     last_error: str | None = None
     last_error_at: int | None = None
 
@@ -168,6 +172,9 @@ def encode_status(status: DriverStatus, flow: Flow) -> bytes:
     document["standing"] = [document_of(one) for one in standing] or None
     document["held"] = {name: _short(why, _BRIEF) for name, why in by_name(standing, flow).items()}
     document["state"] = status.state.value
+    if (audit := status.audit) is not None:
+        first, unchecked, failed = (_short(text, _BRIEF) for text in (audit.first, audit.unchecked, audit.failed))
+        document["audit"] = facts_of(replace(audit, first=first, unchecked=unchecked, failed=failed))
     kept = {name: value for name, value in document.items() if value is not None and value is not False and value != {}}
     return compact_json({"v": VERSION, **kept})
 
@@ -180,7 +187,7 @@ def decode_status(key: bytes | None, value: bytes | None) -> DriverStatus | None
         if kind != _KIND or document.pop("v") != VERSION:
             return None
         host, pid, started = str(written).rsplit("/", 2)
-        groups = document.pop("groups", None)
+        groups, audit = document.pop("groups", None), document.pop("audit", None)
         state = FlowState(document.pop("state"))
         standing = tuple(map(standstill_of, document.pop("standing", ()))) or from_names(document.pop("held", {}))
         known = {name: value for name, value in document.items() if name in DriverStatus.__dataclass_fields__}
@@ -188,6 +195,7 @@ def decode_status(key: bytes | None, value: bytes | None) -> DriverStatus | None
             driver=DriverId(host, int(pid), int(started)),
             state=state,
             groups=None if groups is None else GroupsSummary(**groups),
+            audit=None if audit is None else audit_of(audit),
             standing=standing,
             **known,
         )

@@ -64,6 +64,14 @@ class FlowNow:
     """Topics with records in quarantine."""
     paused: int | None = None
     """Partitions that stand still."""
+    audited_at: int | None = None
+    """When the newest comparison of copies with their records ended; None where none has."""
+    differing: int | None = None
+    """Records that it found to be other than their copies."""
+    differs: str | None = None
+    """One of them."""
+    audit_late: str | None = None
+    """Why none has ended for too long."""
     skew_ms: int | None = None
     """How far the driver's clock is ahead of the cluster's, where that is more than `SKEW_MS`."""
 
@@ -272,6 +280,10 @@ class FlowSeries:
             lost=sample.lost,
             quarantined=sample.quarantined,
             paused=len(paused),
+            audited_at=sample.audited_at,
+            differing=sample.differing,
+            differs=sample.differs,
+            audit_late=sample.audit_late,
         )
         why_not = tuple(self._remarks(sample, paused))
         return replace(known, health=Health.WARNING if why_not else Health.ACTIVE, why=why_not)
@@ -283,6 +295,10 @@ class FlowSeries:
             yield f"{count(len(paused), 'partition')} paused: {some(paused, 3)}"
         if sample.lag_records is None:
             yield "the lag is not known"
+        if sample.differing:
+            yield f"copies differ: {count(sample.differing, 'record')}, the first {sample.differs}"
+        if sample.audit_late is not None:
+            yield sample.audit_late
         if left := [one.group for one in self.left_groups()]:
             yield f"{count(len(left), 'group')} not synced: {some(left, 3)}"
 

@@ -147,6 +147,14 @@ class FlowSample:
     """Records that were found to be lost since the driver began."""
     quarantined: int | None = None
     """Source topics with records in quarantine."""
+    audited_at: int | None = None
+    """When the newest comparison of copies with their records ended; None where none has."""
+    differing: int | None = None
+    """Records that it found to be other than their copies."""
+    differs: str | None = None
+    """One of them, for people."""
+    audit_late: str | None = None
+    """Why none has ended for too long, for people; None where one has, or none is wanted."""
     is_last: bool = False
     """There will be no other one of this driver."""
 
@@ -225,6 +233,8 @@ def encode(sample: Sample) -> tuple[bytes, bytes]:
         document |= {"partitions": sample.partitions, "groups": sample.groups}
         document |= {"lag_records": sample.lag_records, "lag_seconds": sample.lag_seconds}
         document |= {"unknown_since": sample.unknown_since, "source_checked_at": sample.source_checked_at}
+        document |= {"audited_at": sample.audited_at, "differing": sample.differing, "differs": sample.differs}
+        document |= {"audit_late": sample.audit_late}
         document |= {"lost": sample.lost, "quarantined": sample.quarantined, "is_last": sample.is_last or None}
     elif isinstance(sample, PartitionSample):
         key = [_PARTITION, str(sample.flow), *sample.partition]
@@ -366,6 +376,10 @@ def _flow_sample(flow: Flow, driver: str, at: int, seconds: float, fields: _Fiel
         source_checked_at=fields.maybe("source_checked_at", int),
         lost=fields.maybe("lost", int),
         quarantined=fields.maybe("quarantined", int),
+        audited_at=fields.maybe("audited_at", int),
+        differing=fields.maybe("differing", int),
+        differs=fields.maybe("differs", str),
+        audit_late=fields.maybe("audit_late", str),
         is_last=fields.maybe("is_last", bool) or False,
     )
 

@@ -82,6 +82,10 @@ def _of_flow(figures: FlowFigures) -> Iterator[Row]:
         yield names.QUARANTINED, flow, len(status.parked)
         if figures.view.seen:
             yield names.PAUSED, flow, figures.paused
+        if status.audit is not None and status.audit.ended is not None:
+            yield names.AUDITED, flow, status.audit.records
+            yield names.DIFFERING, flow, status.audit.differences
+            yield names.AUDIT_END, flow, status.audit.ended / 1000
 
 
 def _of_topics(figures: FlowFigures) -> Iterator[Row]:

@@ -66,6 +66,23 @@ GROUP_STATE = Metric(
 LOST = Metric("srm_lost_records_total", "counter", _FLOW, "records", "Source offsets that were found to be lost.")
 QUARANTINED = Metric("srm_quarantined_topics", "gauge", _FLOW, "topics", "Source topics with records in quarantine.")
 PAUSED = Metric("srm_paused_partitions", "gauge", _FLOW, "partitions", "Partitions that stand still.")
+AUDITED = Metric(
+    "srm_audited_records_total", "counter", _FLOW, "records", "That audits found right, since the flow is audited."
+)
+DIFFERING = Metric(
+    "srm_differing_records",
+    "gauge",
+    _FLOW,
+    "records",
+    "That the newest audit found to be other than their copies; not there before an audit has ended.",
+)
+AUDIT_END = Metric(
+    "srm_audit_end_timestamp_seconds",
+    "gauge",
+    _FLOW,
+    "seconds since the epoch",
+    "When the newest audit ended; not there before the first.",
+)
 CERTIFICATE_END = Metric(
     "srm_client_certificate_end_timestamp_seconds",
     "gauge",
@@ -96,6 +113,9 @@ OURS = (
     LOST,
     QUARANTINED,
     PAUSED,
+    AUDITED,
+    DIFFERING,
+    AUDIT_END,
     CERTIFICATE_END,
 )
 OF_PARTITIONS = (PARTITION_LAG, PARTITION_LAG_SECONDS, PARTITION_RECORDS, PARTITION_BYTES)

@@ -174,6 +174,7 @@ def said(
         parked=len(status.parked),
         lost_records=status.lost_records,
         groups=None if consumers is None else summary_of(consumers, settings.checkpoints.sync_enabled),
+        audit=status.audit if status.state is FlowState.RUNNING else None,
         last_error=status.last_error,
         last_error_at=_milliseconds(status.last_error_at),
     )

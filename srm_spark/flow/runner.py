@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.audit import Audit
 from srm_spark.core.driver_status import DriverId
 from srm_spark.core.news import News
 from srm_spark.errors import LeaseHeld, SrmError
@@ -102,6 +103,11 @@ class FlowRunner:
     def stop(self) -> None:
         """Ask it to end with the batch in progress."""
         self._stop.set()
+
+    def audited(self, audit: Audit) -> None:
+        """This was found by comparing its copies with their records."""
+        with self._lock:
+            self._status = replace(self._status, audit=audit)
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until it has ended; False on timeout."""

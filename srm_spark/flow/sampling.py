@@ -65,6 +65,7 @@ class Sampler:
         lags = [one.lag_seconds for one in partitions]
         checked = [one.checked_at for one in partitions if one.checked_at is not None]
         known = [lag for lag in lags if lag is not None]
+        audit = status.audit if is_running else None
         flow = FlowSample(
             flow=self.flow,
             driver=str(self.driver),
@@ -85,6 +86,10 @@ class Sampler:
             source_checked_at=min(checked) if checked and len(checked) == len(partitions) else None,
             lost=status.lost_records,
             quarantined=len(status.parked) if is_running else None,
+            audited_at=None if audit is None else audit.ended,
+            differing=None if audit is None or audit.ended is None else audit.differences,
+            differs=None if audit is None else audit.first,
+            audit_late=None if audit is None else audit.late(period.at),
             is_last=is_last,
         )
         return Samples(flow, period, partitions, groups)

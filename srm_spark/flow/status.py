@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from srm_spark.core.audit import Audit
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.html import table
 from srm_spark.core.model import Flow
@@ -63,6 +64,8 @@ class FlowStatus:
     """Source topic → how many of its records are in quarantine, and why; empty where nothing ever goes there."""
     standing: tuple[Standstill, ...] = ()
     """What stands still, and why."""
+    audit: Audit | None = None
+    """What the driver found by comparing its copies with their records; None where it does not do that."""
     last_error: str | None = None
     """Why it stalled, failed or was tried again the last time, though it may run since."""
     last_error_at: float | None = None

@@ -50,6 +50,11 @@ def _of_flow(now: FlowNow, settings: AlertSettings) -> Iterator[Fact]:
     if now.quarantined:
         text = f"{count(now.quarantined, 'topic')} of {flow} with records in quarantine: srm-control quarantine"
         yield Fact(AlertKind.QUARANTINE, flow, text, value=now.quarantined)
+    if now.differing:
+        text = f"{count(now.differing, 'record')} of {flow} differ from their copies, the first {now.differs}"
+        yield Fact(AlertKind.COPIES_DIFFER, flow, text, value=now.differing)
+    if now.audit_late is not None:
+        yield Fact(AlertKind.AUDIT_LATE, flow, f"whether copies of {flow} are right is not known: {now.audit_late}")
     if now.paused:
         text = f"{count(now.paused, 'partition')} of {flow} standing still: srm-control status"
         yield Fact(AlertKind.STANDING_STILL, flow, text, value=now.paused)

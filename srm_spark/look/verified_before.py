@@ -15,6 +15,7 @@ from pathlib import Path
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.errors import VerificationStateError
 from srm_spark.files import write_whole
+from srm_spark.look.verify import Verified
 
 _FORMAT = 1
 
@@ -37,15 +38,17 @@ class VerifiedBefore:
             if topic_id is not None and ids.get(partition.topic) == topic_id
         }
 
-    def took(self, partition: TopicPartition, topic_id: str | None, end: int) -> None:
-        """Everything of it in front of `end` is equal, or explained. Raises VerificationStateError."""
+    def took(self, found: Verified, topic_id: str | None) -> None:
+        """Go on behind it, if all of it is equal, or explained. Raises VerificationStateError."""
+        if not found.is_done:
+            return
         with self._lock:
-            self.ends[partition] = topic_id, end
-            found = [
+            self.ends[found.partition] = topic_id, found.source.end
+            ends = [
                 {"topic": one.topic, "partition": one.partition, "topic_id": known, "end": offset}
                 for one, (known, offset) in sorted(self.ends.items())
             ]
-            document = {"format": _FORMAT, "flow": str(self.flow), "partitions": found}
+            document = {"format": _FORMAT, "flow": str(self.flow), "partitions": ends}
             write_whole(self.path, json.dumps(document, indent=2) + "\n", VerificationStateError, "--state")
 
 

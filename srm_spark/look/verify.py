@@ -10,12 +10,12 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.bandwidth import Bandwidth
@@ -33,7 +33,6 @@ from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import OffsetMaps
-from srm_spark.look.verified_before import VerifiedBefore
 
 _FIRST_SECONDS = 1.0
 """What was the first offset so long ago may be deleted by now."""
@@ -115,6 +114,16 @@ class Verification:
         return Verdict.SAMPLED if self.is_sample else Verdict.EQUAL
 
 
+class Before(Protocol):
+    """How far partitions were looked at before; used by several threads."""
+
+    def begins(self, ids: Mapping[str, str]) -> Mapping[TopicPartition, int]:
+        """Where to begin in topics that are still the ones with these ids."""
+
+    def took(self, found: Verified, topic_id: str | None) -> None:
+        """A partition of a topic with this id was looked at to its end."""
+
+
 Say = Callable[[TopicPartition, int], None]
 """Told of a partition that is read, and how many records of one side have been read of it; from several threads."""
 
@@ -128,7 +137,7 @@ def verify(
     rate: int | None = None,
     roots: bool = False,
     sample: int | None = None,
-    before: VerifiedBefore | None = None,
+    before: Before | None = None,
     say: Say = lambda *_: None,
     reach: Connect = connect,
 ) -> Verification:
@@ -165,8 +174,8 @@ def verify(
             offsets = None if picked is None else picked[planned.partition]
             found = flow.compared(planned, pace, roots=roots, sample=offsets)
             # Where somebody has ended it, this one was not read to its end.
-            if before is not None and found.is_done and not pace.is_over:
-                before.took(planned.partition, flow.topic_id(planned.partition), found.source.end)
+            if before is not None and not pace.is_over:
+                before.took(found, flow.topic_id(planned.partition))
             return found
         except BaseException:  # nobody wants the others
             pace.end()
@@ -237,7 +246,7 @@ class _Flow:
         found = self._clusters.source.offsets_since(asked, moment)
         self._begins = {one: found.get(one, self._ends[one]) for one in asked}
 
-    def begin_behind(self, before: VerifiedBefore) -> None:
+    def begin_behind(self, before: Before) -> None:
         """Leave out what was compared before."""
         for partition, end in before.begins(self._ids).items():
             if partition in self._ends:

@@ -11,9 +11,12 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from srm_spark.cli.control import main
+from srm_spark.core.audit import Audit
+from srm_spark.driver import Driver
 from srm_spark.statements import check_statement, make_keys, read_public_key
+from tests.awaiting import await_until
 from tests.broker.conftest import Pair
-from tests.broker.mirror import await_lag_zero, write_config
+from tests.broker.mirror import SOON, await_lag_zero, write_config
 from tests.broker.pair_io import await_committed
 from tests.group_io import commit
 from tests.kafka_io import Record, Stored, numbered
@@ -32,14 +35,23 @@ def _document(result: Result) -> dict[str, Any]:
     return flow
 
 
+def _audit(driver: Driver) -> Audit:
+    found = driver.status()[0].audit
+    assert found is not None
+    return found
+
+
 def test_copies_are_equal_until_somebody_writes_among_them(pair: Pair, tmp_path: Path) -> None:
     topic, remote = pair.topic(), pair.remote()
     pair.source.create(topic, 3)
     written = [each._replace(headers=(("h", None), ("h", b"1"))) for each in numbered(300, 3)]
     pair.source.write(topic, written)
-    driver = pair.replicate(RESUME)
+    audited = {**RESUME, "audit.interval.seconds": "1"}
+    driver = pair.replicate(audited)
     await_committed(pair, 300)
     await_lag_zero(driver)
+    await_until(lambda: _audit(driver).records == 300, SOON, lambda: f"an audit of all: {_audit(driver)}")
+    assert (_audit(driver).first, _audit(driver).failed) == (None, None)
     result = _verify(pair, tmp_path)
     assert result.exit_code == 0, result.output
     assert "equal: 300 records of 3 partitions, by content" in result.output
@@ -54,9 +66,12 @@ def test_copies_are_equal_until_somebody_writes_among_them(pair: Pair, tmp_path:
     (again,) = [each.record for each in pair.target.read(remote)[0] if each.offset == 7]
     pair.target.write(remote, [again, Record(b"k", b"theirs", 1)])
     pair.source.write(topic, numbered(30, 3, "more"))
-    driver = pair.replicate(RESUME)
+    driver = pair.replicate(audited)
     await_committed(pair, 332)
     await_lag_zero(driver)
+    await_until(lambda: _audit(driver).differences == 2, SOON, lambda: f"both are found: {_audit(driver)}")
+    assert _audit(driver).records == 310, "of the partition where all is right, beside those of the driver before"
+    assert (_audit(driver).first or "").startswith(f"{topic}-0: 1 doubled; source offset 7, target offset 100: ")
     driver.stop()
     result = _verify(pair, tmp_path)
     assert result.exit_code == 3

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from srm_spark.core.acts import Scope
+from srm_spark.core.audit import Audit
 from srm_spark.core.driver_status import (
     DriverId,
     DriverStatus,
@@ -48,6 +49,17 @@ def said(
 def test_bytes() -> None:
     assert (driver_key(ONE), encode_status(OWNER, FLOW)) == GOLDEN
     assert decode_status(*GOLDEN) == OWNER
+
+
+def test_what_an_audit_found_is_read() -> None:
+    audited = replace(OWNER, audit=Audit(60.0, 1, ended=2, records=3, differences=1, first="t-0: 1 lost"))
+    value = encode_status(audited, FLOW)
+    found = (
+        b'"audit":{"seconds":60.0,"since":1,"ended":2,"records":3,"differences":1,"first":"t-0: 1 lost","uncovered":0}'
+    )
+    assert found in value
+    assert decode_status(GOLDEN[0], value) == audited
+    assert decode_status(GOLDEN[0], value.replace(b'"since":1,', b'"since":"x",')) is None
 
 
 def test_what_drivers_of_before_said_is_read() -> None:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from srm_spark.config.settings import MetricNames
+from srm_spark.core.audit import Audit
 from srm_spark.core.checkpoints import Translation, TranslationStatus
 from srm_spark.core.cluster import Committed
 from srm_spark.core.driver_status import HEALTH_CODES, FlowState
@@ -85,6 +86,7 @@ def figures(
     settings = flow_settings(keys)
     settings = replace(settings, metrics=replace(settings.metrics, names=tuple(formats)))
     status = FlowStatus(FLOW, state, topics=1, partitions=2, lost_records=4, parked={"x": "1"}, consumers=_consumers())
+    status = replace(status, audit=Audit(60.0, 0, ended=990_000, records=12, differences=2))
     return FlowFigures(settings, status, meter.view(), meter.take(), int(clock.now * 1000) + 2_000, partitions)
 
 
@@ -123,6 +125,9 @@ def test_a_flow_that_runs_by_our_names() -> None:
     assert values(found, "srm_checkpoint_latency_seconds_count") == [2]
     assert values(found, "srm_lost_records_total") == [4]
     assert values(found, "srm_quarantined_topics") == [1]
+    assert values(found, "srm_audited_records_total") == [12]
+    assert values(found, "srm_differing_records") == [2]
+    assert values(found, "srm_audit_end_timestamp_seconds") == [990]
     assert values(found, "srm_paused_partitions") == [1]
     groups = {(one.labels["group"], one.labels["state"]) for one in found if one.name == "srm_group_state"}
     assert groups == {("g", "ahead"), ("refused", "unknown")}
@@ -152,7 +157,7 @@ def test_of_a_flow_that_does_not_run_nothing_is_shown_that_was_true_before(state
     found = shown(figures(state, partitions=True))
     assert values(found, "srm_flow_health") == [HEALTH_CODES[state]]
     assert values(found, "srm_sample_age_seconds") == [7], "how long ago the source answered is known"
-    gone = ("lag", "latency_ms", "age_ms", "rate", "group", "paused", "quarantined", "srm_topics")
+    gone = ("audit", "differing", "lag", "latency_ms", "age_ms", "rate", "group", "paused", "quarantined", "srm_topics")
     assert not [one.name for one in found if any(part in one.name for part in gone)]
     assert values(found, "srm_records_total") == [10], "a total stays true"
 

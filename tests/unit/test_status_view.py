@@ -18,6 +18,7 @@ from srm_spark.cli.control import main
 from srm_spark.cli.status import watch
 from srm_spark.cli.status_view import age, documents, size, text
 from srm_spark.core.acts import Scope
+from srm_spark.core.audit import Audit
 from srm_spark.core.driver_status import DriverId, FlowDrivers, FlowState
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.standstills import Standstill
@@ -73,6 +74,42 @@ def test_a_flow_that_runs() -> None:
     assert "A->B: group g is not in sync: t-0: not synced: the group has members on the target" in shown
     assert "A->B: last error at 2023-11-14T22:12:25Z: B did not answer" in shown
     assert "A.t" not in shown, "partitions are for wide"
+
+
+MINUTE = 60_000
+SINCE = AT - 60 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("audit", "said"),
+    [
+        (Audit(60.0, AT), ["audit: none has ended yet"]),
+        (Audit(60.0, SINCE, AT - MINUTE, 12_000), ["audit of 2023-11-14T22:12:25Z: 12000 records found right"]),
+        (
+            Audit(60.0, SINCE, AT - MINUTE, 12_000, 2, "t-0: 2 lost", 7, "u-1: u-1 is not on the source"),
+            [
+                "audit of 2023-11-14T22:12:25Z: copies differ",
+                "2 differences, the first t-0: 2 lost: srm-control verify",
+                "7 source offsets copied by others, of which the map knows nothing",
+                "not looked at: u-1: u-1 is not on the source",
+            ],
+        ),
+        (
+            Audit(60.0, SINCE, AT - 9 * MINUTE, 5, failed="A does not answer"),
+            [
+                "no audit has ended since 2023-11-14T22:04:25Z: A does not answer",
+                "audit of 2023-11-14T22:04:25Z: 5 records found right",
+            ],
+        ),
+    ],
+    ids=["begins", "right", "wrong", "late"],
+)
+def test_what_audits_found(audit: Audit, said: list[str]) -> None:
+    report = replace(FULL, drivers=FlowDrivers(replace(OWNER, audit=audit)))
+    lines = [line.strip().removeprefix("A->B: ") for line in text([report]).splitlines()]
+    assert [line for line in lines if "audit" in line or line in said] == said
+    (flow,) = documents([report])["flows"]
+    assert json.loads(json.dumps(flow))["owner"]["audit"]["late"] == audit.late(AT)
 
 
 def test_wide_has_topics_and_partitions() -> None:

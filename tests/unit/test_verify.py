@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,9 @@ def test_the_next_one_goes_on_behind_what_was_equal(tmp_path: Path) -> None:
 def test_a_topic_that_was_made_anew_begins_at_its_beginning(tmp_path: Path) -> None:
     path, flow = tmp_path / "verified.json", Flow("A", "B")
     before = verified_before(path, flow)
-    before.took(HERE, "id", 7)
-    before.took(TopicPartition("t", 1), None, 7)
+    right = Verified(HERE, THERE, Checked(equal=7), OffsetRange(0, 7))
+    before.took(right, "id")
+    before.took(replace(right, partition=TopicPartition("t", 1)), None)
     assert verified_before(path, flow).begins({"t": "id"}) == {HERE: 7}
     assert verified_before(path, flow).begins({"t": "other"}) == {}
 

@@ -50,8 +50,8 @@ _KEPT_MS = 3_600_000
 _LIVE = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 65_536}
 """Where librdkafka reads: a fetch waits for the next record, and nobody else waits behind it."""
 _NO_SLOTS = (
-    "flow {flow}: not every task has begun in {seconds:g} s: something else in this Spark application takes "
-    "the task slots; give it more cores, or set {flow}.mode=micro-batch"
+    "flow {flow}: not every task has begun in {seconds:g} s: executors still unpack what they need, which passes, or "
+    "something else in this Spark application takes the task slots; give it more cores, or set {flow}.mode=micro-batch"
 )
 
 

@@ -20,7 +20,7 @@ from tests.unit.api.serving import served
 
 LONG = 0.4
 """Seconds for an answer to be taken further, in these tests."""
-PATIENCE = 30.0
+PATIENCE = 120.0
 """After which a connection counts as one that is never ended."""
 LARGE, SMALL = 8_000_000, 20_000
 HOST = b" HTTP/1.1\r\nhost: localhost\r\n"

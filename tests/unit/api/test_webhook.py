@@ -85,7 +85,8 @@ def test_a_board_on_which_all_is_well_has_no_facts() -> None:
 def test_every_kind_of_alert_has_its_fact() -> None:
     settings, found = AlertSettings("http://x"), set[AlertKind]()
     ahead = SyncState.AHEAD.value
-    worst = one_flow(lag_seconds=500.0, lost=3, quarantined=1)
+    audited = {"audited_at": NOW - 1000, "differing": 2, "differs": "orders-0: 2 lost", "audit_late": "none has ended"}
+    worst = one_flow(lag_seconds=500.0, lost=3, quarantined=1, **audited)
     worst.take(GroupSample(AB, NOW + 1000, 1.0, "billing", ("orders",), state=ahead))
     worst.take(PartitionSample(AB, NOW + 1000, 1.0, TopicPartition("orders", 1), "A.orders", state="paused"))
     for filled in (worst, one_flow(lag_records=None), one_flow(state=FlowState.RETRYING)):

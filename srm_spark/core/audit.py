@@ -1,0 +1,137 @@
+"""What is known of a flow's copies by looking at them again and again, and how that is kept in the status topic.
+
+```
+["audit"]            what the audits of a flow have found so far
+["audit","orders"]   how far each partition of a source topic was looked at: the next audit goes on there
+```
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from srm_spark.core.compact_json import compact_json
+from srm_spark.core.moments import time_of
+
+VERSION = 1
+_KIND = "audit"
+_LATE = 3
+"""Intervals without the end of an audit after which it is told."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found so far. Times are milliseconds since the epoch, by the clock of the driver."""
+
+    seconds: float
+    """Between two audits."""
+    since: int
+    """Since when somebody looks: the beginning of the driver that does it now."""
+    ended: int | None = None
+    """When the newest one came to its end; None before the first."""
+    records: int = 0
+    """Copies that were what their records are, or explained, in all audits together."""
+    differences: int = 0
+    """Of the newest audit, which looks at everything again that was not right before."""
+    first: str | None = None
+    """One of them, and where it is."""
+    uncovered: int = 0
+    """Source offsets of which the map knows nothing: others have copied them."""
+    unchecked: str | None = None
+    """What the newest audit could not look at, and why."""
+    failed: str | None = None
+    """Why the newest one came to no end; None where it did."""
+
+    def late(self, now: int) -> str | None:
+        """That no audit has ended for too long; None where one has."""
+        newest = max(self.since, self.ended or 0)
+        if now - newest <= _LATE * 1000 * self.seconds:
+            return None
+        return (
+            f"no audit has ended since {time_of(newest).replace('+00:00', 'Z')}: {self.failed or 'one is at it still'}"
+        )
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far the partitions of a source topic were looked at."""
+
+    topic_id: str
+    ends: Mapping[int, int]
+    """Partition number → the first source offset that was not compared."""
+
+
+def audit_key(topic: str | None = None) -> bytes:
+    """Key of what was found, or of how far a source topic was looked at."""
+    return compact_json([_KIND] if topic is None else [_KIND, topic])
+
+
+def document_of(audit: Audit) -> dict[str, Any]:
+    """Its fields; what is not known is left out."""
+    return {name: value for name, value in asdict(audit).items() if value is not None}
+
+
+def encode_audit(audit: Audit) -> bytes:
+    """Value of what was found."""
+    return compact_json({"v": VERSION, **document_of(audit)})
+
+
+def encode_reached(reached: Reached) -> bytes:
+    """Value of how far a topic was looked at."""
+    return compact_json({"v": VERSION, "id": reached.topic_id, "ends": sorted(map(list, reached.ends.items()))})
+
+
+def audited_topic(key: bytes | None) -> tuple[str | None] | None:
+    """The topic of which a record says how far it was looked at, (None,) for what was found; None for others."""
+    try:
+        match json.loads(key or b""):
+            case ["audit"]:
+                return (None,)
+            case ["audit", str(topic)]:
+                return (topic,)
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def decode_audit(value: bytes | None) -> Audit | None:
+    """Read it; None for a tombstone, for anything else, and for a version that this reader does not know."""
+    try:
+        return audit_of(_document(value))
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return None
+
+
+def audit_of(document: Mapping[str, Any]) -> Audit:
+    """From its fields, of which others may be new; those that are there have to be right. Raises TypeError."""
+    known = {name: value for name, value in document.items() if name in Audit.__dataclass_fields__}
+    audit = Audit(**known)
+    numbers = (audit.seconds, audit.since, audit.records, audit.differences, audit.uncovered, audit.ended or 0)
+    texts = (audit.first or "", audit.unchecked or "", audit.failed or "")
+    if not all(_is_number(number) for number in numbers) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"no audit: {document!r}")
+    return audit
+
+
+def decode_reached(value: bytes | None) -> Reached | None:
+    """Read it; None for a tombstone, for anything else, and for a version that this reader does not know."""
+    try:
+        document = _document(value)
+        ends = {int(number): int(end) for number, end in document["ends"]}
+        return Reached(str(document["id"]), ends)
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return None
+
+
+def _document(value: bytes | None) -> Mapping[str, Any]:
+    document = json.loads(value or b"")
+    if not isinstance(document, dict) or document.pop("v") != VERSION:
+        raise ValueError
+    return document
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

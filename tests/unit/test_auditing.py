@@ -1,0 +1,225 @@
+"""Audits by the driver: what a flow has copied since the last one, and again what was not right."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from srm_spark.config.settings import AuditSettings
+from srm_spark.core.audit import (
+    Audit,
+    Reached,
+    audit_key,
+    audit_of,
+    audited_topic,
+    decode_audit,
+    decode_reached,
+    encode_audit,
+    encode_reached,
+)
+from srm_spark.core.model import Flow
+from srm_spark.flow.periodic import Periodic
+from srm_spark.flow.status import FlowState, FlowStatus
+from srm_spark.look.auditing import Auditor
+from tests.awaiting import await_until
+from tests.unit.memory_flow import MemoryFlow, flow_settings
+
+FLOW = Flow("A", "B")
+RUNNING = FlowStatus(FLOW, FlowState.RUNNING)
+MINUTE = 60_000
+
+
+class Scene:
+    """A flow, and the auditor of its driver at a clock that is set."""
+
+    def __init__(self, flow: MemoryFlow | None = None, seconds: float | None = 60.0, now: float = 1_000.0) -> None:
+        self.flow = flow or MemoryFlow(flow_settings())
+        self.told: list[Audit] = []
+        self.status = RUNNING
+        self.settings = replace(self.flow.settings, audit=AuditSettings(seconds))
+        self.auditor = Auditor(self.settings, lambda: self.status, self.told.append, self.flow.reach, lambda: now)
+
+    def look(self, *values: bytes) -> Audit:
+        """Copy these, then audit."""
+        if values:
+            self.flow.write(*values)
+            self.flow.run()
+        self.auditor.look()
+        return self.told[-1]
+
+    def alter(self, offset: int, value: bytes) -> None:
+        """Another value in a copy."""
+        records = self.flow.remote.records
+        records[offset] = records[offset]._replace(value=value)
+
+    def kept(self) -> Mapping[bytes, bytes | None]:
+        """What of it lies in the status topic."""
+        (log,) = self.flow.target.held[self.settings.status_topic].partitions
+        return {record.key or b"": record.value for record in log.records.values()}
+
+
+def test_each_one_goes_on_where_the_last_one_ended() -> None:
+    scene = Scene()
+    assert scene.look(b"a", b"b", b"c").records == 3
+    assert scene.look().records == 3, "nothing is counted twice"
+    assert scene.look(b"d").records == 4
+    reached = decode_reached(scene.kept()[audit_key("t")])
+    assert reached is not None
+    assert reached.ends == {0: 4}
+    assert (scene.told[-1].differences, scene.told[-1].first, scene.told[-1].unchecked) == (0, None, None)
+
+
+def test_another_driver_goes_on_behind_it() -> None:
+    before = Scene()
+    before.look(b"a", b"b", b"c")
+    after = Scene(before.flow, now=2_000.0)
+    audit = after.look(b"d")
+    assert (audit.records, audit.since) == (4, 2_000_000)
+
+
+def test_a_copy_that_differs_is_told_until_it_does_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    scene.look(b"a", b"b", b"c")
+    scene.flow.write(b"d", b"e")
+    scene.flow.run()
+    scene.alter(4, b"!")
+    for _ in range(2):
+        audit = scene.look()
+        assert (audit.records, audit.differences) == (3, 1)
+        assert audit.first is not None
+        assert audit.first.startswith("t-0: 1 changed; source offset 4, target offset 4: ")
+    assert [one.levelno for one in caplog.records] == [logging.ERROR], "once"
+    scene.alter(4, b"e")
+    audit = scene.look()
+    assert (audit.records, audit.differences, audit.first) == (5, 0, None)
+
+
+def test_what_was_found_before_is_known_while_the_source_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    scene.look(b"a")
+    scene.flow.source.down = "no route"
+    for _ in range(2):
+        audit = scene.look()
+        assert (audit.records, audit.ended) == (1, scene.told[0].ended)
+        assert "no route" in (audit.failed or "")
+    assert len(caplog.records) == 1
+    scene.flow.source.down = None
+    assert scene.look().failed is None
+
+
+@pytest.mark.parametrize("state", [state for state in FlowState if state is not FlowState.RUNNING])
+def test_only_who_runs_the_flow_looks(state: FlowState) -> None:
+    scene = Scene()
+    scene.flow.write(b"a")
+    scene.flow.run()
+    scene.status = replace(RUNNING, state=state)
+    scene.auditor.look()
+    assert scene.told == []
+
+
+def test_one_that_loses_the_flow_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.flow.write(b"a")
+    scene.flow.run()
+
+    def lost(*_: object) -> Mapping[str, str]:
+        scene.status = replace(RUNNING, state=FlowState.STALLED)
+        return {"t": "id"}
+
+    monkeypatch.setattr(scene.flow.source, "topic_ids", lost)
+    scene.auditor.look()
+    assert scene.told == []
+    assert scene.settings.status_topic not in scene.flow.target.held
+
+
+def test_without_an_interval_nobody_looks() -> None:
+    scene, tasks = Scene(seconds=None), Periodic()
+    scene.auditor.start(tasks)
+    scene.auditor.stop()
+    assert scene.told == []
+
+
+def test_it_begins_at_once_and_ends_with_the_driver() -> None:
+    scene, tasks = Scene(seconds=3600.0), Periodic()
+    scene.flow.write(b"a")
+    scene.flow.run()
+    tasks.start()
+    try:
+        scene.auditor.start(tasks)
+        assert scene.told[0].ended is None
+        await_until(lambda: len(scene.told) > 1, 10, "an audit")
+        scene.auditor.stop()
+        scene.auditor.look()
+        assert len(scene.told) == 2
+    finally:
+        tasks.stop(1)
+
+
+@pytest.mark.parametrize(
+    ("audit", "said"),
+    [
+        (Audit(60, 0), None),
+        (Audit(60, 0, ended=10 * MINUTE - 180_000), None),
+        (Audit(60, 0, ended=MINUTE), "no audit has ended since 1970-01-01T00:01:00Z: one is at it still"),
+        (Audit(60, 0, failed="no route"), "no audit has ended since 1970-01-01T00:00:00Z: no route"),
+        (Audit(60, 9 * MINUTE, ended=MINUTE), None),
+    ],
+    ids=["begins", "in time", "slow", "failed", "another driver"],
+)
+def test_that_none_ended_for_too_long_is_told(audit: Audit, said: str | None) -> None:
+    now = 3 * MINUTE if audit == Audit(60, 0) else 10 * MINUTE
+    assert audit.late(now) == said
+
+
+WHOLE = Audit(60.0, 1, 2, 3, 4, "t-0", 5, "t-1", "no route")
+
+
+def test_these_are_its_bytes() -> None:
+    assert audit_key() == b'["audit"]'
+    assert audit_key("t") == b'["audit","t"]'
+    assert encode_audit(WHOLE) == (
+        b'{"v":1,"seconds":60.0,"since":1,"ended":2,"records":3,"differences":4,"first":"t-0","uncovered":5,'
+        b'"unchecked":"t-1","failed":"no route"}'
+    )
+    assert encode_reached(Reached("id", {1: 7, 0: 5})) == b'{"v":1,"id":"id","ends":[[0,5],[1,7]]}'
+
+
+@pytest.mark.parametrize("audit", [WHOLE, Audit(1, 2)])
+def test_what_was_written_is_read(audit: Audit) -> None:
+    assert decode_audit(encode_audit(audit)) == audit
+    assert decode_reached(encode_reached(Reached("id", {1: 7}))) == Reached("id", {1: 7})
+    assert (audited_topic(audit_key()), audited_topic(audit_key("t"))) == ((None,), ("t",))
+
+
+@pytest.mark.parametrize("decode", [decode_audit, decode_reached])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"",
+        b"\xff",
+        b"[]",
+        b"7",
+        b"{}",
+        b'{"v":2,"seconds":60,"since":1,"id":"x","ends":[]}',
+        b'{"v":1}',
+        b'{"v":1,"seconds":"x","since":1}',
+        b'{"v":1,"seconds":true,"since":1}',
+        b'{"v":1,"seconds":1,"since":1,"first":7,"id":"x","ends":7}',
+        b'{"v":1,"id":"x","ends":[[1]]}',
+    ],
+)
+def test_anything_else_is_none(decode: Callable[[bytes | None], object], value: bytes | None) -> None:
+    assert decode(value) is None
+
+
+@pytest.mark.parametrize("key", [None, b"", b"[]", b'["audit",1]', b'["status","x"]', b'["audit","a","b"]', b"\xff"])
+def test_records_of_others_are_passed_over(key: bytes | None) -> None:
+    assert audited_topic(key) is None
+
+
+def test_fields_that_are_new_are_passed_over() -> None:
+    assert audit_of({"seconds": 1.0, "since": 2, "colour": "red"}) == Audit(1.0, 2)
