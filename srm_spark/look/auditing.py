@@ -212,4 +212,6 @@ def _unchecked(one: Verified) -> str | None:
 def _first(one: Verified) -> str:
     kinds = ", ".join(f"{number} {kind.value}" for kind, number in one.checked.differences.most_common())
     finding = one.checked.findings[0]
-    return f"{one.partition}: {kinds}; source offset {finding.source}, target offset {finding.target}: {finding.what}"
+    sides = (("source", finding.source), ("target", finding.target))
+    places = ", ".join(f"{side} offset {offset}" for side, offset in sides if offset is not None)
+    return f"{one.partition}: {kinds}; {places}: {finding.what}"

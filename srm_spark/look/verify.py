@@ -272,8 +272,7 @@ class _Flow:
         holes = [OffsetRange(max(hole.source.start, oldest), hole.source.end) for hole in known.holes()]
         target_start = _target_start(known, first)
         if partition in self._begins:
-            copy = known.next_copy(begin)
-            target_start = max(target_start, (known.target_end or 0) if copy is None else copy)
+            target_start = max(target_start, _behind_copies(known, begin))
         target = _within(OffsetRange(target_start, known.target_end or 0), self._target_ends.get(remote, 0))
         uncovered = tuple(hole for hole in holes if hole.start < hole.end)
         return Comparison(partition, remote, known, source, target, uncovered, max(0, end - source.end))
@@ -446,6 +445,18 @@ def _target_start(known: PartitionMap, first: First) -> int:
     if not holes or holes[0].source.start > 0:
         return first.target
     return first.target if holes[0].before is None else max(first.target, holes[0].before)
+
+
+def _behind_copies(known: PartitionMap, begin: int) -> int:
+    """Where the target has nothing any more that was made of records in front of `begin`.
+
+    Right behind the last copy of these: in front of the next one may lie what somebody else has written.
+    """
+    before = known.copies_before(begin, 1)
+    if before:
+        return before[-1].downstream_end
+    copy = known.next_copy(begin)
+    return (known.target_end or 0) if copy is None else copy
 
 
 def _compacting(cluster: Cluster, topics: list[str]) -> frozenset[str]:

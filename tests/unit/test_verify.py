@@ -90,6 +90,23 @@ def test_the_next_one_goes_on_behind_what_was_equal(tmp_path: Path) -> None:
     assert again().partitions[0].source == OffsetRange(12, 12)
 
 
+def test_what_somebody_wrote_behind_the_last_copy_is_not_passed_by_the_next_one(tmp_path: Path) -> None:
+    path, flow = tmp_path / "verified.json", flow_of({"foreign.writer.policy": "resume"})
+
+    def again() -> Verification:
+        before = verified_before(path, flow.settings.flow)
+        return verify(flow.settings, lambda _: True, before=before, reach=flow.reach)
+
+    assert again().verdict is Verdict.EQUAL
+    flow.remote.append(TailRecord(0, 1_000, b"k", b"theirs"))
+    flow.write(b"x")
+    flow.run()
+    found = again()
+    assert found.partitions[0].checked.differences == {Difference.FOREIGN: 1}
+    (finding,) = found.partitions[0].checked.findings
+    assert (finding.source, finding.target) == (None, 10)
+
+
 def test_a_topic_that_was_made_anew_begins_at_its_beginning(tmp_path: Path) -> None:
     path, flow = tmp_path / "verified.json", Flow("A", "B")
     before = verified_before(path, flow)
