@@ -32,6 +32,7 @@ def _told(document: FlowDocument, span: Span) -> FlowFigures:
         document.groups,
         document.lag.records,
         document.lag.seconds,
+        rpo_goal=document.rpo_goal_seconds,
         skew_ms=document.clock_skew_ms,
         audited_at=None if audit is None else _moment(audit.ended_at),
         differing=None if audit is None else audit.differing,

@@ -139,6 +139,8 @@ class FlowDocument(BaseModel):
     groups: int | None
     lag: LagDocument
     clock_skew_ms: int | None
+    rpo_goal_seconds: int | None = None
+    """Most that `lag.seconds` should be; null where `rpo.goal.seconds` is not set."""
     audit: AuditDocument | None = None
     """Null where `audit.interval.seconds` is not set, and before the first one has ended."""
     figures_since: str | None
@@ -171,6 +173,7 @@ class FlowDocument(BaseModel):
             groups=now.groups,
             lag=LagDocument(records=now.lag_records, seconds=now.lag_seconds),
             clock_skew_ms=now.skew_ms,
+            rpo_goal_seconds=now.rpo_goal,
             audit=AuditDocument.of(now),
             figures_since=iso_if_known(since),
             figures=FiguresDocument.of(found.figures),

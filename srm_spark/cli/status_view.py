@@ -122,6 +122,8 @@ def _lines(report: FlowReport, shown: int | None) -> Iterator[str]:
         yield f"{flow}: the source cannot be asked from here: {report.source_down}"
     elif report.lag.reason is not None:
         yield f"{flow}: the lag is not known: {report.lag.reason}"
+    if report.rpo_goal is not None and report.lag.seconds is not None and report.lag.seconds > report.rpo_goal:
+        yield f"{flow}: a failover now would lose {age(report.lag.seconds)} of data; the goal is {age(report.rpo_goal)}"
     for one in drivers.trying:
         yield f"{flow}: {one.driver.place} is {one.state.value}{_since(one.since)}"
     for one in drivers.standby:
@@ -268,6 +270,7 @@ def _document(report: FlowReport) -> dict[str, Any]:
         "source_down": report.source_down,
         "target_down": report.target_down,
         "lag": {**asdict(lag), "unknown_since": _moment(lag.unknown_since)},
+        "rpo_goal_seconds": report.rpo_goal,
         "owner": None if owner is None else _driver(owner, report.flow),
         "trying": [_driver(one, report.flow) for one in drivers.trying],
         "standby": [_driver(one, report.flow) for one in drivers.standby],

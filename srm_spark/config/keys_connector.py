@@ -363,6 +363,17 @@ OWN = (
         low=1024,
         high=_LONG,
     ),
+    Key(
+        "rpo.goal.seconds",
+        ValueKind.INT,
+        None,
+        _CON,
+        _H,
+        "How many seconds of data a failover may lose at most: shown beside what it would lose now, and more is an "
+        "alert (docs/service.md). Unset: `service.alerts.rpo.seconds` for alerts, and no goal elsewhere.",
+        low=1,
+        high=_SECONDS,
+    ),
     _interval(
         "audit.interval.seconds",
         "-1",

@@ -156,6 +156,7 @@ class Resolver:
             state=_state(values, source, target),
             metrics=_metrics(values, self.process()),
             audit=_audit(values),
+            rpo_goal_seconds=values.optional_number("rpo.goal.seconds"),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
             connector_name=values.text("name") or "MirrorSourceConnector",

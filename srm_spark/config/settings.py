@@ -356,6 +356,8 @@ class FlowSettings:
     state: StateSettings = field(default_factory=StateSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
+    rpo_goal_seconds: int | None = None
+    """How many seconds of data a failover may lose; None where no goal is set."""
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
     is_realtime: bool = False

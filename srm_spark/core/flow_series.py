@@ -58,6 +58,8 @@ class FlowNow:
     groups: int | None = None
     lag_records: int | None = None
     lag_seconds: float | None = None
+    rpo_goal: int | None = None
+    """Most that `lag_seconds` should be; None where the driver has no goal."""
     lost: int | None = None
     """Records that were found to be lost since the driver began."""
     quarantined: int | None = None
@@ -277,6 +279,7 @@ class FlowSeries:
             groups=sample.groups,
             lag_records=sample.lag_records,
             lag_seconds=sample.lag_seconds,
+            rpo_goal=sample.rpo_goal,
             lost=sample.lost,
             quarantined=sample.quarantined,
             paused=len(paused),
@@ -295,6 +298,8 @@ class FlowSeries:
             yield f"{count(len(paused), 'partition')} paused: {some(paused, 3)}"
         if sample.lag_records is None:
             yield "the lag is not known"
+        if sample.rpo_goal is not None and sample.lag_seconds is not None and sample.lag_seconds > sample.rpo_goal:
+            yield f"a failover would lose {sample.lag_seconds:.0f} s of data; the goal is {sample.rpo_goal} s"
         if sample.differing:
             yield f"copies differ: {count(sample.differing, 'record')}, the first {sample.differs}"
         if sample.audit_late is not None:

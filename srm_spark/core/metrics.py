@@ -139,6 +139,8 @@ class FlowSample:
     lag_records: int | None = None
     lag_seconds: float | None = None
     """Of the partition that is furthest behind in time; None also where one of them is not known."""
+    rpo_goal: int | None = None
+    """How many seconds of data a failover may lose, by the driver's configuration; None where it has no goal."""
     unknown_since: int | None = None
     """Since when the lag is not known; None where it is, or never was."""
     source_checked_at: int | None = None
@@ -232,6 +234,7 @@ def encode(sample: Sample) -> tuple[bytes, bytes]:
         document |= {"reason": sample.reason, "sentence": sample.sentence, "topics": sample.topics}
         document |= {"partitions": sample.partitions, "groups": sample.groups}
         document |= {"lag_records": sample.lag_records, "lag_seconds": sample.lag_seconds}
+        document |= {"rpo_goal": sample.rpo_goal}
         document |= {"unknown_since": sample.unknown_since, "source_checked_at": sample.source_checked_at}
         document |= {"audited_at": sample.audited_at, "differing": sample.differing, "differs": sample.differs}
         document |= {"audit_late": sample.audit_late}
@@ -372,6 +375,7 @@ def _flow_sample(flow: Flow, driver: str, at: int, seconds: float, fields: _Fiel
         groups=fields.maybe("groups", int),
         lag_records=fields.maybe("lag_records", int),
         lag_seconds=fields.maybe_number("lag_seconds"),
+        rpo_goal=fields.maybe("rpo_goal", int),
         unknown_since=fields.maybe("unknown_since", int),
         source_checked_at=fields.maybe("source_checked_at", int),
         lost=fields.maybe("lost", int),

@@ -70,6 +70,7 @@ def _of_flow(figures: FlowFigures) -> Iterator[Row]:
         yield names.STATE, (*flow, state.value), float(state is status.state)
     yield names.HEALTH, flow, HEALTH_CODES[status.state]
     yield names.LOST, flow, status.lost_records
+    yield from _known(names.RPO_GOAL, flow, figures.settings.rpo_goal_seconds)
     for cluster in (figures.settings.source, figures.settings.target):
         yield from _known(names.CERTIFICATE_END, (*flow, cluster.alias), figures.certificate_end(cluster))
     if figures.checked_ago is not None:

@@ -40,6 +40,9 @@ AGE = Metric(
     "seconds",
     "Since the source has said where its partitions end, of the one that is longest ago.",
 )
+RPO_GOAL = Metric(
+    "srm_rpo_goal_seconds", "gauge", _FLOW, "seconds", "That srm_lag_seconds should be at most: rpo.goal.seconds."
+)
 RECORDS = Metric("srm_records_total", "counter", _TOPIC, "records", "Copied since the driver began.")
 BYTES = Metric("srm_bytes_total", "counter", _TOPIC, "bytes", "Written to the target since the driver began.")
 LATENCY = Metric(
@@ -104,6 +107,7 @@ OURS = (
     PARTITIONS,
     LAG,
     LAG_SECONDS,
+    RPO_GOAL,
     AGE,
     RECORDS,
     BYTES,

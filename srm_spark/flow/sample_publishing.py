@@ -117,7 +117,9 @@ class SamplePublisher:
     def _make_sampler(self) -> Sampler:
         if self._sampler is None:  # a policy of the user's own may not load: then that is told, and not raised
             settings = self._settings
-            self._sampler = Sampler(settings.flow, self._driver, self._every or 0.0, settings.policy())
+            self._sampler = Sampler(
+                settings.flow, self._driver, self._every or 0.0, settings.policy(), settings.rpo_goal_seconds
+            )
         return self._sampler
 
     def _reached(self) -> tuple[Cluster, Writer]:

@@ -56,6 +56,8 @@ class Sampler:
     every: float
     """Seconds between two periods."""
     policy: ReplicationPolicy
+    rpo_goal: int | None = None
+    """Seconds of data that a failover may lose."""
 
     def samples(self, status: FlowStatus, view: View, period: Period, *, is_last: bool = False) -> Samples:
         """What there is to say of a period, as the flow is at its end."""
@@ -81,6 +83,7 @@ class Sampler:
             groups=len({one.group for one in groups}) if is_running and status.consumers is not None else None,
             lag_records=status.lag_records if is_running else None,
             lag_seconds=max(known) if known and len(known) == len(lags) else None,
+            rpo_goal=self.rpo_goal,
             unknown_since=_milliseconds(status.unknown_since),
             # The oldest answer: of none of them more is known.
             source_checked_at=min(checked) if checked and len(checked) == len(partitions) else None,

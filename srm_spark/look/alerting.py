@@ -41,8 +41,9 @@ def _of_flow(now: FlowNow, settings: AlertSettings) -> Iterator[Fact]:
         yield Fact(AlertKind.NOT_RUNNING, flow, f"{flow} does not run: {'; '.join(now.why)}")
     elif now.lag_records is None or now.lag_seconds is None:
         yield Fact(AlertKind.LAG_UNKNOWN, flow, f"how far {flow} is behind is not known")
-    if now.lag_seconds is not None and now.lag_seconds > settings.rpo:
-        text = f"a failover of {flow} would lose {now.lag_seconds:.0f} s of data; the goal is {settings.rpo:g} s"
+    goal = settings.rpo if now.rpo_goal is None else now.rpo_goal
+    if now.lag_seconds is not None and now.lag_seconds > goal:
+        text = f"a failover of {flow} would lose {now.lag_seconds:.0f} s of data; the goal is {goal:g} s"
         yield Fact(AlertKind.RPO, flow, text, value=now.lag_seconds)
     if now.lost:
         text = f"{count(now.lost, 'record')} of {flow} are lost since its driver began: srm-control losses"

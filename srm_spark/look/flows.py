@@ -95,6 +95,8 @@ class FlowReport:
     """Why nothing is known at all; None where the target answered."""
     unknown_since: int | None = None
     """Since when nothing is known of the flow's drivers; None where it is, or where nothing ever was."""
+    rpo_goal: int | None = None
+    """Most seconds that the lag should be; None where no goal is set."""
 
     @property
     def held(self) -> dict[str, str]:
@@ -137,12 +139,14 @@ class FlowLook:
 
     def look(self) -> FlowReport:
         """How the flow is now."""
-        now, flow = int(self._clock() * 1000), self._settings.flow
+        now, flow, goal = int(self._clock() * 1000), self._settings.flow, self._settings.rpo_goal_seconds
         try:
             report = self._look(now)
         except TargetUnavailable as error:
             why = Lag(unknown_since=self._answered_at, reason=str(error))
-            return FlowReport(flow, now, lag=why, target_down=str(error), unknown_since=self._answered_at)
+            return FlowReport(
+                flow, now, lag=why, target_down=str(error), unknown_since=self._answered_at, rpo_goal=goal
+            )
         self._answered_at = now
         return report
 
@@ -175,6 +179,7 @@ class FlowLook:
             *self._rights(),
             source_down=source_down,
             unknown_since=drivers.unknown_since,
+            rpo_goal=self._settings.rpo_goal_seconds,
         )
 
     def _rights(self) -> tuple[int | None, int | None, str | None]:

@@ -83,7 +83,7 @@ def figures(
     meter.checkpointed([Checkpoint("g", TopicPartition("A.t", n), 1, 1) for n in (0, 1)], 7.0)
     meter.looked(Look({"t": 2}, {"t": "A.t"}, {T0: 0, T1: 3} if lag is None else lag, {T1: FailureKind.TOO_LARGE}))
     clock.now += 5
-    settings = flow_settings(keys)
+    settings = flow_settings({"rpo.goal.seconds": "60", **(keys or {})})
     settings = replace(settings, metrics=replace(settings.metrics, names=tuple(formats)))
     status = FlowStatus(FLOW, state, topics=1, partitions=2, lost_records=4, parked={"x": "1"}, consumers=_consumers())
     status = replace(status, audit=Audit(60.0, 0, ended=990_000, records=12, differences=2))
@@ -125,6 +125,7 @@ def test_a_flow_that_runs_by_our_names() -> None:
     assert values(found, "srm_checkpoint_latency_seconds_count") == [2]
     assert values(found, "srm_lost_records_total") == [4]
     assert values(found, "srm_quarantined_topics") == [1]
+    assert values(found, "srm_rpo_goal_seconds") == [60]
     assert values(found, "srm_audited_records_total") == [12]
     assert values(found, "srm_differing_records") == [2]
     assert values(found, "srm_audit_end_timestamp_seconds") == [990]

@@ -112,6 +112,14 @@ def test_what_audits_found(audit: Audit, said: list[str]) -> None:
     assert json.loads(json.dumps(flow))["owner"]["audit"]["late"] == audit.late(AT)
 
 
+@pytest.mark.parametrize(("goal", "said"), [(None, False), (3, False), (2, True)])
+def test_a_goal_that_is_not_kept_is_told(goal: int | None, said: bool) -> None:
+    report = replace(FULL, rpo_goal=goal)
+    line = "A->B: a failover now would lose 2.5 s of data; the goal is 2.0 s"
+    assert (line in text([report])) == said
+    assert documents([report])["flows"][0]["rpo_goal_seconds"] == goal
+
+
 def test_wide_has_topics_and_partitions() -> None:
     shown = text([FULL], is_wide=True)
     lines = [[cell.strip() for cell in line] for line in rows(shown)]

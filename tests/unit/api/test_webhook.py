@@ -102,6 +102,14 @@ def test_every_kind_of_alert_has_its_fact() -> None:
     assert found | {fact.kind for fact in facts} == set(AlertKind)
 
 
+@pytest.mark.parametrize(("goal", "told"), [(None, False), (400, False), (100, True)])
+def test_a_flow_has_a_goal_of_its_own(goal: int | None, told: bool) -> None:
+    facts, _ = facts_of(one_flow(lag_seconds=200.0, rpo_goal=goal).board, AlertSettings("http://x"))
+    assert [fact.text for fact in facts if fact.kind is AlertKind.RPO] == [
+        "a failover of A->B would lose 200 s of data; the goal is 100 s"
+    ] * told
+
+
 def test_of_a_driver_that_is_silent_its_flow_is_told_of() -> None:
     (fact, *_), unknown = facts_of(three_flows().board, AlertSettings("http://x"))
     assert (fact.kind, fact.subject, fact.text) == (AlertKind.STANDING_STILL, "B->A", fact.text)
