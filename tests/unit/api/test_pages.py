@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from srm_spark.api import wording
 from srm_spark.api.app import make_app
 from srm_spark.api.charts import Measure, chart
+from srm_spark.api.told import flows_told
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.model import Flow
 from srm_spark.core.series import Span, Stats
@@ -120,6 +121,39 @@ def test_the_page_of_a_flow(client: TestClient) -> None:
     unknown = rows(client.get("/flows/C/B").text)
     assert unknown[0][4:] == ["unknown"] * 4
     assert client.get("/flows/A/X").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "said"),
+    [
+        ({"rpo_goal": 2, "audited_at": NOW - 1000, "differing": 0}, "ACTIVE", ["1.5 s goal 2 s", "no difference"]),
+        ({"rpo_goal": 1}, "WARNING", ["a failover would lose 2 s of data; the goal is 1 s"]),
+        (
+            {"audited_at": NOW - 1000, "differing": 2, "differs": "orders-0: 2 lost"},
+            "WARNING",
+            ["copies differ: 2 records, the first orders-0: 2 lost", "2 differ"],
+        ),
+        ({"audit_late": "no audit has ended since noon"}, "WARNING", ["no audit has ended since noon"]),
+    ],
+    ids=["good", "goal", "differ", "late"],
+)
+def test_goals_and_audits_are_on_the_page_in_v3_and_told_to_other_sites(
+    values: dict[str, object], status: str, said: list[str]
+) -> None:
+    filled = Filled(flows=(AB,))
+    filled.live()
+    filled.report(AB, NOW, **values)
+    with TestClient(make_app(filled.board)) as client:
+        page = words(client.get("/flows/A/B").text)
+        answer = client.get("/v3/flows")
+    assert all(text in page for text in said), page
+    (flow,) = answer.json()["flows"]
+    assert (flow["rpo_goal_seconds"], flow["status"]) == (values.get("rpo_goal"), status)
+    (found,) = flows_told(answer.content, Span(NOW - 60_000, NOW))
+    now = found.now
+    told = {"rpo_goal": now.rpo_goal, "audited_at": now.audited_at, "differing": now.differing}
+    told |= {"differs": now.differs, "audit_late": now.audit_late}
+    assert {name: value for name, value in told.items() if value is not None} == values
 
 
 def test_nothing_comes_from_elsewhere_and_no_script_stands_in_a_page(client: TestClient) -> None:
