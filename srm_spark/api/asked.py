@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from enum import Enum
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from srm_spark.api.gateway import Gateway
 from srm_spark.api.problems import RequestProblem, unknown
 from srm_spark.api.roles import Caller, Role
 from srm_spark.core.model import Flow
+from srm_spark.core.moments import time_of
 from srm_spark.core.series import WINDOW_MS, Metric, Span
 from srm_spark.look.board import Board
 
@@ -150,11 +150,6 @@ def flows_from(board: Board, source: str) -> list[Flow]:
     return found
 
 
-def iso(milliseconds: int) -> str:
-    """A moment in UTC, for people and programs."""
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")
-
-
 def iso_if_known(milliseconds: int | None) -> str | None:
     """The same of a moment that may not be known."""
-    return None if milliseconds is None else iso(milliseconds)
+    return None if milliseconds is None else time_of(milliseconds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import Request
 from fastapi.responses import RedirectResponse
 
-from srm_spark.api.asked import iso
 from srm_spark.api.control import TheDesk
 from srm_spark.api.desk_page import desk_page, desk_router
 from srm_spark.api.forms import TheForm
@@ -15,6 +14,7 @@ from srm_spark.api.root import rooted
 from srm_spark.api.v3_changes import ApplyBody, TheRuns, changes_planned
 from srm_spark.change.document import plan_file
 from srm_spark.change.sections import change_sections, done_sections, other_sections, owner_line
+from srm_spark.core.moments import time_of
 
 router = desk_router()
 
@@ -22,7 +22,7 @@ router = desk_router()
 @router.get("/changes")
 def changes_page(request: Request, desk: TheDesk, runs: TheRuns) -> str:
     """Plans that were carried out, and the form of another one."""
-    begun = [(one, iso(one.began_at)) for one in runs.watched.of(desk.flow)]
+    begun = [(one, time_of(one.began_at)) for one in runs.watched.of(desk.flow)]
     return desk_page(request, desk, "changes", "changes.html", runs=begun)
 
 

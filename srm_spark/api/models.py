@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from srm_spark.api.asked import iso
+from srm_spark.core.moments import time_of
 from srm_spark.core.series import Span, Stats
 
 
@@ -25,7 +25,7 @@ class TimeRange(BaseModel):
             start=span.start,
             end=span.end,
             midpoint=span.midpoint,
-            description=f"{iso(span.start)} to {iso(span.end)}",
+            description=f"{time_of(span.start)} to {time_of(span.end)}",
         )
 
 

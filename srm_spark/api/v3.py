@@ -12,13 +12,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheGateway, TheMetric, TheSpan, iso, iso_if_known
+from srm_spark.api.asked import Samples, TheBoard, TheFlow, TheGateway, TheMetric, TheSpan, iso_if_known
 from srm_spark.api.fresh import UNCHANGED, ThePolled, of_flow, of_flows
 from srm_spark.api.gateway import ServiceAnswer, SiteAnswer, look
 from srm_spark.api.problems import RESPONSES, RequestProblem, unknown
 from srm_spark.core.flow_series import FlowNow
 from srm_spark.core.metrics import GroupSample, PartitionSample
 from srm_spark.core.model import Flow
+from srm_spark.core.moments import time_of
 from srm_spark.core.series import Line, Span, Stats
 from srm_spark.look.board import Board
 from srm_spark.look.figures import (
@@ -74,7 +75,7 @@ class RangeDocument(BaseModel):
     @classmethod
     def of(cls, span: Span) -> RangeDocument:
         """That of a span."""
-        return cls(start=iso(span.start), end=iso(span.end))
+        return cls(start=time_of(span.start), end=time_of(span.end))
 
 
 class LagDocument(BaseModel):
@@ -305,7 +306,7 @@ class PartDocument(Summary):
     @classmethod
     def part(cls, stats: Stats) -> PartDocument:
         """That of a metric."""
-        return cls(start=iso(stats.span.start), end=iso(stats.span.end), **Summary.of(stats).model_dump())
+        return cls(start=time_of(stats.span.start), end=time_of(stats.span.end), **Summary.of(stats).model_dump())
 
 
 class HistoryDocument(BaseModel):
@@ -349,7 +350,7 @@ def flows(board: TheBoard, gateway: TheGateway, span: TheSpan, polled: ThePolled
     found = [FlowDocument.of(one, known_since(board, one.now.flow, span)) for one in seen.own]
     found += [FlowDocument.of(one.found, None, one.site, one.url) for one in seen.elsewhere.values()]
     sites = [SiteDocument.of(one) for one in seen.sites]
-    return FlowsDocument(at=iso(board.now_ms()), range=RangeDocument.of(span), flows=found, sites=sites)
+    return FlowsDocument(at=time_of(board.now_ms()), range=RangeDocument.of(span), flows=found, sites=sites)
 
 
 @router.get("/flows/{source}/{target}")
@@ -511,7 +512,7 @@ def _partition(one: PartitionSample, *, is_known: bool) -> PartitionDocument:
         remote_topic=one.remote,
         lag=LagDocument(records=one.lag_records if is_known else None, seconds=one.lag_seconds if is_known else None),
         checked_at=iso_if_known(one.checked_at),
-        sampled_at=iso(one.at),
+        sampled_at=time_of(one.at),
         **(known if is_known else dict.fromkeys(known)),
     )
 
@@ -522,5 +523,5 @@ def _group(one: GroupSample, *, is_known: bool) -> GroupDocument:
         source_topics=list(one.topics),
         state=one.state if is_known else None,
         reason=one.reason if is_known else None,
-        sampled_at=iso(one.at),
+        sampled_at=time_of(one.at),
     )

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from srm_spark.api.asked import iso
 from srm_spark.api.audit import Result
 from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.problems import CONTROL_RESPONSES, RequestProblem
@@ -17,6 +16,7 @@ from srm_spark.api.roles import Role
 from srm_spark.core.acts import Command, CommandKind, Scope
 from srm_spark.core.list_changes import problems_of
 from srm_spark.core.lists import Change, ListKind, ListState
+from srm_spark.core.moments import time_of
 from srm_spark.core.wording import some
 from srm_spark.flow.commanding import Commanded, Commanding
 from srm_spark.flow.list_effects import Effect
@@ -131,7 +131,7 @@ class EntryDocument(BaseModel):
         act = state.origin(kind, entry, is_deny=is_deny)
         if act is None:
             return cls(entry=entry, at=None, who=None, why=None)
-        return cls(entry=entry, at=iso(act.at), who=act.who, why=act.why)
+        return cls(entry=entry, at=time_of(act.at), who=act.who, why=act.why)
 
 
 class ListsDocument(BaseModel):

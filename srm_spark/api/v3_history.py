@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from srm_spark.api.asked import TheBoard, iso, iso_if_known
+from srm_spark.api.asked import TheBoard, iso_if_known
 from srm_spark.api.problems import RESPONSES, RequestProblem
+from srm_spark.core.moments import time_of
 from srm_spark.look.behind import HistoryBehind, history_behind
 
 router = APIRouter(prefix="/v3", tags=["srm-spark V3"], responses=RESPONSES)
@@ -50,5 +51,5 @@ def histories(board: TheBoard) -> HistoriesDocument:
     if board.past is None:
         raise RequestProblem(404, "no history", "this service keeps no history: set service.history.path")
     return HistoriesDocument(
-        at=iso(board.now_ms()), flows=[BehindDocument.of(history_behind(board, flow)) for flow in board.flows]
+        at=time_of(board.now_ms()), flows=[BehindDocument.of(history_behind(board, flow)) for flow in board.flows]
     )

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from srm_spark.api.asked import iso, iso_if_known
+from srm_spark.api.asked import iso_if_known
 from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.problems import CONTROL_RESPONSES, RequestProblem
 from srm_spark.api.roles import Role
@@ -19,6 +19,7 @@ from srm_spark.core.acts import AnyAct
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.lists import Act
 from srm_spark.core.model import KeptLoss, TopicPartition
+from srm_spark.core.moments import time_of
 from srm_spark.core.quarantine import QuarantinedRecord
 from srm_spark.core.tail import TailRecord
 from srm_spark.flow.commanding import Acted, history
@@ -120,7 +121,7 @@ class LossDocument(BaseModel):
             cause=kept.loss.cause.value,
             source=OffsetsDocument(start=source.start, end=source.end),
             target=None if target is None else OffsetsDocument(start=target.start, end=target.end),
-            found_at=iso(kept.found_at),
+            found_at=time_of(kept.found_at),
         )
 
 
@@ -155,10 +156,10 @@ class QuarantinedDocument(BaseModel):
             topic_id=entry.place.topic_id,
             partition=entry.place.partition.partition,
             offset=entry.place.offset,
-            timestamp=iso(entry.timestamp) if entry.timestamp >= 0 else None,
+            timestamp=time_of(entry.timestamp) if entry.timestamp >= 0 else None,
             timestamp_type="LogAppendTime" if entry.is_append_time else "CreateTime",
             size=entry.size,
-            quarantined_at=iso(entry.quarantined_at),
+            quarantined_at=time_of(entry.quarantined_at),
             kind=entry.why.kind.value,
             reason=entry.why.sentence,
         )
@@ -281,7 +282,7 @@ class EventDocument(BaseModel):
         """That of an act."""
         act, answer = one.act, one.answer
         return cls(
-            at=iso(act.at),
+            at=time_of(act.at),
             who=act.who,
             why=act.why,
             kind=act.kind.value,

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
-from srm_spark.api.asked import iso
 from srm_spark.api.control import TheDesk
 from srm_spark.api.moves import Moves, Planned, Running, Wanted
 from srm_spark.api.plans import PLAN_SECONDS, Shown
 from srm_spark.api.problems import CONTROL_RESPONSES
 from srm_spark.api.v3_acts import Body
+from srm_spark.core.moments import time_of
 from srm_spark.plan import MoveKind, PastMove
 from srm_spark.plan.document import plan_document, statement_document
 
@@ -158,7 +158,7 @@ class MoveDocument(BaseModel):
             kind=_WORDS[one.kind],
             flow=str(one.flow),
             who=one.who,
-            began_at=iso(one.began_at),
+            began_at=time_of(one.began_at),
             seconds=one.seconds,
             is_over=one.is_over,
             told=list(one.told),
@@ -183,7 +183,7 @@ class PastMoveDocument(BaseModel):
         return cls(
             kind=_WORDS[one.kind],
             flow=one.flow,
-            began_at=iso(one.began),
+            began_at=time_of(one.began),
             seconds=one.seconds,
             unsafe=list(one.unsafe),
         )

@@ -13,7 +13,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
-from srm_spark.api.asked import iso
 from srm_spark.api.audit import Result
 from srm_spark.api.control import Desk, TheDesk
 from srm_spark.api.plans import PLAN_SECONDS, Plans
@@ -24,6 +23,7 @@ from srm_spark.api.v3_acts import Body, ConfirmBody, Topic
 from srm_spark.core.answers import Answer
 from srm_spark.core.goals import Goal, Way, goal_of
 from srm_spark.core.model import TopicPartition
+from srm_spark.core.moments import time_of
 from srm_spark.core.wording import count, some
 from srm_spark.flow.commanding import Commanding
 from srm_spark.flow.shifting import Shifting, Wanted
@@ -151,7 +151,7 @@ class ShiftedDocument(BaseModel):
             to=one.shift.end,
             carried_out_by=answer.driver if answer is not None and is_done else None,
             declined=None if answer is None else answer.declined,
-            answered_at=None if answer is None else iso(answer.at),
+            answered_at=None if answer is None else time_of(answer.at),
         )
 
 

@@ -11,7 +11,7 @@ import click
 
 from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import CONFIG, DEFINES, DIFFERENT, ERROR, FLOW, OUTPUT, flows_of, print_json, several, told
-from srm_spark.cli.status_view import moment
+from srm_spark.core.moments import stamp_of
 from srm_spark.look.acls import explain_acls
 from srm_spark.look.answer import Answer, Rule, Verdict
 from srm_spark.look.groups import explain_group
@@ -112,7 +112,7 @@ def lines(answer: Answer) -> Iterator[str]:
     if answer.rule is not None:
         rows.append(("rule", _rule(answer.rule)))
     if answer.since is not None:
-        rows.append(("since", moment(answer.since)))
+        rows.append(("since", stamp_of(answer.since)))
     rows += [
         (name, text) for name, text in (("waits for", answer.waits_for), ("to do", answer.remedy)) if text is not None
     ]
@@ -123,7 +123,7 @@ def lines(answer: Answer) -> Iterator[str]:
 
 def _rule(rule: Rule) -> str:
     added = "" if rule.who is None else f", added by {rule.who}"
-    when = "" if rule.at is None else f" at {moment(rule.at)}"
+    when = "" if rule.at is None else f" at {stamp_of(rule.at)}"
     return f"{rule.text} [{rule.place}{added}{when}{'' if rule.why is None else f': {rule.why}'}]"
 
 
@@ -131,7 +131,7 @@ def document(answer: Answer) -> dict[str, Any]:
     """For programs; times are ISO 8601."""
     whole = asdict(answer)
     whole |= {"flow": str(answer.flow), "verdict": answer.verdict.value, "because": answer.because.value}
-    whole["since"] = None if answer.since is None else moment(answer.since)
+    whole["since"] = None if answer.since is None else stamp_of(answer.since)
     if answer.rule is not None:
-        whole["rule"]["at"] = None if answer.rule.at is None else moment(answer.rule.at)
+        whole["rule"]["at"] = None if answer.rule.at is None else stamp_of(answer.rule.at)
     return whole

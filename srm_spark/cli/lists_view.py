@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from srm_spark.core.list_changes import Decision, FileRules, problems_of
 from srm_spark.core.listed_filter import RULES
 from srm_spark.core.lists import Act, Change, ListKind, Lists, ListState, in_brackets
 from srm_spark.core.model import Flow
+from srm_spark.core.moments import time_of
 from srm_spark.core.wording import count, escaped, some
 from srm_spark.errors import SourceUnavailable
 from srm_spark.flow.list_effects import Effect, Size
@@ -79,10 +79,10 @@ class View:
         """Who changed what, the oldest first."""
         mine = [act for act in acts if act.kind is self.kind]
         if self.output == "json":
-            print_json([{"at": _time(a.at), "who": a.who, "why": a.why, **_change(a.change)} for a in mine])
+            print_json([{"at": time_of(a.at), "who": a.who, "why": a.why, **_change(a.change)} for a in mine])
             return
         for act in mine:
-            click.echo(f"{_time(act.at)} {escaped(act.who)} {act.change}{in_brackets(act.why)}")
+            click.echo(f"{time_of(act.at)} {escaped(act.who)} {act.change}{in_brackets(act.why)}")
         if not mine:
             click.echo(f"nobody has changed the lists of {self.kind.value} of {self.flow}", err=True)
 
@@ -145,7 +145,7 @@ class View:
         act = state.origin(self.kind, entry, is_deny=is_deny)
         return {
             "entry": entry,
-            "at": None if act is None else _time(act.at),
+            "at": None if act is None else time_of(act.at),
             "who": None if act is None else act.who,
             "why": None if act is None else act.why,
             "matches": None if matches is None else matches[entry],
@@ -210,7 +210,3 @@ def _file(file: FileRules) -> dict[str, object]:
         "exclude": file.takes.exclude,
         "exclude_place": file.exclude_place,
     }
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")

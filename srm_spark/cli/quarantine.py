@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 import click
@@ -24,6 +23,7 @@ from srm_spark.cli.options import (
     told,
     topics_of,
 )
+from srm_spark.core.moments import time_of
 from srm_spark.core.quarantine import QuarantinedRecord
 from srm_spark.core.wording import count
 from srm_spark.flow.refused.replay import Replayed, drop_from_quarantine, list_quarantine
@@ -55,7 +55,7 @@ def list_(*, files: Sequence[Path], defines: Sequence[str], name: str, names: st
         return
     for entry in entries:
         click.echo(
-            f"{_place(entry)}: in quarantine since {_time(entry.quarantined_at)}, {entry.size} bytes: {entry.why}"
+            f"{_place(entry)}: in quarantine since {time_of(entry.quarantined_at)}, {entry.size} bytes: {entry.why}"
         )
     if not entries:
         click.echo("nothing is in quarantine", err=True)
@@ -160,7 +160,3 @@ def _replayed_as_json(done: Replayed) -> dict[str, object]:
         "target_offset": done.downstream,
         "refusal": done.refusal,
     }
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")

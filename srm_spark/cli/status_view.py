@@ -14,6 +14,7 @@ from rich.table import Table
 from srm_spark.core.audit import Audit
 from srm_spark.core.driver_status import DriverStatus
 from srm_spark.core.model import Flow
+from srm_spark.core.moments import stamp_of
 from srm_spark.core.standstills import by_name
 from srm_spark.core.wording import count, escaped
 from srm_spark.look.flows import FlowReport, Lag, PartitionLag
@@ -129,10 +130,10 @@ def _lines(report: FlowReport, shown: int | None) -> Iterator[str]:
     for one in drivers.standby:
         yield f"{flow}: {one.driver.place} stands by{_since(one.since)}"
     for one in drivers.silent:
-        what = f"{one.driver.place} is silent: unknown since {moment(one.at)}"
+        what = f"{one.driver.place} is silent: unknown since {stamp_of(one.at)}"
         yield f"{flow}: {what}; it was {one.state.value} then, and was killed or does not reach {flow.target}"
     for one in drivers.ended[:shown]:
-        yield f"{flow}: {one.driver.place} {one.state.value} at {moment(one.at)}"
+        yield f"{flow}: {one.driver.place} {one.state.value} at {stamp_of(one.at)}"
     owner = drivers.owner
     more = 0 if owner is None else owner.held_more
     yield from _some(report.held, shown, lambda name, why: f"{flow}: {name} stands still: {why}", more)
@@ -168,7 +169,7 @@ def _owners_lines(report: FlowReport, owner: DriverStatus, shown: int | None) ->
     if owner.audit is not None:
         yield from (f"{flow}: {line}" for line in _audit_lines(owner.audit, owner.at))
     if owner.last_error is not None and owner.last_error_at is not None and owner.last_error != owner.reason:
-        yield f"{flow}: last error at {moment(owner.last_error_at)}: {owner.last_error}"
+        yield f"{flow}: last error at {stamp_of(owner.last_error_at)}: {owner.last_error}"
 
 
 def _audit_lines(audit: Audit, at: int) -> Iterator[str]:
@@ -178,7 +179,7 @@ def _audit_lines(audit: Audit, at: int) -> Iterator[str]:
         yield "audit: none has ended yet"
         return
     what = f"{count(audit.records, 'record')} found right" if audit.first is None else "copies differ"
-    yield f"audit of {moment(audit.ended)}: {what}"
+    yield f"audit of {stamp_of(audit.ended)}: {what}"
     if audit.first is not None:
         yield f"{count(audit.differences, 'difference')}, the first {audit.first}: srm-control verify"
     if audit.uncovered:
@@ -226,7 +227,7 @@ def _drawn(table: Table) -> str:
 
 
 def _since(at: int | None) -> str:
-    return "" if at is None else f" since {moment(at)}"
+    return "" if at is None else f" since {stamp_of(at)}"
 
 
 def _number(value: float | None) -> str:
@@ -253,17 +254,12 @@ def clock(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, timezone.utc):%H:%M:%SZ}"
 
 
-def moment(milliseconds: int) -> str:
-    """A moment, in UTC."""
-    return f"{datetime.fromtimestamp(milliseconds / 1000, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def _document(report: FlowReport) -> dict[str, Any]:
     drivers, lag, owner = report.drivers, report.lag, report.drivers.owner
     state, spokesman = drivers.state, drivers.spokesman
     return {
         "flow": str(report.flow),
-        "at": moment(report.at),
+        "at": stamp_of(report.at),
         "state": None if state is None else state.value,
         "unknown_since": _moment(report.unknown_since),
         "reason": None if spokesman is None else spokesman.reason,
@@ -294,18 +290,23 @@ def _driver(driver: DriverStatus, flow: Flow) -> dict[str, Any]:
     document["audit"] = None if driver.audit is None else _audit(driver.audit, driver.at)
     micro_batch = None if driver.partitions is None else driver.partitions - driver.realtime
     document["lanes"] = {"realtime": document.pop("realtime"), "micro_batch": micro_batch}
-    return {"host": driver.driver.host, "pid": driver.driver.pid, "started": moment(driver.driver.started), **document}
+    return {
+        "host": driver.driver.host,
+        "pid": driver.driver.pid,
+        "started": stamp_of(driver.driver.started),
+        **document,
+    }
 
 
 def _audit(audit: Audit, at: int) -> dict[str, Any]:
-    times = {"since": moment(audit.since), "ended": _moment(audit.ended)}
+    times = {"since": stamp_of(audit.since), "ended": _moment(audit.ended)}
     return {**asdict(audit), **times, "late": audit.late(at)}
 
 
 def _gone(driver: DriverStatus) -> dict[str, Any]:
     """What its last word said of the moment is true no longer."""
-    started = moment(driver.driver.started)
-    whole = {"host": driver.driver.host, "pid": driver.driver.pid, "started": started, "at": moment(driver.at)}
+    started = stamp_of(driver.driver.started)
+    whole = {"host": driver.driver.host, "pid": driver.driver.pid, "started": started, "at": stamp_of(driver.at)}
     return {**whole, "last_state": driver.state.value, "reason": driver.reason}
 
 
@@ -318,4 +319,4 @@ def _partition(row: PartitionLag) -> dict[str, Any]:
 
 
 def _moment(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else moment(milliseconds)
+    return None if milliseconds is None else stamp_of(milliseconds)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from srm_spark.core.compact_json import compact_json
-from srm_spark.core.moments import time_of
+from srm_spark.core.moments import stamp_of
 
 VERSION = 1
 _KIND = "audit"
@@ -50,9 +50,7 @@ class Audit:
         newest = max(self.since, self.ended or 0)
         if now - newest <= _LATE * 1000 * self.seconds:
             return None
-        return (
-            f"no audit has ended since {time_of(newest).replace('+00:00', 'Z')}: {self.failed or 'one is at it still'}"
-        )
+        return f"no audit has ended since {stamp_of(newest)}: {self.failed or 'one is at it still'}"
 
 
 @dataclass(frozen=True)

@@ -19,3 +19,8 @@ def moment_of(text: str) -> int:
 def time_of(milliseconds: int) -> str:
     """A moment, for people and programs."""
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")
+
+
+def stamp_of(milliseconds: int) -> str:
+    """The same as people write it: 2026-01-31T12:00:00Z."""
+    return time_of(milliseconds).replace("+00:00", "Z")

@@ -10,10 +10,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from srm_spark.api.app import make_app
-from srm_spark.api.asked import Duration, iso
+from srm_spark.api.asked import Duration
 from srm_spark.config.settings import HistorySettings
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import FlowSample, Sample
+from srm_spark.core.moments import time_of
 from srm_spark.past.reading import History
 from tests.unit.api.boards import AB, EVERY, NOW, Filled
 from tests.unit.history_tables import write
@@ -98,17 +99,17 @@ def test_a_range_that_is_over_comes_from_history_alone(client: TestClient) -> No
 def test_it_is_said_since_when_figures_are_kept(client: TestClient) -> None:
     assert ok(client, "/v3/flows/A/B?hours=4")["figures_since"] is None
     assert ok(client, "/v3/flows/A/B")["figures_since"] is None
-    since = iso(FIRST // MINUTE * MINUTE)
+    since = time_of(FIRST // MINUTE * MINUTE)
     assert ok(client, "/v3/flows/A/B?hours=48")["figures_since"] == since
     assert ok(client, "/v3/flows/A/B/topics?hours=48")["figures_since"] == since
-    assert ok(client, "/v3/flows/C/B?hours=48")["figures_since"] == iso(END + 1000 - 2 * HOUR)
+    assert ok(client, "/v3/flows/C/B?hours=48")["figures_since"] == time_of(END + 1000 - 2 * HOUR)
 
 
 def test_history_of_a_partition_and_a_group(client: TestClient) -> None:
     path = "/v3/flows/A/B/history"
     found = ok(client, f"{path}/record-rate?topic=orders&partition=1&hours=6&samples=6")
     assert {part["avg"] for part in found["parts"]} == {2.0}
-    assert found["figures_since"] == iso(FIRST // MINUTE * MINUTE)
+    assert found["figures_since"] == time_of(FIRST // MINUTE * MINUTE)
     found = ok(client, f"{path}/checkpoint-latency-ms?group=billing&hours=6")
     assert {part["avg"] for part in found["parts"]} == {100.0}
     assert ok(client, f"{path}/checkpoint-latency-ms?group=gone&hours=6")["parts"] == []
@@ -125,7 +126,7 @@ def test_without_history_memory_answers_and_says_so() -> None:
     client = TestClient(make_app(filled.board))
     assert client.get("/v3/flows/A/B/history/record-rate?topic=orders&partition=1").status_code == 404
     assert client.get("/v3/flows/A/B/history/record-rate?topic=orders&hours=30").json()["parts"]
-    assert ok(client, "/v3/flows/A/B?hours=30")["figures_since"] == iso(NOW - 2 * HOUR)
+    assert ok(client, "/v3/flows/A/B?hours=30")["figures_since"] == time_of(NOW - 2 * HOUR)
 
 
 @pytest.mark.parametrize("duration", list(Duration))

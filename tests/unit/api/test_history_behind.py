@@ -10,10 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from srm_spark.api.app import make_app
-from srm_spark.api.asked import iso
 from srm_spark.config.settings import HistorySettings
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import FlowSample
+from srm_spark.core.moments import time_of
 from srm_spark.past.reading import History
 from tests.unit.api.boards import AB, BA, CB, NOW, Clock, Filled, three_flows
 from tests.unit.history_tables import write
@@ -64,8 +64,8 @@ def test_it_is_counted_from_the_newest_sample_in_history_to_the_newest_that_was_
     write(tmp_path, [sample(NOW - 25 * 60 * MINUTE), sample(NOW - 4 * MINUTE), sample(NOW - 3 * MINUTE)])
     assert told(client)["A->B"] == {
         "flow": "A->B",
-        "newest_in_history": iso(NOW - 3 * MINUTE),
-        "newest_read": iso(NOW),
+        "newest_in_history": time_of(NOW - 3 * MINUTE),
+        "newest_read": time_of(NOW),
         "behind_seconds": 180.0,
         "unknown_since": None,
         "kind": None,
@@ -99,7 +99,7 @@ def test_it_is_said_since_when_it_is_not_known(tmp_path: Path, client: TestClien
     filled.clock.pass_by(60)
     filled.live()
     gone = told(client)["A->B"]
-    assert (gone["behind_seconds"], gone["kind"], gone["unknown_since"]) == (None, "no-history", iso(NOW))
+    assert (gone["behind_seconds"], gone["kind"], gone["unknown_since"]) == (None, "no-history", time_of(NOW))
     (tmp_path / "gone").rename(tmp_path / "B")
     filled.clock.pass_by(60)
     assert told(client)["A->B"]["behind_seconds"] == 0.0

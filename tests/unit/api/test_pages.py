@@ -142,7 +142,7 @@ def test_goals_and_audits_are_on_the_page_in_v3_and_told_to_other_sites(
 ) -> None:
     filled = Filled(flows=(AB,))
     filled.live()
-    filled.report(AB, NOW, **values)
+    filled.report(AB, NOW, **values)  # type: ignore[arg-type]
     with TestClient(make_app(filled.board)) as client:
         page = words(client.get("/flows/A/B").text)
         answer = client.get("/v3/flows")
@@ -151,7 +151,7 @@ def test_goals_and_audits_are_on_the_page_in_v3_and_told_to_other_sites(
     assert (flow["rpo_goal_seconds"], flow["status"]) == (values.get("rpo_goal"), status)
     (found,) = flows_told(answer.content, Span(NOW - 60_000, NOW))
     now = found.now
-    told = {"rpo_goal": now.rpo_goal, "audited_at": now.audited_at, "differing": now.differing}
+    told: dict[str, object] = {"rpo_goal": now.rpo_goal, "audited_at": now.audited_at, "differing": now.differing}
     told |= {"differs": now.differs, "audit_late": now.audit_late}
     assert {name: value for name, value in told.items() if value is not None} == values
 
