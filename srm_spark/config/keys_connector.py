@@ -385,8 +385,8 @@ OWN = (
         "audit.limit.bytes",
         "10000000",
         0,
-        "Most bytes per second that this reads, of both clusters together; 0: no limit. It has to be more than twice "
-        "what the flow copies, or audits never catch up.",
+        "Most bytes per second that this reads, of both clusters together; 0: no limit. It has to be more than "
+        "four times what the flow copies, or audits never catch up.",
     ),
     _text(
         "priority.high.topics",

@@ -101,15 +101,20 @@ class Alerting:
         self._settings = settings
         self._standing: dict[tuple[AlertKind, str, str], _Standing] = {}
 
-    def judge(self, facts: Iterable[Fact], unknown: Collection[str], now: float) -> list[Notice]:
-        """The notices that are due, given all that is wrong `now`; of flows that are `unknown` only some of it is."""
+    def judge(
+        self, facts: Iterable[Fact], unknown: Collection[str | tuple[AlertKind, str]], now: float
+    ) -> list[Notice]:
+        """The notices that are due, given all that is wrong `now`.
+
+        Of flows that are `unknown` only some of it is; with a kind in front only that is not known of the flow.
+        """
         present = {fact.key: fact for fact in facts if fact.kind in self._settings.kinds}
         for key, fact in present.items():
             standing = self._standing.setdefault(key, _Standing(fact, now))
             standing.fact, standing.until = fact, None
         for key, standing in list(self._standing.items()):
             kind, subject, _ = key
-            is_unknown = subject in unknown and kind not in _OF_THE_UNKNOWN
+            is_unknown = (kind, subject) in unknown or (subject in unknown and kind not in _OF_THE_UNKNOWN)
             if key in present or is_unknown:
                 continue
             if standing.told_at is None:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -44,6 +45,13 @@ class Audit:
     """What the newest audit could not look at, and why."""
     failed: str | None = None
     """Why the newest one came to no end; None where it did."""
+
+    @property
+    def found_differing(self) -> int | None:
+        """Differences of the newest one; None before the first, and where it has none but could not look at all."""
+        if self.ended is None or (self.unchecked is not None and not self.differences):
+            return None
+        return self.differences
 
     def late(self, now: int) -> str | None:
         """That no audit has ended for too long; None where one has."""
@@ -99,7 +107,7 @@ def decode_audit(value: bytes | None) -> Audit | None:
     """Read it; None for a tombstone, for anything else, and for a version that this reader does not know."""
     try:
         return audit_of(_document(value))
-    except (TypeError, ValueError, KeyError, RecursionError):
+    except (TypeError, ValueError, KeyError, OverflowError, RecursionError):
         return None
 
 
@@ -107,9 +115,16 @@ def audit_of(document: Mapping[str, Any]) -> Audit:
     """From its fields, of which others may be new; those that are there have to be right. Raises TypeError."""
     known = {name: value for name, value in document.items() if name in Audit.__dataclass_fields__}
     audit = Audit(**known)
-    numbers = (audit.seconds, audit.since, audit.records, audit.differences, audit.uncovered, audit.ended or 0)
-    texts = (audit.first or "", audit.unchecked or "", audit.failed or "")
-    if not all(_is_number(number) for number in numbers) or not all(isinstance(text, str) for text in texts):
+    numbers = (audit.since, audit.records, audit.differences, audit.uncovered)
+    times = (audit.ended,)
+    texts = (audit.first, audit.unchecked, audit.failed)
+    is_right = (
+        _is_number(audit.seconds)
+        and all(type(number) is int for number in numbers)
+        and all(time is None or type(time) is int for time in times)
+        and all(text is None or isinstance(text, str) for text in texts)
+    )
+    if not is_right:
         raise TypeError(f"no audit: {document!r}")
     return audit
 
@@ -120,7 +135,7 @@ def decode_reached(value: bytes | None) -> Reached | None:
         document = _document(value)
         ends = {int(number): int(end) for number, end in document["ends"]}
         return Reached(str(document["id"]), ends)
-    except (TypeError, ValueError, KeyError, RecursionError):
+    except (TypeError, ValueError, KeyError, OverflowError, RecursionError):
         return None
 
 
@@ -132,4 +147,4 @@ def _document(value: bytes | None) -> Mapping[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

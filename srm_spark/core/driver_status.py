@@ -195,11 +195,19 @@ def decode_status(key: bytes | None, value: bytes | None) -> DriverStatus | None
             driver=DriverId(host, int(pid), int(started)),
             state=state,
             groups=None if groups is None else GroupsSummary(**groups),
-            audit=None if audit is None else audit_of(audit),
+            audit=_audit_of(audit),
             standing=standing,
             **known,
         )
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _audit_of(document: object) -> Audit | None:
+    """None also for what is not understood: the driver's word counts all the same."""
+    try:
+        return audit_of(document) if isinstance(document, dict) else None
+    except TypeError:
         return None
 
 

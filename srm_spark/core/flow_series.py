@@ -66,6 +66,8 @@ class FlowNow:
     """Topics with records in quarantine."""
     paused: int | None = None
     """Partitions that stand still."""
+    is_audited: bool = False
+    """Its driver compares copies with their records."""
     audited_at: int | None = None
     """When the newest comparison of copies with their records ended; None where none has."""
     differing: int | None = None
@@ -269,6 +271,7 @@ class FlowSeries:
         said = FlowNow(
             self.flow, Health.ACTIVE, (), None, sample.state, sample.since, sample.driver, word.at, skew_ms=self._skew
         )
+        said = replace(said, is_audited=sample.is_audited)
         if sample.state in _ENDED:
             return replace(said, health=Health.INACTIVE, why=(_said(sample),))
         paused = self._standing_still()

@@ -149,6 +149,8 @@ class FlowSample:
     """Records that were found to be lost since the driver began."""
     quarantined: int | None = None
     """Source topics with records in quarantine."""
+    is_audited: bool = False
+    """Its driver compares copies with their records."""
     audited_at: int | None = None
     """When the newest comparison of copies with their records ended; None where none has."""
     differing: int | None = None
@@ -237,7 +239,7 @@ def encode(sample: Sample) -> tuple[bytes, bytes]:
         document |= {"rpo_goal": sample.rpo_goal}
         document |= {"unknown_since": sample.unknown_since, "source_checked_at": sample.source_checked_at}
         document |= {"audited_at": sample.audited_at, "differing": sample.differing, "differs": sample.differs}
-        document |= {"audit_late": sample.audit_late}
+        document |= {"audit_late": sample.audit_late, "is_audited": sample.is_audited or None}
         document |= {"lost": sample.lost, "quarantined": sample.quarantined, "is_last": sample.is_last or None}
     elif isinstance(sample, PartitionSample):
         key = [_PARTITION, str(sample.flow), *sample.partition]
@@ -380,6 +382,7 @@ def _flow_sample(flow: Flow, driver: str, at: int, seconds: float, fields: _Fiel
         source_checked_at=fields.maybe("source_checked_at", int),
         lost=fields.maybe("lost", int),
         quarantined=fields.maybe("quarantined", int),
+        is_audited=fields.maybe("is_audited", bool) or False,
         audited_at=fields.maybe("audited_at", int),
         differing=fields.maybe("differing", int),
         differs=fields.maybe("differs", str),

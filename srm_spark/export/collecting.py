@@ -85,7 +85,7 @@ def _of_flow(figures: FlowFigures) -> Iterator[Row]:
             yield names.PAUSED, flow, figures.paused
         if status.audit is not None and status.audit.ended is not None:
             yield names.AUDITED, flow, status.audit.records
-            yield names.DIFFERING, flow, status.audit.differences
+            yield from _known(names.DIFFERING, flow, status.audit.found_differing)
             yield names.AUDIT_END, flow, status.audit.ended / 1000
 
 

@@ -11,8 +11,8 @@ from srm_spark.core.wording import count
 from srm_spark.look.board import Board
 
 
-def facts_of(board: Board, settings: AlertSettings) -> tuple[list[Fact], set[str]]:
-    """All that is wrong, and the flows of which nothing is known."""
+def facts_of(board: Board, settings: AlertSettings) -> tuple[list[Fact], set[str | tuple[AlertKind, str]]]:
+    """All that is wrong, and the flows of which nothing is known, or of which something is not."""
     nows = [board.now(flow) for flow in board.flows]
     facts = [
         Fact(AlertKind.BLIND, view.alias, f"the metrics of cluster {view.alias} cannot be read: {view.why_not}")
@@ -32,7 +32,10 @@ def facts_of(board: Board, settings: AlertSettings) -> tuple[list[Fact], set[str
                     )
                     for one in series.left_groups()
                 )
-    return facts, {str(now.flow) for now in nows if not now.is_known}
+    unknown: set[str | tuple[AlertKind, str]] = {str(now.flow) for now in nows if not now.is_known}
+    # Whoever has taken the flow over, or cannot look now, has not mended what was found.
+    unknown |= {(AlertKind.COPIES_DIFFER, str(now.flow)) for now in nows if now.is_audited and now.differing is None}
+    return facts, unknown
 
 
 def _of_flow(now: FlowNow, settings: AlertSettings) -> Iterator[Fact]:

@@ -37,6 +37,8 @@ from srm_spark.flow.topics.offset_map import OffsetMaps
 _FIRST_SECONDS = 1.0
 """What was the first offset so long ago may be deleted by now."""
 _SAY_RECORDS = 100_000
+_LOOK_SECONDS = 0.5
+"""Between two looks whether somebody has ended it, while it is held back."""
 _TOGETHER = 4
 """Partitions that are read at a time: each waits for brokers more than it computes, and holds what comes ahead."""
 
@@ -138,6 +140,7 @@ def verify(
     roots: bool = False,
     sample: int | None = None,
     before: Before | None = None,
+    over: threading.Event | None = None,
     say: Say = lambda *_: None,
     reach: Connect = connect,
 ) -> Verification:
@@ -147,7 +150,8 @@ def verify(
 
     `rate` is in bytes/s of keys, values and headers, of both sides together; None for no limit. `roots`: digests of
     what is read are made, too. `before`: go on where that says, and note how far this one comes. `sample`: only so
-    many records, chosen by chance, and their copies: what else lies on the target is not looked at then. Raises
+    many records, chosen by chance, and their copies: what else lies on the target is not looked at then. Once it is
+    `over`, nothing more is read, and what is returned says nothing. Raises
     SourceUnavailable and TargetUnavailable: where one side cannot be read, nothing is said.
     """
     began = int(time.time() * 1000)
@@ -165,14 +169,19 @@ def verify(
         flow.begin_at(since)
     if before is not None:
         flow.begin_behind(before)
-    pace = Pace(None if rate is None else Bandwidth(rate), say)
+    pace = Pace(None if rate is None else Bandwidth(rate), say, over or threading.Event())
+
+    def plan(partition: TopicPartition) -> Comparison | Verified:
+        return flow.unread(partition) if pace.is_over else flow.planned(partition)
 
     def one(planned: Comparison | Verified) -> Verified:
         if isinstance(planned, Verified):
             return planned
+        if pace.is_over:
+            return flow.unread(planned.partition)
         try:
             offsets = None if picked is None else picked[planned.partition]
-            found = flow.compared(planned, pace, roots=roots, sample=offsets)
+            found = flow.believed(flow.compared(planned, pace, roots=roots, sample=offsets))
             # Where somebody has ended it, this one was not read to its end.
             if before is not None and not pace.is_over:
                 before.took(found, flow.topic_id(planned.partition))
@@ -183,7 +192,7 @@ def verify(
 
     with ThreadPoolExecutor(_TOGETHER, "srm verify") as pool:
         try:
-            planned = list(pool.map(flow.planned, flow.partitions))
+            planned = list(pool.map(plan, flow.partitions))
             logs = {each.partition: each.source for each in planned if isinstance(each, Comparison)}
             picked = None if sample is None else chosen(logs, sample, random.SystemRandom())
             partitions = tuple(pool.map(one, planned))
@@ -238,6 +247,7 @@ class _Flow:
         # Where copies end may be in front of where the map says that they do.
         copies = [one for one in self._remotes.values() if one.partition < remote_counts.get(one.topic, 0)]
         self._target_ends = target.end_offsets(copies, committed=True)
+        self._open_ends = target.end_offsets(copies) if copies else {}
         self._begins: dict[TopicPartition, int] = {}
 
     def begin_at(self, moment: int) -> None:
@@ -256,6 +266,20 @@ class _Flow:
         """Of its topic on the source; None where that has none."""
         return self._ids.get(partition.topic)
 
+    def unread(self, partition: TopicPartition) -> Verified:
+        """What is to be said of a partition that nobody looks at any more."""
+        remote = self._remotes[partition]
+        return Verified(partition, remote, Checked(), OffsetRange(0, 0), unchecked="it was ended before")
+
+    def believed(self, found: Verified) -> Verified:
+        """The same, unless its topic was made anew while it was read: then these were other records."""
+        topic = found.partition.topic
+        if found.verdict is not Verdict.DIFFERENT or self._clusters.source.topic_ids([topic]).get(topic) == (
+            self._ids.get(topic)
+        ):
+            return found
+        return replace(found, checked=Checked(), unchecked=f"{topic} was made anew on the source meanwhile")
+
     def planned(self, partition: TopicPartition) -> Comparison | Verified:
         """What is to be read of a partition; what is to be said of it, where that is nothing."""
         remote, known = self._remotes[partition], self._maps.get(partition)
@@ -268,7 +292,7 @@ class _Flow:
             return replace(nothing, not_yet=max(0, end - first.source))
         oldest = max(first.source, self._begins.get(partition, 0))
         begin = max(oldest, known.source.start)
-        source = _within(OffsetRange(begin, known.source.end), end)
+        source = _within(OffsetRange(begin, known.source.end), min(end, self._readable(remote, known)))
         holes = [OffsetRange(max(hole.source.start, oldest), hole.source.end) for hole in known.holes()]
         target_start = _target_start(known, first)
         if partition in self._begins:
@@ -276,6 +300,15 @@ class _Flow:
         target = _within(OffsetRange(target_start, known.target_end or 0), self._target_ends.get(remote, 0))
         uncovered = tuple(hole for hole in holes if hole.start < hole.end)
         return Comparison(partition, remote, known, source, target, uncovered, max(0, end - source.end))
+
+    def _readable(self, remote: TopicPartition, known: PartitionMap) -> int:
+        """Where source offsets end whose copies can be read: not behind a transaction that is open on the target."""
+        assert known.source is not None
+        readable, copied = self._target_ends.get(remote, 0), known.target_end or 0
+        if not readable < copied <= self._open_ends.get(remote, 0):
+            return known.source.end
+        first = known.next_original(readable)
+        return known.source.end if first is None else first
 
     def compared(self, one: Comparison, pace: Pace, *, roots: bool, sample: Sequence[int] | None) -> Verified:
         """What came of it: of all of its records, or of those at some offsets of the source."""
@@ -393,16 +426,16 @@ class _Flow:
 class Pace:
     """Holds readers back to a rate, and tells how far they are. Safe to use from several threads."""
 
-    def __init__(self, line: Bandwidth | None, say: Say) -> None:
+    def __init__(self, line: Bandwidth | None, say: Say, over: threading.Event) -> None:
         self._line = line
         self._say = say
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._over, self._is_over_for_all = threading.Event(), over.is_set
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more comes."""
-        return self._over.is_set()
+        return self._over.is_set() or self._is_over_for_all()
 
     def end(self) -> None:
         """Let nothing more come: what was found until then is not used."""
@@ -412,7 +445,7 @@ class Pace:
         """The same, each when it may come."""
         records = said = 0
         for piece in pieces:
-            if self._over.is_set():
+            if self.is_over:
                 return
             yield piece
             records += count_of(piece)
@@ -422,8 +455,9 @@ class Pace:
             if self._line is not None:
                 with self._lock:
                     now = time.monotonic()
-                    wait = self._line.reserve(size_of(piece), now) - now
-                self._over.wait(max(0.0, wait))
+                    until = self._line.reserve(size_of(piece), now)
+                while not self.is_over and (left := until - time.monotonic()) > 0:
+                    self._over.wait(min(left, _LOOK_SECONDS))
 
 
 def _digested(records: Iterable[Piece], digest: LogDigest) -> Iterator[Piece]:

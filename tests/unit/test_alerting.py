@@ -101,3 +101,12 @@ def test_the_message_is_alertmanagers() -> None:
     assert (second["status"], second["endsAt"]) == ("resolved", "1970-01-01T00:01:01.000Z")
     assert first["fingerprint"] != second["fingerprint"]
     assert document_of([Notice(group, 1.0, 61.0)], "")["status"] == "resolved"
+
+
+def test_what_is_not_known_of_a_flow_is_not_over() -> None:
+    differ = Fact(AlertKind.COPIES_DIFFER, "A->B", "2 records differ", value=2)
+    alerting = Alerting(AlertSettings("http://x"))
+    assert due(alerting, 0, differ) == [("copies-differ", True)]
+    unknown = {(AlertKind.COPIES_DIFFER, "A->B")}
+    assert alerting.judge([], unknown, 10) == []
+    assert [notice.until for notice in alerting.judge([], (), 20)] == [20]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,7 @@ from srm_spark.core.model import Flow
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.look.auditing import Auditor
+from srm_spark.look.verify import Verification, verify
 from tests.awaiting import await_until
 from tests.unit.memory_flow import MemoryFlow, flow_settings
 
@@ -39,14 +42,16 @@ class Scene:
         self.flow = flow or MemoryFlow(flow_settings())
         self.told: list[Audit] = []
         self.status = RUNNING
+        self.now = now
         self.settings = replace(self.flow.settings, audit=AuditSettings(seconds))
-        self.auditor = Auditor(self.settings, lambda: self.status, self.told.append, self.flow.reach, lambda: now)
+        self.auditor = Auditor(self.settings, lambda: self.status, self.told.append, self.flow.reach, lambda: self.now)
 
     def look(self, *values: bytes) -> Audit:
         """Copy these, then audit."""
         if values:
             self.flow.write(*values)
             self.flow.run()
+        self.now += 61
         self.auditor.look()
         return self.told[-1]
 
@@ -77,7 +82,7 @@ def test_another_driver_goes_on_behind_it() -> None:
     before.look(b"a", b"b", b"c")
     after = Scene(before.flow, now=2_000.0)
     audit = after.look(b"d")
-    assert (audit.records, audit.since) == (4, 2_000_000)
+    assert (audit.records, audit.since) == (4, 2_061_000)
 
 
 def test_a_copy_that_differs_is_told_until_it_does_no_more(caplog: pytest.LogCaptureFixture) -> None:
@@ -99,15 +104,64 @@ def test_a_copy_that_differs_is_told_until_it_does_no_more(caplog: pytest.LogCap
 
 def test_what_was_found_before_is_known_while_the_source_is_away(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene()
-    scene.look(b"a")
+    ended = scene.look(b"a").ended
     scene.flow.source.down = "no route"
     for _ in range(2):
         audit = scene.look()
-        assert (audit.records, audit.ended) == (1, scene.told[0].ended)
+        assert (audit.records, audit.ended) == (1, ended)
         assert "no route" in (audit.failed or "")
     assert len(caplog.records) == 1
     scene.flow.source.down = None
     assert scene.look().failed is None
+
+
+def test_what_was_found_by_the_driver_before_is_known_at_once_and_the_next_audit_comes_in_time() -> None:
+    before = Scene()
+    first = before.look(b"a")
+    after = Scene(before.flow, now=before.now + 10)
+    after.auditor.look()
+    assert after.told == [replace(first, since=1_071_000)], "and none is due yet"
+    after.now += 51
+    after.auditor.look()
+    assert after.told[-1].ended == 1_122_000
+
+
+def test_one_that_had_the_flow_in_between_is_heard() -> None:
+    one = Scene()
+    one.look(b"a")
+    one.status = replace(RUNNING, state=FlowState.WAITING)
+    one.auditor.look()
+    other = Scene(one.flow, now=one.now)
+    other.look(b"b", b"c")
+    one.status, one.now = RUNNING, other.now
+    assert one.look(b"d").records == 4
+
+
+def test_an_audit_that_is_ended_is_kept_as_far_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.flow.write(b"a", b"b")
+    scene.flow.run()
+
+    def ended(*arguments: Any, **named: Any) -> Verification:
+        found = verify(*arguments, **named)
+        scene.auditor.stop()
+        return found
+
+    monkeypatch.setattr("srm_spark.look.auditing.verify", ended)
+    scene.auditor.look()
+    assert (scene.told[-1].ended, scene.told[-1].records) == (None, 2)
+    reached = decode_reached(scene.kept()[audit_key("t")])
+    assert reached is not None
+    assert reached.ends == {0: 2}
+
+
+def test_once_it_is_over_nothing_is_read() -> None:
+    flow, over = MemoryFlow(flow_settings()), threading.Event()
+    flow.write(b"a")
+    flow.run()
+    over.set()
+    found = verify(flow.settings, lambda _: True, over=over, reach=flow.reach)
+    assert [one.unchecked for one in found.partitions] == ["it was ended before"]
 
 
 @pytest.mark.parametrize("state", [state for state in FlowState if state is not FlowState.RUNNING])
@@ -131,7 +185,7 @@ def test_one_that_loses_the_flow_meanwhile_says_nothing(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(scene.flow.source, "topic_ids", lost)
     scene.auditor.look()
-    assert scene.told == []
+    assert [audit.ended for audit in scene.told] == [None]
     assert scene.settings.status_topic not in scene.flow.target.held
 
 
@@ -150,10 +204,12 @@ def test_it_begins_at_once_and_ends_with_the_driver() -> None:
     try:
         scene.auditor.start(tasks)
         assert scene.told[0].ended is None
-        await_until(lambda: len(scene.told) > 1, 10, "an audit")
+        await_until(lambda: scene.told[-1].records == 1, 10, "an audit")
         scene.auditor.stop()
+        told = len(scene.told)
+        scene.now += 7200
         scene.auditor.look()
-        assert len(scene.told) == 2
+        assert len(scene.told) == told
     finally:
         tasks.stop(1)
 
@@ -210,6 +266,11 @@ def test_what_was_written_is_read(audit: Audit) -> None:
         b'{"v":1,"seconds":true,"since":1}',
         b'{"v":1,"seconds":1,"since":1,"first":7,"id":"x","ends":7}',
         b'{"v":1,"id":"x","ends":[[1]]}',
+        b'{"v":1,"id":"x","ends":[[Infinity,1]]}',
+        b'{"v":1,"seconds":NaN,"since":1}',
+        b'{"v":1,"seconds":1,"since":1,"ended":[]}',
+        b'{"v":1,"seconds":1,"since":1,"ended":1.5}',
+        b'{"v":1,"seconds":1,"since":1,"first":[]}',
     ],
 )
 def test_anything_else_is_none(decode: Callable[[bytes | None], object], value: bytes | None) -> None:

@@ -107,6 +107,23 @@ def test_what_somebody_wrote_behind_the_last_copy_is_not_passed_by_the_next_one(
     assert (finding.source, finding.target) == (None, 10)
 
 
+def test_what_lies_behind_an_open_transaction_of_the_target_is_not_copied_yet() -> None:
+    flow = flow_of()
+    flow.remote.open_since = 6
+    found = verified(flow)
+    (one,) = found.partitions
+    assert (found.verdict, one.checked.equal, one.not_yet, one.source) == (Verdict.EQUAL, 6, 4, OffsetRange(0, 6))
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_is_not_called_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = flow_of()
+    alter(flow, 3, b"!")
+    ids = iter([{"t": flow.source.held["t"].topic_id}, {"t": "another"}])
+    monkeypatch.setattr(flow.source, "topic_ids", lambda _: next(ids))
+    (one,) = verified(flow).partitions
+    assert (one.verdict, one.unchecked) == (Verdict.NOTHING, "t was made anew on the source meanwhile")
+
+
 def test_a_topic_that_was_made_anew_begins_at_its_beginning(tmp_path: Path) -> None:
     path, flow = tmp_path / "verified.json", Flow("A", "B")
     before = verified_before(path, flow)

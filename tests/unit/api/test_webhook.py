@@ -102,6 +102,12 @@ def test_every_kind_of_alert_has_its_fact() -> None:
     assert found | {fact.kind for fact in facts} == set(AlertKind)
 
 
+def test_whether_copies_differ_is_not_known_before_an_audit_has_said_it() -> None:
+    settings, kind = AlertSettings("http://x"), (AlertKind.COPIES_DIFFER, str(AB))
+    assert facts_of(one_flow(is_audited=True).board, settings)[1] == {kind}
+    assert facts_of(one_flow(is_audited=True, audited_at=NOW, differing=0).board, settings)[1] == set()
+
+
 @pytest.mark.parametrize(("goal", "told"), [(None, False), (400, False), (100, True)])
 def test_a_flow_has_a_goal_of_its_own(goal: int | None, told: bool) -> None:
     facts, _ = facts_of(one_flow(lag_seconds=200.0, rpo_goal=goal).board, AlertSettings("http://x"))
