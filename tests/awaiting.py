@@ -11,6 +11,10 @@ _POLL_SECONDS = 0.1
 _LONGEST_SECONDS = 1.0
 
 
+class TooLate(AssertionError):
+    """Something did not come in time. Only a test that fails by it is tried once more: the machine may have been slow."""
+
+
 def await_until(condition: Callable[[], _T], timeout: float, what: str | Callable[[], str]) -> _T:
     """The first true value of `condition`; fails with `what` when there is none in `timeout` seconds.
 
@@ -24,5 +28,5 @@ def await_until(condition: Callable[[], _T], timeout: float, what: str | Callabl
             return value
         if time.monotonic() > deadline:
             text = what if isinstance(what, str) else what()
-            raise AssertionError(f"not within {timeout:g} s: {text}; last seen: {value!r}")
+            raise TooLate(f"not within {timeout:g} s: {text}; last seen: {value!r}")
         time.sleep(min(max(_POLL_SECONDS, time.monotonic() - looked_at), _LONGEST_SECONDS))
