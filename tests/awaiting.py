@@ -12,7 +12,7 @@ _LONGEST_SECONDS = 1.0
 
 
 class TooLate(AssertionError):
-    """Something did not come in time. Only a test that fails by it is tried once more: the machine may have been slow."""
+    """Something did not come in time. Only a test that fails by this is tried once more: a machine may be slow."""
 
 
 def await_until(condition: Callable[[], _T], timeout: float, what: str | Callable[[], str]) -> _T:
