@@ -129,8 +129,7 @@ class FlowRunner:
         while not self._stop.is_set():
             started = time.monotonic()
             reason = self._attempt(has_failed)
-            if not self._stop.is_set():
-                gc.collect()  # clients in circles of references: a flow that tries again would gather hundreds of them
+            gc.collect()  # clients in circles of references: a flow that tries again would gather hundreds of them
             has_failed = reason is not None
             if reason is None:  # it was told to stop, or to start anew
                 failures = 0
