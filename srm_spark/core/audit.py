@@ -116,12 +116,11 @@ def audit_of(document: Mapping[str, Any]) -> Audit:
     known = {name: value for name, value in document.items() if name in Audit.__dataclass_fields__}
     audit = Audit(**known)
     numbers = (audit.since, audit.records, audit.differences, audit.uncovered)
-    times = (audit.ended,)
     texts = (audit.first, audit.unchecked, audit.failed)
     is_right = (
         _is_number(audit.seconds)
         and all(type(number) is int for number in numbers)
-        and all(time is None or type(time) is int for time in times)
+        and (audit.ended is None or type(audit.ended) is int)
         and all(text is None or isinstance(text, str) for text in texts)
     )
     if not is_right:

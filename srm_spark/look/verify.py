@@ -247,7 +247,6 @@ class _Flow:
         # Where copies end may be in front of where the map says that they do.
         copies = [one for one in self._remotes.values() if one.partition < remote_counts.get(one.topic, 0)]
         self._target_ends = target.end_offsets(copies, committed=True)
-        self._open_ends = target.end_offsets(copies) if copies else {}
         self._begins: dict[TopicPartition, int] = {}
 
     def begin_at(self, moment: int) -> None:
@@ -274,9 +273,9 @@ class _Flow:
     def believed(self, found: Verified) -> Verified:
         """The same, unless its topic was made anew while it was read: then these were other records."""
         topic = found.partition.topic
-        if found.verdict is not Verdict.DIFFERENT or self._clusters.source.topic_ids([topic]).get(topic) == (
-            self._ids.get(topic)
-        ):
+        if found.verdict is not Verdict.DIFFERENT:
+            return found
+        if self._clusters.source.topic_ids([topic]).get(topic) == self._ids.get(topic):
             return found
         return replace(found, checked=Checked(), unchecked=f"{topic} was made anew on the source meanwhile")
 
@@ -305,8 +304,8 @@ class _Flow:
         """Where source offsets end whose copies can be read: not behind a transaction that is open on the target."""
         assert known.source is not None
         readable, copied = self._target_ends.get(remote, 0), known.target_end or 0
-        if not readable < copied <= self._open_ends.get(remote, 0):
-            return known.source.end
+        if readable >= copied or copied > self._clusters.target.end_offsets([remote]).get(remote, 0):
+            return known.source.end  # all can be read, or the log was cut: that is a difference
         first = known.next_original(readable)
         return known.source.end if first is None else first
 
