@@ -12,17 +12,17 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
-from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from srm_spark.testing import KafkaCluster
 
 TIMEOUT = 30.0
-_LIST = {"isolation_level": IsolationLevel.READ_COMMITTED, "request_timeout": 5.0}
+_NEWEST, _OLDEST = -1, -2
+"""Where a timestamp is asked for: the end and the beginning of a log."""
 _QUIET = logging.getLogger("tests.librdkafka")
 _QUIET.propagate = False
 _QUIET.addHandler(logging.NullHandler())
@@ -75,18 +75,41 @@ class Kafka:
         }
         self._security = _dotted(security)
         self._admin_client: AdminClient | None = None
+        self._reading_client: Consumer | None = None
 
     @property
     def _admin(self) -> AdminClient:
-        self._admin_client = self._admin_client or AdminClient(
-            {
+        if self._admin_client is None:  # `or` would make one each time: the length of an admin client is 0
+            options = {
                 "bootstrap.servers": self.bootstrap_servers,
                 "allow.auto.create.topics": False,  # to look for a topic must not make it
                 **self._security,
+            }
+            self._admin_client = AdminClient(options, logger=_QUIET)
+        return self._admin_client
+
+    @property
+    def _reader(self) -> Consumer:
+        """Who is asked for offsets: an admin client may wait three seconds where a leader has just begun to lead."""
+        if self._reading_client is None:
+            self._reading_client = self._consumer("read_committed")
+        return self._reading_client
+
+    def _consumer(self, level: str) -> Consumer:
+        return Consumer(
+            {
+                **self._base,
+                "topic.metadata.refresh.interval.ms": 60_000,
+                "group.id": "reader-of-the-tests",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "isolation.level": level,
+                "fetch.message.max.bytes": 10_000_000,
+                "fetch.wait.max.ms": 10,  # an end is told by an answer without records
             },
             logger=_QUIET,
         )
-        return self._admin_client
 
     @property
     def admin(self) -> AdminClient:
@@ -168,18 +191,7 @@ class Kafka:
         ends = self.ends(topic)
         log: Log = {partition: [] for partition in range(self.topics()[topic])}
         level = "read_committed" if committed else "read_uncommitted"
-        consumer = Consumer(
-            {
-                **self._base,
-                "group.id": "reader-of-the-tests",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
-                "isolation.level": level,
-                "fetch.message.max.bytes": 10_000_000,
-            },
-            logger=_QUIET,
-        )
+        consumer = self._consumer(level)
         try:
             consumer.assign([TopicPartition(topic, partition, 0) for partition in log])
             _read_to_the_end(consumer, topic, log, ends)
@@ -189,20 +201,23 @@ class Kafka:
 
     def ends(self, topic: str) -> dict[int, int]:
         """Offset behind the last record or marker of each partition; nothing for a topic that is not there."""
-        return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return self._offsets(topic, _NEWEST)
 
-    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
+    def _offsets(self, topic: str, timestamp: int) -> dict[int, int]:
         deadline = time.monotonic() + TIMEOUT
         while True:
             try:
-                wanted = {TopicPartition(topic, partition): spec for partition in range(self._partitions(topic))}
-                found = self._admin.list_offsets(wanted, **_LIST) if wanted else {}
-                return {place.partition: future.result(TIMEOUT).offset for place, future in found.items()}
+                asked = [TopicPartition(topic, number, timestamp) for number in range(self._partitions(topic))]
+                found = self._reader.offsets_for_times(asked, timeout=5.0) if asked else []
+                for place in found:
+                    if place.error is not None:
+                        raise KafkaException(place.error)
+                return {place.partition: place.offset for place in found}
             except KafkaException as error:
                 # A topic that was just made or deleted has no leader, or none that everybody knows.
                 if time.monotonic() > deadline:
                     raise AssertionError(f"no offsets of {topic}") from error
-                time.sleep(0.1)
+                time.sleep(0.05)
 
     def _partitions(self, topic: str) -> int:
         found = self._admin.list_topics(topic, timeout=TIMEOUT).topics[topic]
@@ -214,7 +229,7 @@ class Kafka:
 
     def given(self, topic: str) -> int:
         """Records given so far: those that are there, and the offsets that were deleted in front of them."""
-        starts = self._offsets(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        starts = self._offsets(topic, _OLDEST)
         return sum(starts.values()) + sum(map(len, self.read(topic).values())) if starts else 0
 
     def _await_partitions(self, topic: str, count: int) -> None:
@@ -254,7 +269,7 @@ def _read_to_the_end(consumer: Consumer, topic: str, log: Log, ends: Mapping[int
             position.partition for position in positions if position.offset >= ends.get(position.partition, 0) > 0
         }
         assert time.monotonic() < deadline, f"partitions {sorted(waiting)} were not read to their end"
-        for message in consumer.consume(500, 0.2):
+        for message in consumer.consume(500, 0.03):
             partition, offset = message.partition(), message.offset()
             assert partition is not None
             assert offset is not None

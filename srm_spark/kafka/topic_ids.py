@@ -44,7 +44,8 @@ class TopicIds:
 
     def _compare(self, expected: Mapping[str, str], cluster: str) -> tuple[str, KafkaError] | None:
         """A topic for which there was no answer, and why."""
-        self._admin = self._admin or AdminClient(with_tokens(self._fixed), logger=QUIET)
+        if self._admin is None:  # `or` would make one each time: the length of an admin client is 0
+            self._admin = AdminClient(with_tokens(self._fixed), logger=QUIET)
         asked = TopicCollection(sorted(expected))
         for topic, future in self._admin.describe_topics(asked, request_timeout=_TRY_SECONDS).items():
             difference = None
