@@ -217,6 +217,7 @@ class Kafka:
                 # A topic that was just made or deleted has no leader, or none that everybody knows.
                 if time.monotonic() > deadline:
                     raise AssertionError(f"no offsets of {topic}") from error
+                self._reading_client = None  # it may know a topic as it was before it grew
                 time.sleep(0.05)
 
     def _partitions(self, topic: str) -> int:
