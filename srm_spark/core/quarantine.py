@@ -6,8 +6,11 @@ crash takes the place of what is there.
 
 ```
 partition 0    entries    key [flow, topic, topic id, partition, offset]          value JSON
+               ends       key [flow, topic, topic id, partition, offset, "end"]   value JSON
 partition 1    parts      key [flow, topic, topic id, partition, offset, part]    value bytes
 ```
+
+An end says what became of a record that is not in quarantine any more: verify asks for it. Older versions skip it.
 
 Content is: key, value, int32 number of headers, and of each its name and value; each of these as bytes behind an int32
 length, -1 for null.
@@ -32,6 +35,7 @@ from srm_spark.failure import Failure
 ENTRIES, PARTS = 0, 1
 """Partitions of the quarantine topic."""
 VERSION = 1
+_END = "end"
 PART_BYTES = 500_000
 """Of one part. The client library refuses records above 1 MB unless it is told otherwise, and so do brokers."""
 
@@ -67,6 +71,14 @@ class QuarantinedRecord:
         return -(-self.size // PART_BYTES)
 
 
+class Ended(NamedTuple):
+    """What became of a record that was in quarantine."""
+
+    place: SourcePlace
+    copy: int | None
+    """Target offset of what a replay wrote; None where somebody let quarantine forget the record."""
+
+
 def entry_key(place: SourcePlace) -> bytes:
     """Key of an entry."""
     return _key(place)
@@ -75,6 +87,11 @@ def entry_key(place: SourcePlace) -> bytes:
 def part_key(place: SourcePlace, part: int) -> bytes:
     """Key of one part of the content."""
     return _key(place, part)
+
+
+def end_key(place: SourcePlace) -> bytes:
+    """Key of what became of a record."""
+    return _key(place, _END)
 
 
 def decode_key(key: bytes | None) -> tuple[SourcePlace, int | None] | None:
@@ -123,6 +140,24 @@ def decode_entry(place: SourcePlace, value: bytes) -> QuarantinedRecord:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise CodecError(f"quarantine entry {value[:80]!r} was written by another program: {error}") from error
+
+
+def encode_end(ended: Ended) -> bytes:
+    """Value of an end: compact JSON, versioned."""
+    return compact_json({"v": VERSION, "copy": ended.copy})
+
+
+def decode_end(key: bytes | None, value: bytes | None) -> Ended | None:
+    """What became of a record; None for anything else, and for what a newer version says."""
+    try:
+        *place, end = json.loads(key or b"")
+        document = json.loads(value or b"")
+        at, _ = decode_key(compact_json(place)) or (None, None)
+        if end != _END or at is None or document["v"] != VERSION:
+            return None
+        return Ended(at, None if document["copy"] is None else int(document["copy"]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def encode_content(record: TailRecord) -> bytes:
@@ -179,7 +214,7 @@ def _field(content: bytes | None) -> bytes:
     return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
 
 
-def _key(place: SourcePlace, *part: int) -> bytes:
+def _key(place: SourcePlace, *part: int | str) -> bytes:
     fields: list[Any] = [str(place.flow), place.partition.topic, place.topic_id, place.partition.partition]
     return compact_json([*fields, place.offset, *part])
 

@@ -13,9 +13,10 @@ What the map does not know is neither: it was not checked, and is told.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from srm_spark.core.model import Interval, TopicPartition
@@ -66,6 +67,8 @@ class Reason(Enum):
     SOURCE_DELETED = "the source has deleted the record"
     SOURCE_COMPACTED = "the source has compacted the record away"
     QUARANTINED = "the record is in quarantine"
+    REPLAYED = "the record was in quarantine, and its copy was written behind the others by a replay"
+    FORGOTTEN = "the record was in quarantine, and somebody has given it up"
     ABORTED = "its transaction was aborted"
     SKIPPED = "somebody has set the position behind the record"
     FROM_THERE = "the record has been on the target before"
@@ -96,11 +99,19 @@ class OneSided(NamedTuple):
     skipped: tuple[range, ...] = ()
     lost: tuple[range, ...] = ()
     """The target has lost their copies, and that is known."""
+    replayed: Mapping[int, int] = MappingProxyType({})
+    """Source offset of a record → target offset of the copy that a replay wrote."""
+    forgotten: frozenset[int] = frozenset()
+    """Quarantine has them no more, and nobody copies them."""
 
     def reason(self, offset: int) -> Reason | None:
         """Why the source record at `offset` has no copy; None where nobody knows."""
         if offset in self.quarantined:
             return Reason.QUARANTINED
+        if offset in self.forgotten:
+            return Reason.FORGOTTEN
+        if offset in self.replayed:
+            return Reason.REPLAYED
         return Reason.SKIPPED if any(offset in each for each in self.skipped) else None
 
     def is_known_loss(self, offset: int) -> bool:
@@ -253,6 +264,9 @@ class _Looking:
         self._holes = sides.map.holes()
         self._seen = _Seen()
         self._changed: list[_Changed] = []
+        self._replays = {copy: original for original, copy in sides.one_sided.replayed.items()}
+        self._replayed: dict[int, int] = {}
+        """Source offset of a record whose copy a replay has written → hash of the record."""
         self._singly = 0
         """So many pairs are looked at one by one before many are compared at once again."""
         self._in_vain = 0
@@ -332,6 +346,8 @@ class _Looking:
         reason = sides.one_sided.reason(offset)
         if reason is not None:
             self.checked.explained[reason] += 1
+            if reason is Reason.REPLAYED:
+                self._replayed[offset] = _hash(record)
         elif sides.stamp is not None and sides.stamp.headers(sides.partition, offset, record.headers) is None:
             self.checked.explained[Reason.FROM_THERE] += 1
         elif sides.one_sided.is_known_loss(offset):
@@ -346,7 +362,10 @@ class _Looking:
     def is_no_copy(self, copy: TailRecord) -> None:
         """No record of the source was copied to there."""
         sides, offset = self._sides, copy.offset
-        if sides.stamp is not None and not sides.stamp.is_ours(sides.partition.topic, copy.headers):
+        replayed = self._replays.get(offset)
+        if replayed is not None and self._replayed.get(replayed, _hash(copy)) == _hash(copy):
+            self.checked.explained[Reason.REPLAYED] += replayed not in self._replayed  # the record was counted
+        elif sides.stamp is not None and not sides.stamp.is_ours(sides.partition.topic, copy.headers):
             self.checked.explained[Reason.OF_OTHERS] += 1
         elif any(hole.after <= offset and (hole.before is None or offset < hole.before) for hole in self._holes):
             self.checked.unknown += 1

@@ -240,6 +240,7 @@ class _Flow:
         topics = sorted({one.topic for one in self.partitions if one.topic in counts})
         self._ids = source.topic_ids(topics)
         self._quarantined = quarantine.offsets(self._ids)
+        self._ended = quarantine.endings(self._ids)
         remotes = sorted({one.topic for one in self._remotes.values() if one.topic in remote_counts})
         self._compacting = _compacting(source, topics), _compacting(target, remotes)
         asked = [one for one in self.partitions if one.partition < counts.get(one.topic, 0)]
@@ -388,6 +389,8 @@ class _Flow:
     def _sides(self, partition: TopicPartition, known: PartitionMap) -> Sides:
         settings, (here, there) = self._clusters.settings, self._compacting
         losses = self._losses.get(partition, [])
+        # What was copied in the end, since a position was set back, is compared like all others.
+        ended = [one for one in self._ended.get(partition, ()) if known.copy_of(one.place.offset) is None]
         asked_at, first = float("-inf"), First(0, 0)
 
         def newest() -> First:
@@ -408,6 +411,8 @@ class _Flow:
                 frozenset(self._quarantined.get(partition, ())),
                 skipped=_ranges(losses, known.topic_id, LossCause.SKIPPED),
                 lost=_ranges(losses, known.topic_id, LossCause.TARGET),
+                replayed={one.place.offset: one.copy for one in ended if one.copy is not None},
+                forgotten=frozenset(one.place.offset for one in ended if one.copy is None),
             ),
         )
 

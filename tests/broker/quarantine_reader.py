@@ -19,9 +19,9 @@ def read_quarantine(cluster: Kafka, topic: str) -> dict[Position, tuple[Record, 
     parts = {tuple(json.loads(stored.record.key or b"")): stored.record.value for stored in log[1]}
     found = {}
     for key, value in entries.items():
-        if value is None:
+        place, entry = json.loads(key or b""), json.loads(value or b"{}")
+        if not entry or place[-1] == "end":  # what became of one that was there
             continue
-        place, entry = json.loads(key or b""), json.loads(value)
         content = b""
         while len(content) < entry["size"]:
             part = (*place, len(content) // entry["part_size"])

@@ -197,6 +197,9 @@ def test_a_replay_brings_each_record_once(pair: Pair, tmp_path: Path, mode: Mapp
     mapped = {up + n for _, intervals in parts.values() for up, _, count in intervals for n in range(count)}
     assert mapped == set(range(10)) - {3}, "the gap stays"
     assert driver.status()[0].held == driver.status()[0].parked == {}
+    verified = CliRunner().invoke(main, ["verify", "--config", str(tmp_path / "c.properties")])
+    assert verified.exit_code == 0, verified.output
+    assert "1 explained: the record was in quarantine, and its copy was written behind the others" in verified.output
 
 
 def test_dropped_records_are_forgotten(pair: Pair, tmp_path: Path) -> None:

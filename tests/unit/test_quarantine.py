@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.quarantine import (
     PART_BYTES,
+    Ended,
     QuarantinedRecord,
     SourcePlace,
     decode_content,
+    decode_end,
     decode_entry,
     decode_key,
     encode_content,
+    encode_end,
     encode_entry,
+    end_key,
     entry_key,
     part_key,
     split_content,
@@ -49,6 +53,33 @@ def test_keys_are_the_source_position() -> None:
     unknown = PLACE._replace(topic_id=None)
     assert entry_key(unknown) == '["A->B","örders",null,3,70]'.encode()
     assert decode_key(entry_key(unknown)) == (unknown, None)
+
+
+@pytest.mark.parametrize(("copy", "value"), [(9, b'{"v":1,"copy":9}'), (None, b'{"v":1,"copy":null}')])
+def test_what_became_of_a_record_is_kept_where_versions_without_it_see_nothing(copy: int | None, value: bytes) -> None:
+    ended = Ended(PLACE, copy)
+    assert end_key(PLACE) == '["A->B","örders","abc-ID",3,70,"end"]'.encode()
+    assert encode_end(ended) == value
+    assert decode_end(end_key(PLACE), value) == ended
+    assert decode_key(end_key(PLACE)) is None, "as older versions read it"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"{}"),
+        (entry_key(PLACE), b'{"v":1,"copy":9}'),
+        (part_key(PLACE, 2), b'{"v":1,"copy":9}'),
+        (end_key(PLACE), None),
+        (end_key(PLACE), b"[]"),
+        (end_key(PLACE), b'{"v":2,"copy":9}'),
+        (end_key(PLACE), b'{"v":1}'),
+        (end_key(PLACE), b'{"v":1,"copy":"x"}'),
+        (b"7", b'{"v":1,"copy":9}'),
+    ],
+)
+def test_anything_else_says_nothing_of_what_became_of_a_record(key: bytes | None, value: bytes | None) -> None:
+    assert decode_end(key, value) is None
 
 
 @pytest.mark.parametrize(

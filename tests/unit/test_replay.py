@@ -9,13 +9,16 @@ import pytest
 
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
+from srm_spark.core.quarantine import end_key
 from srm_spark.core.tail import TailRecord
+from srm_spark.core.verification import Checked, Reason
 from srm_spark.errors import LeaseHeld, LeaseLost, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.refused.replay import Appender, Means, Replayed, drop_from_quarantine, list_quarantine, replay
 from srm_spark.kafka.fencing import FencingToken, TokenNote
 from srm_spark.kafka.lease import Lease
+from srm_spark.look.verify import verify
 from tests.memory_cluster import MemoryProducer
 from tests.unit.memory_flow import HERE, THERE, MemoryFlow, flow_settings
 
@@ -68,6 +71,12 @@ class Aside:
         return [one.value for one in self.flow.target.records(THERE, everything, committed=True)]
 
 
+def checked(flow: MemoryFlow) -> Checked:
+    """What verify finds in its only partition."""
+    (found,) = verify(flow.settings, lambda _: True, None, reach=flow.reach).partitions
+    return found.checked
+
+
 def test_a_record_that_the_target_still_refuses_stays() -> None:
     aside = Aside()
     (one,) = aside.replayed()
@@ -82,11 +91,12 @@ def test_each_record_comes_once_and_the_flow_goes_on_behind_it() -> None:
     aside.limit("9000")
     (tried,) = aside.replayed(is_dry_run=True)
     assert (tried.downstream, tried.refusal, flow.remote.end) == (None, None, end), "nothing was written"
+    (kept,) = list_quarantine(flow.settings, ALL, flow.reach)
     (done,) = aside.replayed()
     assert (done.remote, done.downstream, done.refusal) == (THERE, end, None)
     assert aside.listed() == []
     assert aside.replayed() == [], "nothing is left to do"
-    assert contents(flow) == set(), "nothing of it is kept"
+    assert contents(flow) == {end_key(kept.place)}, "of it is kept what became of it"
     flow.write(b"later")
     flow.run()
     assert aside.copies() == [b"0", b"1", b"2", b"4", b"5", b"6", b"x" * 5000, b"later"]
@@ -95,6 +105,8 @@ def test_each_record_comes_once_and_the_flow_goes_on_behind_it() -> None:
     assert [known.copy_of(offset) for offset in range(8)] == [0, 1, 2, None, 3, 4, 5, flow.remote.end - 1]
     assert flow.paused is not None
     assert flow.paused.partitions == {}, "the copy is not taken for somebody else's"
+    found = checked(flow)
+    assert (found.equal, found.explained, found.differences) == (7, {Reason.REPLAYED: 1}, {})
 
 
 def contents(flow: MemoryFlow) -> set[bytes | None]:
@@ -207,6 +219,8 @@ def test_what_is_dropped_is_forgotten() -> None:
     first, _ = list_quarantine(aside.flow.settings, ALL, aside.flow.reach)
     drop_from_quarantine(aside.flow.settings, [first], aside.flow.reach)
     assert aside.listed() == [BIG + 1]
+    aside.flow.start()
+    assert checked(aside.flow).explained == {Reason.FORGOTTEN: 1}
 
 
 def test_a_timestamp_is_fixed_where_the_policy_says_so_by_now() -> None:

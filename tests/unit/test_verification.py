@@ -140,6 +140,8 @@ def test_what_has_no_copy_is_lost_unless_it_is_known_why() -> None:
     for one_sided, reason in (
         (OneSided(quarantined=frozenset([4])), Reason.QUARANTINED),
         (OneSided(skipped=(range(4, 5),)), Reason.SKIPPED),
+        (OneSided(forgotten=frozenset([4])), Reason.FORGOTTEN),
+        (OneSided(replayed={4: 500}), Reason.REPLAYED),
     ):
         result = check(HERE, BESIDE, sides(GAPS, one_sided=one_sided))
         assert (result.equal, result.explained, result.verdict) == (9, {reason: 1}, Verdict.EQUAL)
@@ -147,6 +149,18 @@ def test_what_has_no_copy_is_lost_unless_it_is_known_why() -> None:
     assert (aborted.explained, aborted.verdict) == ({Reason.ABORTED: 1}, Verdict.EQUAL)
     known = check(HERE, BESIDE, sides(GAPS, one_sided=OneSided(lost=(range(4, 5),))))
     assert "which is known" in known.findings[0].what
+
+
+def test_the_copy_that_a_replay_wrote_is_its_record_s_and_no_other_is() -> None:
+    replayed = sides(GAPS, one_sided=OneSided(replayed={4: 111}))
+    result = check(HERE, [*BESIDE, copied(HERE[4], 111)], replayed)
+    assert (result.equal, result.explained, result.differences) == (9, {Reason.REPLAYED: 1}, {})
+    other = check(HERE, [*BESIDE, record(111, "other")], replayed)
+    assert [(each.kind, each.target) for each in other.findings] == [(Difference.FOREIGN, 111)]
+    elsewhere = check(HERE, [*BESIDE, copied(HERE[4], 112)], replayed)
+    assert [(each.kind, each.target) for each in elsewhere.findings] == [(Difference.DOUBLED, 112)]
+    without_its_record = check(HERE[5:], [*BESIDE[4:], copied(HERE[4], 111)], replayed)
+    assert (without_its_record.equal, without_its_record.explained) == (5, {Reason.REPLAYED: 1})
 
 
 def test_what_nobody_copied_is_doubled_or_foreign() -> None:

@@ -14,12 +14,16 @@ from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.quarantine import (
     ENTRIES,
     PARTS,
+    Ended,
     QuarantinedRecord,
     SourcePlace,
     decode_content,
+    decode_end,
     decode_entry,
     decode_key,
+    encode_end,
     encode_entry,
+    end_key,
     entry_key,
     part_key,
     split_content,
@@ -39,6 +43,8 @@ class Quarantine:
         topic, timeout = settings.quarantine_topic, settings.admin_timeout_seconds
         self._is_there = False
         self.entries: dict[SourcePlace, QuarantinedRecord] = {}
+        self.ended: dict[SourcePlace, Ended] = {}
+        """What became of records that were put aside before."""
         self._topic = FollowedTopic(
             target, topic, role, TargetUnavailable, timeout, partitions=[ENTRIES], forget=self._forget
         )
@@ -50,9 +56,13 @@ class Quarantine:
             return
         for record in self._topic.new_records():
             place, _ = decode_key(record.key) or (None, None)
-            if place is None or place.flow != self._settings.flow:
+            if place is None:
+                ended = decode_end(record.key, record.value)
+                if ended is not None and ended.place.flow == self._settings.flow:
+                    self.ended[ended.place] = ended
+            elif place.flow != self._settings.flow:
                 continue
-            if record.value is None:
+            elif record.value is None:
                 self.entries.pop(place, None)
             else:
                 self.entries[place] = decode_entry(place, record.value)
@@ -64,6 +74,14 @@ class Quarantine:
             if place.topic_id == topic_ids.get(place.partition.topic):
                 offsets.setdefault(place.partition, set()).add(place.offset)
         return offsets
+
+    def endings(self, topic_ids: Mapping[str, str]) -> dict[TopicPartition, list[Ended]]:
+        """What became of records that are not in quarantine any more, of the topics with these ids."""
+        endings: dict[TopicPartition, list[Ended]] = {}
+        for place, ended in self.ended.items():
+            if place not in self.entries and place.topic_id == topic_ids.get(place.partition.topic):
+                endings.setdefault(place.partition, []).append(ended)
+        return endings
 
     def describe(self) -> dict[str, str]:
         """Source topic → how many records are in quarantine and why, for people."""
@@ -98,6 +116,7 @@ class Quarantine:
     def _forget(self) -> None:
         self._is_there = False
         self.entries.clear()
+        self.ended.clear()
 
 
 class QuarantineWriter:
@@ -120,9 +139,19 @@ class QuarantineWriter:
         )
 
     def drop(self, entries: Sequence[QuarantinedRecord]) -> None:
-        """Forget records in quarantine."""
+        """Take out of quarantine what was copied after all."""
         for records in (entry_tombstones(self._topic, entries), part_tombstones(self._topic, entries)):
             self._writer.write(records)
+
+    def forget(self, entries: Sequence[QuarantinedRecord]) -> None:
+        """Give records up: nobody copies them any more."""
+        self._writer.write(end_of(self._topic, Ended(entry.place, None)) for entry in entries)
+        self.drop(entries)
+
+
+def end_of(topic: str, ended: Ended) -> ControlRecord:
+    """What says what became of a record."""
+    return ControlRecord(topic, end_key(ended.place), encode_end(ended), partition=ENTRIES)
 
 
 def entry_tombstones(topic: str, entries: Iterable[QuarantinedRecord]) -> list[ControlRecord]:

@@ -20,7 +20,7 @@ from srm_spark.core.codec import progress_records
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.limits import Limits, clamp, first_refused, is_too_large_only, unsized, will_fit
 from srm_spark.core.model import OffsetRange, ProgressDetail, RefusedPolicy, TopicPartition
-from srm_spark.core.quarantine import QuarantinedRecord
+from srm_spark.core.quarantine import Ended, QuarantinedRecord
 from srm_spark.core.rows import Run
 from srm_spark.core.tail import TailRecord, ours
 from srm_spark.errors import TargetUnavailable
@@ -28,7 +28,13 @@ from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.owned import owned
 from srm_spark.flow.recovery.fencing import complete_map, new_fencing
 from srm_spark.flow.recovery.settling import TargetEnds, settled
-from srm_spark.flow.refused.quarantine import Quarantine, QuarantineWriter, entry_tombstones, part_tombstones
+from srm_spark.flow.refused.quarantine import (
+    Quarantine,
+    QuarantineWriter,
+    end_of,
+    entry_tombstones,
+    part_tombstones,
+)
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic, state_writer_of
 from srm_spark.flow.topics.remote_topics import limits_of
@@ -114,7 +120,8 @@ def drop_from_quarantine(
     settings: FlowSettings, entries: Sequence[QuarantinedRecord], reach: Connect = connect
 ) -> None:
     """Forget records in quarantine. Raises ProgressFailed."""
-    _drop(reach(settings), entries)
+    clusters = reach(settings)
+    QuarantineWriter(settings, state_writer_of(clusters, None)).forget(entries)
 
 
 def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool, means: Means = KAFKA) -> Iterator[Replayed]:
@@ -143,10 +150,6 @@ def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool, mean
 def _chosen(quarantine: Quarantine, topics: NameFilter) -> list[QuarantinedRecord]:
     quarantine.refresh()
     return [entry for place, entry in quarantine.entries.items() if topics.matches(place.partition.topic)]
-
-
-def _drop(clusters: Clusters, entries: Sequence[QuarantinedRecord]) -> None:
-    QuarantineWriter(clusters.settings, state_writer_of(clusters, None)).drop(entries)
 
 
 class _Replay:
@@ -190,7 +193,7 @@ class _Replay:
         if refusal is not None or writer is None or run is None:
             return Replayed(entry, remote, copied, refusal)
         if copied is not None:
-            _drop(self._clusters, [entry])
+            QuarantineWriter(self._settings, state_writer_of(self._clusters, None)).drop([entry])
             return Replayed(entry, remote, copied)
         offset = writer.append(remote, run, lambda offset: self._records(entry, offset))
         return Replayed(entry, remote, offset)
@@ -255,5 +258,6 @@ class _Replay:
         )
         for key, value, headers in progress_records(settings.connector_name, settings.flow.source, partition, detail):
             yield ControlRecord(settings.progress_topic, key, value, headers)
+        yield end_of(settings.quarantine_topic, Ended(entry.place, offset))
         yield from entry_tombstones(settings.quarantine_topic, [entry])
         yield from part_tombstones(settings.quarantine_topic, [entry])
