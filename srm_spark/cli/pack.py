@@ -1,6 +1,7 @@
 """The virtual environment that executors of a cluster unpack: this package and what it needs, native code included.
 
-pyspark is left out, the cluster has its own; it would triple the size.
+pyspark is left out, the cluster has its own; it would triple the size. The loops over records are compiled: each worker
+of each executor would do it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from srm_spark.errors import SetupError
 from srm_spark.jars.cache import locked
+from srm_spark.kafka.loop_cache import cache_folder
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
 PYTHON_VARIABLE = "SRM_PACK_PYTHON"
@@ -41,7 +43,7 @@ def pack(root: Path) -> Path:
             fresh = Path(scratch) / archive.name
             # Compressed quickly rather than well: it travels inside one cluster.
             with tarfile.open(fresh, "w:gz", compresslevel=1) as tar:
-                tar.add(environment, arcname=".", filter=_without_caches)
+                tar.add(environment, arcname=".", filter=_without_bytecode)
             fresh.replace(archive)
         archive.with_suffix(".key").write_text(key)
     return archive
@@ -60,7 +62,29 @@ def _environment(root: Path, python: str) -> Path:
         _run([*install, *requirements()])
         key_file.write_text(key)
     _run([*install, "--no-deps", "--force-reinstall", str(root)])
+    _bring_loops(environment)
     return environment
+
+
+def _bring_loops(environment: Path) -> None:
+    """Put compiled loops beside the package, made by the Python of the environment where ours are of another one."""
+    ours = cache_folder()
+    if ours is None:
+        return
+    compiled = subprocess.run(
+        [str(environment / "bin" / "python"), "-m", "srm_spark.kafka.compile_loops"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(ours.parent)},
+        cwd=environment,  # not the checkout, which would be imported
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if compiled.returncode != 0:
+        said = (compiled.stderr or compiled.stdout).strip().splitlines()[-1:]
+        print(f"without compiled loops, each executor makes its own: {''.join(said)}", file=sys.stderr, flush=True)
+        return
+    (package,) = environment.glob("lib/python*/site-packages/srm_spark/kafka")
+    shutil.copytree(ours, package / "__pycache__" / ours.name, dirs_exist_ok=True)
 
 
 def _written(path: Path) -> str:
@@ -87,8 +111,8 @@ def _sources(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _without_caches(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if "__pycache__" in member.name.split("/") else member
+def _without_bytecode(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if member.name.endswith(".pyc") else member
 
 
 def _run(command: list[str]) -> None:

@@ -18,6 +18,7 @@ try:
     import numba
     from numba import njit
     from numba import types as numba_types
+    from numba.core.caching import UserProvidedCacheLocator
     from numba.extending import intrinsic, overload, register_jitable
 
     types: Any = numba_types  # partly annotated, and wrongly
@@ -25,6 +26,20 @@ try:
     _config: Any = numba.config  # its names are made when it is imported
     missing: str | None = None
     """Why numba cannot be used; None where it can."""
+
+    class LoopLocator(UserProvidedCacheLocator):  # type: ignore[misc]  # numba ships no types
+        """Where numba keeps a loop: in a folder whose name says all of which it is made.
+
+        numba's own ones add the path of the package: what a packed environment brings would be compiled anew by each
+        worker of each executor, for half a minute.
+        """
+
+        @classmethod
+        def get_suitable_cache_subpath(cls, _: str) -> str:
+            return ""
+
+        def get_source_stamp(self) -> str:
+            return ""
 except ImportError as error:
     types, missing = None, str(error)
 
@@ -56,12 +71,14 @@ def _kept() -> Iterator[None]:
     It knows a function by the date and size of its own file, and would go on with code that was made of older helpers
     and constants, of another file or another version of this package.
     """
-    before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(folder) if (folder := cache_folder(before)) is not None else before
+    before = _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES
+    folder = cache_folder(before[0])
+    if folder is not None:
+        _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES = str(folder), f"{__name__}.{LoopLocator.__name__}"
     try:
         yield
     finally:
-        _config.CACHE_DIR = before
+        _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES = before
 
 
 def memory_at(base: Any) -> Any:

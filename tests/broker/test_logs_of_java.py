@@ -82,10 +82,13 @@ def copy_all(pair: TopicPair, chance: random.Random, isolation: str, *, is_whole
         sizes = {n: chance.choice((1, 7, 1 + end // 20, 1 + end // 3, 1 + end // 2)) for n, end in ends.items()}
         ranges = {n: (at[n], min(end, at[n] + sizes[n])) for n, end in ends.items()}
         most = chance.choice((5_000, 300_000, 10**9))
-        for number, report in pair.copy(ranges, isolation, most, is_whole=is_whole).items():
+        reports = pair.copy(ranges, isolation, most, is_whole=is_whole)
+        for number, report in reports.items():
             assert (report.failure, report.hold) == (None, None)
             at[number] = report.reached(*ranges[number])
             found.append(report)
+        if not any(report.is_cut for report in reports.values()):  # a range without records has only markers
+            at |= {number: end for number, (_, end) in ranges.items() if number not in reports}
     return found
 
 

@@ -97,3 +97,13 @@ def test_the_next_process_finds_what_was_compiled(tmp_path: Path) -> None:
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr for _ in range(2)
     ]
     assert said == ["compiling the loops over records, once\n", ""]
+    elsewhere = tmp_path / "elsewhere"  # as executors unpack it
+    shutil.copytree(Path(jit.__file__).parents[1], elsewhere / "srm_spark", ignore=shutil.ignore_patterns("*.pyc"))
+    code = "from srm_spark.kafka.batches import ways; ways.best(); print(ways.__file__)"
+    looked = {**environment, "NUMBA_DEBUG_CACHE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=elsewhere, env=looked, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1].startswith(str(elsewhere))
+    assert "data loaded from" in done.stdout
+    assert "data saved to" not in done.stdout
