@@ -99,9 +99,9 @@ def job(primary: KafkaCluster, secondary: KafkaCluster, unique: str, tmp_path: P
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,4,1024]"])
 def test_topics_are_copied_and_sigterm_ends_cleanly(master: str, job: Job, spark_home: Path) -> None:
     """In executors, whose slots are enough for it, one of them in real time."""
-    pack(ROOT)  # spark-submit.sh would, too, but its time is not Spark's
     topics = [job.topic]
     if master.startswith("local-cluster"):
+        pack(ROOT)  # spark-submit.sh would, too, but its time is not Spark's
         topics.append(job.live)
         with job.config.open("a") as file:
             file.write(f"mode = realtime\nrealtime.topics = {job.live}\n")
