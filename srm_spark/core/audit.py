@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from srm_spark.core.compact_json import compact_json
+from srm_spark.core.model import OffsetRange
 from srm_spark.core.moments import stamp_of
 
 VERSION = 1
@@ -34,9 +35,9 @@ class Audit:
     ended: int | None = None
     """When the newest one came to its end; None before the first."""
     records: int = 0
-    """Copies that were what their records are, or explained, in all audits together."""
+    """Copies that were what their records are, or explained, when they were first looked at."""
     differences: int = 0
-    """Of the newest audit, which looks at everything again that was not right before."""
+    """Of the newest audit, which looks again at what was not right before."""
     first: str | None = None
     """One of them, and where it is."""
     uncovered: int = 0
@@ -68,6 +69,8 @@ class Reached:
     topic_id: str
     ends: Mapping[int, int]
     """Partition number → the first source offset that was not compared."""
+    again: Mapping[int, tuple[OffsetRange, ...]] = field(default_factory=dict)
+    """Partition number → stretches in front of that which were not right, and are looked at again."""
 
 
 def audit_key(topic: str | None = None) -> bytes:
@@ -87,7 +90,9 @@ def encode_audit(audit: Audit) -> bytes:
 
 def encode_reached(reached: Reached) -> bytes:
     """Value of how far a topic was looked at."""
-    return compact_json({"v": VERSION, "id": reached.topic_id, "ends": sorted(map(list, reached.ends.items()))})
+    document = {"v": VERSION, "id": reached.topic_id, "ends": sorted(map(list, reached.ends.items()))}
+    again = [[number, list(map(list, stretches))] for number, stretches in sorted(reached.again.items()) if stretches]
+    return compact_json({**document, "again": again} if again else document)
 
 
 def audited_topic(key: bytes | None) -> tuple[str | None] | None:
@@ -133,7 +138,11 @@ def decode_reached(value: bytes | None) -> Reached | None:
     try:
         document = _document(value)
         ends = {int(number): int(end) for number, end in document["ends"]}
-        return Reached(str(document["id"]), ends)
+        again = {
+            int(number): tuple(OffsetRange(int(start), int(end)) for start, end in stretches)
+            for number, stretches in document.get("again", ())
+        }
+        return Reached(str(document["id"]), ends, again)
     except (TypeError, ValueError, KeyError, OverflowError, RecursionError):
         return None
 

@@ -155,6 +155,11 @@ class Checked:
     unknown: int = 0
     """Records of which the map knows nothing, on either side."""
 
+    def take_differences(self, again: Checked) -> None:
+        """What is not right in a stretch that was counted before."""
+        self.differences += again.differences
+        self.findings = [*self.findings, *again.findings][:MOST_FINDINGS]
+
     @property
     def verdict(self) -> Verdict:
         """Nothing is equal where nothing was looked at."""

@@ -27,7 +27,7 @@ try:
     missing: str | None = None
     """Why numba cannot be used; None where it can."""
 
-    class LoopLocator(UserProvidedCacheLocator):  # type: ignore[misc]  # numba ships no types
+    class LoopLocator(UserProvidedCacheLocator):
         """Where numba keeps a loop: in a folder whose name says all of which it is made.
 
         numba's own ones add the path of the package: what a packed environment brings would be compiled anew by each

@@ -25,7 +25,7 @@ from srm_spark.core.audit import (
     encode_reached,
 )
 from srm_spark.core.cluster import Cluster, ControlRecord, Writer
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.core.news import News
 from srm_spark.core.verification import Verdict
 from srm_spark.core.wording import count
@@ -63,7 +63,7 @@ class _Before:
     changed: set[str] = field(default_factory=set)
     """Since it was kept."""
     records: int = 0
-    """That were looked at since then, of partitions where everything was right."""
+    """That were looked at since then, and right."""
     uncovered: int = 0
     """Source offsets there of which the map knows nothing."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -77,18 +77,32 @@ class _Before:
             for number, end in reached.ends.items()
         }
 
+    def again(self, ids: Mapping[str, str]) -> dict[TopicPartition, tuple[OffsetRange, ...]]:
+        """What to look at again, in topics that are still the ones with these ids."""
+        return {
+            TopicPartition(topic, number): stretches
+            for topic, reached in self.topics.items()
+            if ids.get(topic) == reached.topic_id
+            for number, stretches in reached.again.items()
+        }
+
     def took(self, found: Verified, topic_id: str | None) -> None:
-        """Go on behind it, unless something was not right, or could not be looked at."""
+        """Go on behind it, unless something could not be looked at; what was not right is looked at again."""
         topic, number = found.partition
-        if topic_id is None or found.verdict is Verdict.DIFFERENT or _unchecked(found):
+        if topic_id is None or found.doubts is None or _unchecked(found):
             return
         with self.lock:
             self.records += found.checked.equal + found.checked.explained.total()
             self.uncovered += sum(hole.end - hole.start for hole in found.uncovered)
             known = self.topics.get(topic)
-            ends = known.ends if known is not None and known.topic_id == topic_id else {}
-            if ends.get(number) != found.source.end:
-                self.topics[topic] = Reached(topic_id, {**ends, number: found.source.end})
+            if known is None or known.topic_id != topic_id:
+                known = Reached(topic_id, {})
+            again = {one: stretches for one, stretches in known.again.items() if one != number}
+            if found.doubts:
+                again[number] = found.doubts
+            reached = Reached(topic_id, {**known.ends, number: found.source.end}, again)
+            if reached != known:
+                self.topics[topic] = reached
                 self.changed.add(topic)
             if self.clock() - self.kept_at >= _KEEP_SECONDS:
                 self.kept_at = self.clock()

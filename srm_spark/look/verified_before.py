@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.errors import VerificationStateError
 from srm_spark.files import write_whole
 from srm_spark.look.verify import Verified
@@ -37,6 +37,10 @@ class VerifiedBefore:
             for partition, (topic_id, end) in self.ends.items()
             if topic_id is not None and ids.get(partition.topic) == topic_id
         }
+
+    def again(self, _: Mapping[str, str]) -> dict[TopicPartition, tuple[OffsetRange, ...]]:
+        """Nothing: a partition that is not right stays where it stood."""
+        return {}
 
     def took(self, found: Verified, topic_id: str | None) -> None:
         """Go on behind it, if all of it is equal, or explained. Raises VerificationStateError."""

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.bandwidth import Bandwidth
 from srm_spark.core.cluster import Cluster
+from srm_spark.core.doubts import doubts
 from srm_spark.core.log_digest import LogDigest, LogRoot
 from srm_spark.core.model import Flow, Interval, KeptLoss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
@@ -69,6 +70,8 @@ class Verified:
     """What was looked at there; None where nothing was."""
     roots: Roots | None = None
     """Of what was read on both sides; None where they were not wanted."""
+    doubts: tuple[OffsetRange, ...] | None = ()
+    """Where to look again, once what is behind is known; None where that cannot be said."""
 
     @property
     def is_done(self) -> bool:
@@ -121,6 +124,9 @@ class Before(Protocol):
 
     def begins(self, ids: Mapping[str, str]) -> Mapping[TopicPartition, int]:
         """Where to begin in topics that are still the ones with these ids."""
+
+    def again(self, ids: Mapping[str, str]) -> Mapping[TopicPartition, tuple[OffsetRange, ...]]:
+        """What to look at again, in front of that."""
 
     def took(self, found: Verified, topic_id: str | None) -> None:
         """A partition of a topic with this id was looked at to its end."""
@@ -211,6 +217,8 @@ class Comparison(NamedTuple):
     target: OffsetRange
     uncovered: tuple[OffsetRange, ...]
     not_yet: int
+    again: tuple[OffsetRange, ...]
+    """Of the source, in front of that: what was not right."""
 
 
 class _Flow:
@@ -249,6 +257,7 @@ class _Flow:
         copies = [one for one in self._remotes.values() if one.partition < remote_counts.get(one.topic, 0)]
         self._target_ends = target.end_offsets(copies, committed=True)
         self._begins: dict[TopicPartition, int] = {}
+        self._again: Mapping[TopicPartition, tuple[OffsetRange, ...]] = {}
 
     def begin_at(self, moment: int) -> None:
         """Leave out what is older; of a partition where all of it is, there is nothing to look at."""
@@ -257,7 +266,8 @@ class _Flow:
         self._begins = {one: found.get(one, self._ends[one]) for one in asked}
 
     def begin_behind(self, before: Before) -> None:
-        """Leave out what was compared before."""
+        """Leave out what was compared before, but for what was not right."""
+        self._again = before.again(self._ids)
         for partition, end in before.begins(self._ids).items():
             if partition in self._ends:
                 self._begins[partition] = max(end, self._begins.get(partition, 0))
@@ -299,7 +309,8 @@ class _Flow:
             target_start = max(target_start, _behind_copies(known, begin))
         target = _within(OffsetRange(target_start, known.target_end or 0), self._target_ends.get(remote, 0))
         uncovered = tuple(hole for hole in holes if hole.start < hole.end)
-        return Comparison(partition, remote, known, source, target, uncovered, max(0, end - source.end))
+        again = self._again.get(partition, ())
+        return Comparison(partition, remote, known, source, target, uncovered, max(0, end - source.end), again)
 
     def _readable(self, remote: TopicPartition, known: PartitionMap) -> int:
         """Where source offsets end whose copies can be read: not behind a transaction that is open on the target."""
@@ -312,7 +323,8 @@ class _Flow:
 
     def compared(self, one: Comparison, pace: Pace, *, roots: bool, sample: Sequence[int] | None) -> Verified:
         """What came of it: of all of its records, or of those at some offsets of the source."""
-        sides = replace(self._sides(one.partition, one.known), is_aborted=self._aborted(one.partition, one.source.end))
+        known = self._sides(one.partition, one.known)
+        sides = replace(known, is_aborted=self._aborted(one.partition, one.source.end))
         of_source, of_target = LogDigest(), LogDigest()
         if sample is None:
             here, there = self._read(one, records=roots)
@@ -323,16 +335,35 @@ class _Flow:
             here, there = self._picked(one, sample, only)
         if roots:
             here, there = _digested(here, of_source), _digested(there, of_target)
+        checked = check(pace.slowed(one.partition, here), pace.slowed(one.partition, there), sides)
+        not_readable = tuple(stretch for stretch in one.again if stretch.end > one.source.end)
+        for stretch in one.again:
+            if stretch not in not_readable:
+                checked.take_differences(self._checked_again(one, stretch, known, pace))
+        found = doubts(checked, one.known, one.source.end)
         return Verified(
             one.partition,
             one.remote,
-            check(pace.slowed(one.partition, here), pace.slowed(one.partition, there), sides),
+            checked,
             one.source,
+            doubts=None if found is None else (*found, *not_readable),
             uncovered=one.uncovered,
             not_yet=one.not_yet,
             target=one.target,
             roots=Roots(of_source.root(), of_target.root()) if roots else None,
         )
+
+    def _checked_again(self, one: Comparison, stretch: OffsetRange, known: Sides, pace: Pace) -> Checked:
+        """A stretch in front of what is looked at now."""
+        target = OffsetRange(_behind_copies(one.known, stretch.start), _behind_copies(one.known, stretch.end))
+        sides = replace(
+            known,
+            is_aborted=self._aborted(one.partition, stretch.end),
+            only=one.known.copies_within(stretch),
+        )
+        target = _within(target, self._target_ends.get(one.remote, 0))
+        here, there = self._read(one._replace(source=stretch, target=target), records=False)
+        return check(pace.slowed(one.partition, here), pace.slowed(one.partition, there), sides)
 
     def _read(self, one: Comparison, *, records: bool) -> tuple[Iterable[Piece], Iterable[Piece]]:
         """Both sides, as `records` where each one has to be looked at. Of aborted transactions nothing is a copy."""

@@ -22,7 +22,8 @@ from srm_spark.core.audit import (
     encode_audit,
     encode_reached,
 )
-from srm_spark.core.model import Flow
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.core.tail import TailRecord
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.look.auditing import Auditor
@@ -93,13 +94,60 @@ def test_a_copy_that_differs_is_told_until_it_does_no_more(caplog: pytest.LogCap
     scene.alter(4, b"!")
     for _ in range(2):
         audit = scene.look()
-        assert (audit.records, audit.differences) == (3, 1)
+        assert (audit.records, audit.differences) == (4, 1)
         assert audit.first is not None
         assert audit.first.startswith("t-0: 1 changed; source offset 4, target offset 4: ")
     assert [one.levelno for one in caplog.records] == [logging.ERROR], "once"
     scene.alter(4, b"e")
     audit = scene.look()
-    assert (audit.records, audit.differences, audit.first) == (5, 0, None)
+    assert (audit.records, audit.differences, audit.first) == (4, 0, None)
+
+
+def test_behind_a_difference_it_goes_on_and_looks_at_that_alone_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(MemoryFlow(flow_settings({"foreign.writer.policy": "resume"})))
+    scene.flow.write(b"a", b"b", b"c")
+    scene.flow.run()
+    scene.flow.remote.append(TailRecord(0, 1, None, b"theirs"))
+    scene.flow.write(b"d", b"e", b"f")
+    scene.flow.run()
+    scene.alter(1, b"!")
+    audit = scene.look()
+    assert (audit.records, audit.differences) == (5, 2)
+    reached = decode_reached(scene.kept()[audit_key("t")])
+    assert reached is not None
+    assert (reached.ends, reached.again) == ({0: 6}, {0: (OffsetRange(1, 2), OffsetRange(3, 4))})
+
+    after = Scene(scene.flow, now=2_000.0)
+    read: list[OffsetRange] = []
+    pieces = after.flow.source.pieces
+
+    def pieces_told(partition: TopicPartition, offsets: OffsetRange, **more: Any) -> object:
+        read.append(offsets)
+        return pieces(partition, offsets, **more)
+
+    monkeypatch.setattr(after.flow.source, "pieces", pieces_told)
+    audit = after.look(b"g")
+    assert (audit.records, audit.differences) == (6, 2)
+    assert read == [OffsetRange(6, 7), OffsetRange(1, 2), OffsetRange(3, 4)]
+    after.alter(1, b"b")
+    audit = after.look()
+    assert audit.differences == 1
+    assert audit.first == ("t-0: 1 foreign; target offset 3: no record of the source was copied to there")
+    del after.flow.remote.records[3]
+    assert after.look().differences == 0
+    assert decode_reached(after.kept()[audit_key("t")]) == Reached(reached.topic_id, {0: 7})
+
+
+def test_a_difference_whose_record_is_deleted_is_none_any_more() -> None:
+    scene = Scene()
+    scene.look(b"a", b"b")
+    scene.flow.write(b"c", b"d")
+    scene.flow.run()
+    scene.alter(2, b"!")
+    assert scene.look().differences == 1
+    scene.flow.log.delete_before(3)
+    scene.flow.remote.delete_before(3)
+    assert scene.look().differences == 0
 
 
 def test_what_was_found_before_is_known_while_the_source_is_away(caplog: pytest.LogCaptureFixture) -> None:
@@ -241,12 +289,15 @@ def test_these_are_its_bytes() -> None:
         b'"unchecked":"t-1","failed":"no route"}'
     )
     assert encode_reached(Reached("id", {1: 7, 0: 5})) == b'{"v":1,"id":"id","ends":[[0,5],[1,7]]}'
+    doubted = Reached("id", {1: 7}, {1: (OffsetRange(2, 3), OffsetRange(5, 7)), 2: ()})
+    assert encode_reached(doubted) == b'{"v":1,"id":"id","ends":[[1,7]],"again":[[1,[[2,3],[5,7]]]]}'
 
 
 @pytest.mark.parametrize("audit", [WHOLE, Audit(1, 2)])
 def test_what_was_written_is_read(audit: Audit) -> None:
     assert decode_audit(encode_audit(audit)) == audit
-    assert decode_reached(encode_reached(Reached("id", {1: 7}))) == Reached("id", {1: 7})
+    for reached in (Reached("id", {1: 7}), Reached("id", {1: 7}, {1: (OffsetRange(2, 3),)})):
+        assert decode_reached(encode_reached(reached)) == reached
     assert (audited_topic(audit_key()), audited_topic(audit_key("t"))) == ((None,), ("t",))
 
 
