@@ -252,9 +252,13 @@ class _Flow:
         remotes = sorted({one.topic for one in self._remotes.values() if one.topic in remote_counts})
         self._compacting = _compacting(source, topics), _compacting(target, remotes)
         asked = [one for one in self.partitions if one.partition < counts.get(one.topic, 0)]
+        copies = [one for one in self._remotes.values() if one.partition < remote_counts.get(one.topic, 0)]
+        # Nothing can be asked of these, and the others need not wait for them.
+        self._silent = source.leaderless(asked), target.leaderless(copies)
+        asked = [one for one in asked if one not in self._silent[0]]
+        copies = [one for one in copies if one not in self._silent[1]]
         self._ends = source.end_offsets(asked, committed=clusters.settings.reads_committed)
         # Where copies end may be in front of where the map says that they do.
-        copies = [one for one in self._remotes.values() if one.partition < remote_counts.get(one.topic, 0)]
         self._target_ends = target.end_offsets(copies, committed=True)
         self._begins: dict[TopicPartition, int] = {}
         self._again: Mapping[TopicPartition, tuple[OffsetRange, ...]] = {}
@@ -409,6 +413,9 @@ class _Flow:
         remote = self._remotes[partition]
         if partition.partition >= self._counts.get(partition.topic, 0):
             return f"{partition} is not on the source"
+        for one, silent in zip((partition, remote), self._silent, strict=True):
+            if one in silent:
+                return f"{one} has no leader"
         if known is None:
             return None
         if known.is_of_another(self._ids.get(partition.topic)):

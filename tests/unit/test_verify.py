@@ -294,6 +294,16 @@ def test_a_source_topic_that_was_made_anew_is_not_compared() -> None:
     assert found.verdict is Verdict.NOTHING
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_partition_without_a_leader_is_told_and_not_waited_for(side: str) -> None:
+    flow = flow_of()
+    partition = HERE if side == "source" else THERE
+    getattr(flow, side).without_leader.add(partition)
+    found = verified(flow)
+    assert [one.unchecked for one in found.partitions] == [f"{partition} has no leader"]
+    assert found.verdict is Verdict.NOTHING
+
+
 def test_a_topic_that_is_gone_is_told() -> None:
     flow = flow_of()
     flow.target.delete(THERE.topic)
