@@ -21,6 +21,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from srm_spark.testing import KafkaCluster
 
 TIMEOUT = 30.0
+_SOON = 10.0
 _NEWEST, _OLDEST = -1, -2
 """Where a timestamp is asked for: the end and the beginning of a log."""
 _QUIET = logging.getLogger("tests.librdkafka")
@@ -76,6 +77,8 @@ class Kafka:
         self._security = _dotted(security)
         self._admin_client: AdminClient | None = None
         self._reading_client: Consumer | None = None
+        self._kept: dict[str, Consumer] = {}
+        """Consumers that nobody reads with now, by their isolation level."""
 
     @property
     def _admin(self) -> AdminClient:
@@ -188,14 +191,28 @@ class Kafka:
 
     def read(self, topic: str, committed: bool = False) -> Log:
         """Every record of a topic, up to the end of each partition; more where it is written to meanwhile."""
-        ends = self.ends(topic)
-        log: Log = {partition: [] for partition in range(self.topics()[topic])}
+        ends, count = self.ends(topic), self.topics()[topic]
         level = "read_committed" if committed else "read_uncommitted"
-        consumer = self._consumer(level)
+        kept = self._kept.pop(level, None)  # to make one takes a broker more than to read
+        if kept is not None:
+            # What it knows of a topic that was made anew, or has grown, may be too old.
+            with suppress(AssertionError, KafkaException):
+                return self._log(kept, level, (topic, count), ends, _SOON)
+        return self._log(self._consumer(level), level, (topic, count), ends, TIMEOUT)
+
+    def _log(
+        self, consumer: Consumer, level: str, asked: tuple[str, int], ends: Mapping[int, int], seconds: float
+    ) -> Log:
+        topic, count = asked
+        log: Log = {partition: [] for partition in range(count)}
         try:
             consumer.assign([TopicPartition(topic, partition, 0) for partition in log])
-            _read_to_the_end(consumer, topic, log, ends)
-        finally:
+            _read_to_the_end(consumer, topic, log, ends, seconds)
+            consumer.unassign()
+        except BaseException:
+            consumer.close()
+            raise
+        if self._kept.setdefault(level, consumer) is not consumer:  # another thread has read meanwhile
             consumer.close()
         return log
 
@@ -260,10 +277,10 @@ def _acknowledged(error: KafkaError | None, _: Any) -> None:
     assert error is None, error
 
 
-def _read_to_the_end(consumer: Consumer, topic: str, log: Log, ends: Mapping[int, int]) -> None:
+def _read_to_the_end(consumer: Consumer, topic: str, log: Log, ends: Mapping[int, int], seconds: float) -> None:
     """An end is told where nothing comes at that moment: of a busy partition it is never told, but passed."""
     waiting = set(log)
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + seconds
     while waiting:
         positions = consumer.position([TopicPartition(topic, partition) for partition in waiting])
         waiting -= {
