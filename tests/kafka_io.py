@@ -22,6 +22,7 @@ from srm_spark.testing import KafkaCluster
 
 TIMEOUT = 30.0
 _SOON = 10.0
+_COMMITTED, _ALL = "read_committed", "read_uncommitted"
 _NEWEST, _OLDEST = -1, -2
 """Where a timestamp is asked for: the end and the beginning of a log."""
 _QUIET = logging.getLogger("tests.librdkafka")
@@ -76,7 +77,8 @@ class Kafka:
         }
         self._security = _dotted(security)
         self._admin_client: AdminClient | None = None
-        self._reading_client: Consumer | None = None
+        self._asking: dict[str, Consumer] = {}
+        """Who is asked for offsets, by isolation level."""
         self._kept: dict[str, Consumer] = {}
         """Consumers that nobody reads with now, by their isolation level."""
 
@@ -90,13 +92,6 @@ class Kafka:
             }
             self._admin_client = AdminClient(options, logger=_QUIET)
         return self._admin_client
-
-    @property
-    def _reader(self) -> Consumer:
-        """Who is asked for offsets: an admin client may wait three seconds where a leader has just begun to lead."""
-        if self._reading_client is None:
-            self._reading_client = self._consumer("read_committed")
-        return self._reading_client
 
     def _consumer(self, level: str) -> Consumer:
         return Consumer(
@@ -191,8 +186,8 @@ class Kafka:
 
     def read(self, topic: str, committed: bool = False) -> Log:
         """Every record of a topic, up to the end of each partition; more where it is written to meanwhile."""
-        ends, count = self.ends(topic), self.topics()[topic]
-        level = "read_committed" if committed else "read_uncommitted"
+        level = _COMMITTED if committed else _ALL
+        ends, count = self._offsets(topic, _NEWEST, level), self.topics()[topic]
         kept = self._kept.pop(level, None)  # to make one takes a broker more than to read
         if kept is not None:
             # What it knows of a topic that was made anew, or has grown, may be too old.
@@ -220,12 +215,15 @@ class Kafka:
         """Offset behind the last record or marker of each partition; nothing for a topic that is not there."""
         return self._offsets(topic, _NEWEST)
 
-    def _offsets(self, topic: str, timestamp: int) -> dict[int, int]:
+    def _offsets(self, topic: str, timestamp: int, level: str = _COMMITTED) -> dict[int, int]:
+        # Not an admin client: that one may wait three seconds where a leader has just begun to lead.
         deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 asked = [TopicPartition(topic, number, timestamp) for number in range(self._partitions(topic))]
-                found = self._reader.offsets_for_times(asked, timeout=5.0) if asked else []
+                if level not in self._asking:
+                    self._asking[level] = self._consumer(level)
+                found = self._asking[level].offsets_for_times(asked, timeout=5.0) if asked else []
                 for place in found:
                     if place.error is not None:
                         raise KafkaException(place.error)
@@ -234,7 +232,7 @@ class Kafka:
                 # A topic that was just made or deleted has no leader, or none that everybody knows.
                 if time.monotonic() > deadline:
                     raise AssertionError(f"no offsets of {topic}") from error
-                self._reading_client = None  # it may know a topic as it was before it grew
+                self._asking.pop(level, None)  # it may know a topic as it was before it grew
                 time.sleep(0.05)
 
     def _partitions(self, topic: str) -> int:
