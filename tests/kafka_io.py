@@ -279,11 +279,10 @@ def _read_to_the_end(consumer: Consumer, topic: str, log: Log, ends: Mapping[int
     """An end is told where nothing comes at that moment: of a busy partition it is never told, but passed."""
     waiting = set(log)
     deadline = time.monotonic() + seconds
+    has_begun: set[int] = set()  # the position of others may be that of an earlier reading
     while waiting:
-        positions = consumer.position([TopicPartition(topic, partition) for partition in waiting])
-        waiting -= {
-            position.partition for position in positions if position.offset >= ends.get(position.partition, 0) > 0
-        }
+        positions = consumer.position([TopicPartition(topic, partition) for partition in waiting & has_begun])
+        waiting -= {position.partition for position in positions if position.offset >= ends.get(position.partition, 0)}
         assert time.monotonic() < deadline, f"partitions {sorted(waiting)} were not read to their end"
         for message in consumer.consume(500, 0.03):
             partition, offset = message.partition(), message.offset()
@@ -294,6 +293,7 @@ def _read_to_the_end(consumer: Consumer, topic: str, log: Log, ends: Mapping[int
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 waiting.discard(partition)
                 continue
+            has_begun.add(partition)
             kind, timestamp = message.timestamp()
             pairs: list[Any] = list(message.headers() or ())
             headers = tuple((name, _bytes(value)) for name, value in pairs)

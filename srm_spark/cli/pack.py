@@ -24,6 +24,8 @@ from srm_spark.kafka.loop_cache import cache_folder
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
 PYTHON_VARIABLE = "SRM_PACK_PYTHON"
+_COMPILE = "from srm_spark.kafka.batches.ways import best; best()"
+"""numba loads what fits, and makes the rest: the environment may have another version of it than we have."""
 _LOOPS = re.compile(r"""; extra == ['"]compiled['"]$""")
 """How the metadata marks what the compiled loops need."""
 
@@ -72,7 +74,7 @@ def _bring_loops(environment: Path) -> None:
     if ours is None:
         return
     compiled = subprocess.run(
-        [str(environment / "bin" / "python"), "-m", "srm_spark.kafka.compile_loops"],
+        [str(environment / "bin" / "python"), "-c", _COMPILE],
         env={**os.environ, "NUMBA_CACHE_DIR": str(ours.parent)},
         cwd=environment,  # not the checkout, which would be imported
         capture_output=True,
@@ -84,7 +86,9 @@ def _bring_loops(environment: Path) -> None:
         print(f"without compiled loops, each executor makes its own: {''.join(said)}", file=sys.stderr, flush=True)
         return
     (package,) = environment.glob("lib/python*/site-packages/srm_spark/kafka")
-    shutil.copytree(ours, package / "__pycache__" / ours.name, dirs_exist_ok=True)
+    for old in package.glob("__pycache__/loops-*"):
+        shutil.rmtree(old)
+    shutil.copytree(ours, package / "__pycache__" / ours.name, ignore=shutil.ignore_patterns("*.tmp.*"))
 
 
 def _written(path: Path) -> str:
@@ -98,7 +102,8 @@ def requirements() -> list[str]:
 
 
 def _key(root: Path, python: str) -> str:
-    digest = hashlib.sha256(f"{python} {sys.version} {requirements()}".encode())
+    processor = os.environ.get("NUMBA_CPU_NAME", "")
+    digest = hashlib.sha256(f"{python} {sys.version} {processor} {requirements()}".encode())
     for path in _sources(root):
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

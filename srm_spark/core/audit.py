@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from srm_spark.core.model import OffsetRange
 from srm_spark.core.moments import stamp_of
 
 VERSION = 1
+_AGAIN_VERSION = 2
 _KIND = "audit"
 _LATE = 3
 """Intervals without the end of an audit after which it is told."""
@@ -90,9 +91,10 @@ def encode_audit(audit: Audit) -> bytes:
 
 def encode_reached(reached: Reached) -> bytes:
     """Value of how far a topic was looked at."""
-    document = {"v": VERSION, "id": reached.topic_id, "ends": sorted(map(list, reached.ends.items()))}
+    document: dict[str, Any] = {"v": VERSION, "id": reached.topic_id, "ends": sorted(map(list, reached.ends.items()))}
     again = [[number, list(map(list, stretches))] for number, stretches in sorted(reached.again.items()) if stretches]
-    return compact_json({**document, "again": again} if again else document)
+    # Who does not know what is to be looked at again must not go on behind it.
+    return compact_json({**document, "v": _AGAIN_VERSION, "again": again} if again else document)
 
 
 def audited_topic(key: bytes | None) -> tuple[str | None] | None:
@@ -136,7 +138,7 @@ def audit_of(document: Mapping[str, Any]) -> Audit:
 def decode_reached(value: bytes | None) -> Reached | None:
     """Read it; None for a tombstone, for anything else, and for a version that this reader does not know."""
     try:
-        document = _document(value)
+        document = _document(value, (VERSION, _AGAIN_VERSION))
         ends = {int(number): int(end) for number, end in document["ends"]}
         again = {
             int(number): tuple(OffsetRange(int(start), int(end)) for start, end in stretches)
@@ -147,9 +149,9 @@ def decode_reached(value: bytes | None) -> Reached | None:
         return None
 
 
-def _document(value: bytes | None) -> Mapping[str, Any]:
+def _document(value: bytes | None, versions: Collection[int] = (VERSION,)) -> Mapping[str, Any]:
     document = json.loads(value or b"")
-    if not isinstance(document, dict) or document.pop("v") != VERSION:
+    if not isinstance(document, dict) or document.pop("v") not in versions:
         raise ValueError
     return document
 

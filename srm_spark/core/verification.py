@@ -108,10 +108,11 @@ class OneSided(NamedTuple):
         """Why the source record at `offset` has no copy; None where nobody knows."""
         if offset in self.quarantined:
             return Reason.QUARANTINED
-        if offset in self.forgotten:
-            return Reason.FORGOTTEN
-        if offset in self.replayed:
-            return Reason.REPLAYED
+        if not self.is_known_loss(offset):  # of a copy that was made later
+            if offset in self.forgotten:
+                return Reason.FORGOTTEN
+            if offset in self.replayed:
+                return Reason.REPLAYED
         return Reason.SKIPPED if any(offset in each for each in self.skipped) else None
 
     def is_known_loss(self, offset: int) -> bool:
@@ -158,6 +159,7 @@ class Checked:
     def take_differences(self, again: Checked) -> None:
         """What is not right in a stretch that was counted before."""
         self.differences += again.differences
+        self.unknown += again.unknown
         self.findings = [*self.findings, *again.findings][:MOST_FINDINGS]
 
     @property

@@ -65,7 +65,7 @@ class Verified:
     not_yet: int = 0
     """Source offsets behind the map: they are not copied yet."""
     unchecked: str | None = None
-    """Why nothing of it was looked at; None where it was."""
+    """Why nothing of it was looked at, or what of it was not; None where all of it was."""
     target: OffsetRange | None = None
     """What was looked at there; None where nothing was."""
     roots: Roots | None = None
@@ -340,17 +340,19 @@ class _Flow:
         if roots:
             here, there = _digested(here, of_source), _digested(there, of_target)
         checked = check(pace.slowed(one.partition, here), pace.slowed(one.partition, there), sides)
-        not_readable = tuple(stretch for stretch in one.again if stretch.end > one.source.end)
+        waiting = None
         for stretch in one.again:
-            if stretch not in not_readable:
+            if stretch.end <= one.source.start:
                 checked.take_differences(self._checked_again(one, stretch, known, pace))
-        found = doubts(checked, one.known, one.source.end)
+            elif stretch.end > one.source.end:  # else it was among the others
+                waiting = f"source offset {stretch.start} cannot be looked at again now"
         return Verified(
             one.partition,
             one.remote,
             checked,
             one.source,
-            doubts=None if found is None else (*found, *not_readable),
+            unchecked=waiting,
+            doubts=doubts(checked, one.source.end),
             uncovered=one.uncovered,
             not_yet=one.not_yet,
             target=one.target,

@@ -70,8 +70,11 @@ def await_lag_zero(driver: Driver, timeout: float = SOON) -> None:
 
     def is_done() -> bool:
         for status in driver.status():
-            if status is not looks[status.flow][-1]:
-                looks[status.flow].append(status)
+            seen = looks.setdefault(status.flow, [status])
+            if status.batch_ms is seen[-1].batch_ms:
+                seen[-1] = status  # something else has changed
+            else:  # found out by each look anew
+                seen.append(status)
         # The first new one may come of a look that had begun before.
         return all(
             len(seen) > 2 and seen[-1].state is FlowState.RUNNING and seen[-1].lag_records == 0

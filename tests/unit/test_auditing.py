@@ -104,15 +104,13 @@ def test_a_copy_that_differs_is_told_until_it_does_no_more(caplog: pytest.LogCap
 
 
 def test_behind_a_difference_it_goes_on_and_looks_at_that_alone_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Scene(MemoryFlow(flow_settings({"foreign.writer.policy": "resume"})))
-    scene.flow.write(b"a", b"b", b"c")
-    scene.flow.run()
-    scene.flow.remote.append(TailRecord(0, 1, None, b"theirs"))
-    scene.flow.write(b"d", b"e", b"f")
+    scene = Scene()
+    scene.flow.write(*(b"%d" % number for number in range(6)))
     scene.flow.run()
     scene.alter(1, b"!")
+    del scene.flow.remote.records[3]
     audit = scene.look()
-    assert (audit.records, audit.differences) == (5, 2)
+    assert (audit.records, audit.differences) == (4, 2)
     reached = decode_reached(scene.kept()[audit_key("t")])
     assert reached is not None
     assert (reached.ends, reached.again) == ({0: 6}, {0: (OffsetRange(1, 2), OffsetRange(3, 4))})
@@ -126,16 +124,42 @@ def test_behind_a_difference_it_goes_on_and_looks_at_that_alone_again(monkeypatc
         return pieces(partition, offsets, **more)
 
     monkeypatch.setattr(after.flow.source, "pieces", pieces_told)
-    audit = after.look(b"g")
-    assert (audit.records, audit.differences) == (6, 2)
+    audit = after.look(b"6")
+    assert (audit.records, audit.differences) == (5, 2)
     assert read == [OffsetRange(6, 7), OffsetRange(1, 2), OffsetRange(3, 4)]
-    after.alter(1, b"b")
+    after.alter(1, b"1")
     audit = after.look()
     assert audit.differences == 1
-    assert audit.first == ("t-0: 1 foreign; target offset 3: no record of the source was copied to there")
-    del after.flow.remote.records[3]
+    assert audit.first == "t-0: 1 lost; source offset 3: its copy at target offset 3 is gone"
+    after.flow.remote.records[3] = after.flow.remote.records[2]._replace(offset=3, value=b"3")
     assert after.look().differences == 0
     assert decode_reached(after.kept()[audit_key("t")]) == Reached(reached.topic_id, {0: 7})
+
+
+def test_what_is_too_much_on_the_target_keeps_its_partition() -> None:
+    scene = Scene(MemoryFlow(flow_settings({"foreign.writer.policy": "resume"})))
+    scene.look(b"a")
+    scene.flow.remote.append(TailRecord(0, 1, None, b"theirs"))
+    for value in (b"b", b"c"):
+        audit = scene.look(value)
+        assert (audit.records, audit.differences) == (1, 1)
+    assert (audit.first or "").startswith("t-0: 1 foreign; target offset 1: ")
+    del scene.flow.remote.records[1]
+    audit = scene.look()
+    assert (audit.records, audit.differences) == (3, 0)
+
+
+def test_what_cannot_be_looked_at_again_now_is_told_and_kept() -> None:
+    scene = Scene()
+    scene.flow.write(b"a", b"b", b"c")
+    scene.flow.run()
+    scene.alter(1, b"!")
+    assert scene.look().differences == 1
+    scene.flow.remote.open_since = 1
+    audit = scene.look()
+    assert (audit.found_differing, audit.unchecked) == (None, "t-0: source offset 1 cannot be looked at again now")
+    scene.flow.remote.open_since = None
+    assert scene.look().differences == 1
 
 
 def test_a_difference_whose_record_is_deleted_is_none_any_more() -> None:
@@ -290,7 +314,7 @@ def test_these_are_its_bytes() -> None:
     )
     assert encode_reached(Reached("id", {1: 7, 0: 5})) == b'{"v":1,"id":"id","ends":[[0,5],[1,7]]}'
     doubted = Reached("id", {1: 7}, {1: (OffsetRange(2, 3), OffsetRange(5, 7)), 2: ()})
-    assert encode_reached(doubted) == b'{"v":1,"id":"id","ends":[[1,7]],"again":[[1,[[2,3],[5,7]]]]}'
+    assert encode_reached(doubted) == b'{"v":2,"id":"id","ends":[[1,7]],"again":[[1,[[2,3],[5,7]]]]}'
 
 
 @pytest.mark.parametrize("audit", [WHOLE, Audit(1, 2)])
@@ -311,7 +335,7 @@ def test_what_was_written_is_read(audit: Audit) -> None:
         b"[]",
         b"7",
         b"{}",
-        b'{"v":2,"seconds":60,"since":1,"id":"x","ends":[]}',
+        b'{"v":3,"seconds":60,"since":1,"id":"x","ends":[]}',
         b'{"v":1}',
         b'{"v":1,"seconds":"x","since":1}',
         b'{"v":1,"seconds":true,"since":1}',

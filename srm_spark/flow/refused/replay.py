@@ -119,9 +119,12 @@ def records_in_quarantine(
 def drop_from_quarantine(
     settings: FlowSettings, entries: Sequence[QuarantinedRecord], reach: Connect = connect
 ) -> None:
-    """Forget records in quarantine. Raises ProgressFailed."""
+    """Forget records, those of them that are still in quarantine. Raises ProgressFailed and TargetUnavailable."""
     clusters = reach(settings)
-    QuarantineWriter(settings, state_writer_of(clusters, None)).forget(entries)
+    with closing(Quarantine(settings, clusters.target, f"{settings.flow}|quarantine-drop")) as quarantine:
+        quarantine.refresh()  # somebody may have replayed some while somebody else was asked
+        there = [entry for entry in entries if quarantine.entries.get(entry.place) == entry]
+    QuarantineWriter(settings, state_writer_of(clusters, None)).forget(there)
 
 
 def replay(settings: FlowSettings, topics: NameFilter, *, is_dry_run: bool, means: Means = KAFKA) -> Iterator[Replayed]:
