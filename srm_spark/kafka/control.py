@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -79,6 +80,9 @@ class ControlWriter:
             # The client raises what is fatal amid its callbacks, and Python a SystemError where one more was due.
             self._producer = None
             fatal = error if isinstance(error, KafkaException) else error.__cause__
+            if fatal is None and threading.current_thread() is threading.main_thread():
+                # Ctrl-C amid the call: confluent-kafka (2.16) may lose what the signal has raised.
+                raise KeyboardInterrupt from error
             if not isinstance(fatal, KafkaException):
                 raise
             raise self._refused(", ".join(sorted(topics)), fatal.args[0]) from error
