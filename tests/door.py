@@ -39,11 +39,11 @@ class Door:
             self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread that accepts
             self._listener.close()
             self._listener = None
-        self._let_through()
         with self._lock:
             for connection in self._connections:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
+        self._let_through()  # not before: an answer that was kept back would still arrive
 
     def hang(self) -> None:
         """Connections stay, and new ones are accepted, but no byte comes through."""
