@@ -11,7 +11,7 @@ from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.dying import BATCH_COMMITTER, DyingCommitter
-from tests.broker.map_reader import assert_map_is_exact, read_map
+from tests.broker.map_reader import assert_map_is_exact, mapped_pairs, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.pair_io import ANY_TIME, BY_SPARK, EXACTLY_ONCE, HOUR, NANOSECONDS, OWN_CONFIGS, await_committed
 from tests.kafka_io import Record, numbered
@@ -49,6 +49,13 @@ def _assert_fixed(pair: Pair, written: list[Record]) -> None:
         header = () if is_fine else (("srm-original-timestamp", str(before.timestamp).encode()),)
         assert record.headers == before.headers + header
         assert (record.timestamp == before.timestamp) is is_fine
+    # The map follows a commit of records.
+    place = pair.map_topic, pair.topic()
+    await_until(
+        lambda: len(mapped_pairs(pair.target, *place).get(0, ())) == len(written),
+        SOON,
+        lambda: f"the map of all: {mapped_pairs(pair.target, *place)}",
+    )
     parts = read_map(pair.target, pair.map_topic)[pair.topic(), 0]
     assert_map_is_exact(parts, pair.source.read(pair.topic()), log, 0)
 
