@@ -22,6 +22,7 @@ from srm_spark.testing import KafkaCluster
 
 TIMEOUT = 30.0
 _SOON = 10.0
+"""Seconds after which a consumer that was kept is given up for a new one."""
 _COMMITTED, _ALL = "read_committed", "read_uncommitted"
 _NEWEST, _OLDEST = -1, -2
 """Where a timestamp is asked for: the end and the beginning of a log."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from srm_spark.core.model import OffsetRange
+from srm_spark.core.reports import stretches_of
 from srm_spark.core.verification import Checked, Difference
 
 MOST = 64
 """Stretches of a partition: each is read by itself."""
 _OF_RECORDS = frozenset({Difference.LOST, Difference.CHANGED, Difference.SWAPPED})
-"""Kinds that are a matter of one record of the source; what is too much on the target may lie anywhere."""
+"""Kinds that are a matter of one record of the source, and name it; what is too much on the target may lie anywhere."""
 
 
 def doubts(checked: Checked, end: int) -> tuple[OffsetRange, ...] | None:
@@ -17,15 +20,11 @@ def doubts(checked: Checked, end: int) -> tuple[OffsetRange, ...] | None:
     None where that cannot be said: for what is too much on the target, for differences that are not known one by one,
     and for more than `MOST` stretches.
     """
-    if len(checked.findings) < checked.differences.total():
+    findings = checked.findings
+    if len(findings) < checked.differences.total() or any(one.kind not in _OF_RECORDS for one in findings):
         return None
-    stretches: list[OffsetRange] = []
-    for place in sorted({-1 if one.source is None else one.source for one in checked.findings}):
-        if stretches and stretches[-1].end == place:
-            stretches[-1] = OffsetRange(stretches[-1].start, place + 1)
-        else:
-            stretches.append(OffsetRange(place, place + 1))
-    is_placed = all(one.kind in _OF_RECORDS for one in checked.findings) and (
-        not stretches or 0 <= stretches[0].start <= stretches[-1].end <= end
-    )
-    return tuple(stretches) if is_placed and len(stretches) <= MOST else None
+    places = sorted({one.source for one in findings if one.source is not None})
+    if not places:
+        return ()
+    stretches = stretches_of(np.array(places))
+    return stretches if places[-1] < end and len(stretches) <= MOST else None

@@ -96,17 +96,24 @@ def end_key(place: SourcePlace) -> bytes:
 
 def decode_key(key: bytes | None) -> tuple[SourcePlace, int | None] | None:
     """Source position of an entry or a part, and the number of the part; None for anything else."""
+    place, rest = _place(key) or (None, [])
+    if place is None or len(rest) > 1 or any(type(part) is not int for part in rest):
+        return None
+    return place, rest[0] if rest else None
+
+
+def _place(key: bytes | None) -> tuple[SourcePlace, list[Any]] | None:
+    """The source position with which a key begins, and what stands behind it."""
     try:
-        flow, topic, topic_id, number, offset, *part = json.loads(key or b"")
+        flow, topic, topic_id, number, offset, *rest = json.loads(key or b"")
         source, arrow, target = flow.partition("->")
     except (ValueError, TypeError, AttributeError):
         return None
     texts = (topic, topic if topic_id is None else topic_id)
-    numbers = (number, offset, *part)
-    is_sound = arrow and all(isinstance(text, str) for text in texts) and all(type(n) is int for n in numbers)
-    if not is_sound or len(part) > 1:
+    is_sound = arrow and all(isinstance(text, str) for text in texts) and type(number) is type(offset) is int
+    if not is_sound:
         return None
-    return SourcePlace(Flow(source, target), TopicPartition(topic, number), topic_id, offset), part[0] if part else None
+    return SourcePlace(Flow(source, target), TopicPartition(topic, number), topic_id, offset), rest
 
 
 def encode_entry(entry: QuarantinedRecord) -> bytes:
@@ -149,13 +156,14 @@ def encode_end(ended: Ended) -> bytes:
 
 def decode_end(key: bytes | None, value: bytes | None) -> Ended | None:
     """What became of a record; None for anything else, and for what a newer version says."""
+    place, rest = _place(key) or (None, [])
+    if place is None or rest != [_END]:
+        return None
     try:
-        *place, end = json.loads(key or b"")
         document = json.loads(value or b"")
-        at, _ = decode_key(compact_json(place)) or (None, None)
-        if end != _END or at is None or document["v"] != VERSION:
+        if document["v"] != VERSION:
             return None
-        return Ended(at, None if document["copy"] is None else int(document["copy"]))
+        return Ended(place, None if document["copy"] is None else int(document["copy"]))
     except (ValueError, TypeError, KeyError):
         return None
 

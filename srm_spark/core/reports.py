@@ -41,7 +41,7 @@ class Sent:
     def of(cls, run: Run) -> Sent:
         """The run's numbers."""
         return cls(
-            stretches=_stretches(run.offsets),
+            stretches=stretches_of(run.offsets),
             count=run.count,
             bytes=run.bytes,
             zero_timestamps=int((run.timestamps == 0).sum()),
@@ -60,7 +60,7 @@ class Sent:
             is_last = end == self.count  # it speaks for all of them
             yield (
                 Sent(
-                    _stretches(offsets[start:end]),
+                    stretches_of(offsets[start:end]),
                     end - start,
                     self.bytes if is_last else 0,
                     self.zero_timestamps if is_last else 0,
@@ -71,8 +71,8 @@ class Sent:
             )
 
 
-def _stretches(offsets: npt.NDArray[np.int64]) -> tuple[OffsetRange, ...]:
-    """Offsets in order, cut where one is missing."""
+def stretches_of(offsets: npt.NDArray[np.int64]) -> tuple[OffsetRange, ...]:
+    """Offsets in order, at least one, cut where one is missing."""
     starts = np.concatenate(([0], np.flatnonzero(np.diff(offsets) != 1) + 1))
     firsts, lasts = offsets[starts].tolist(), offsets[np.append(starts[1:], len(offsets)) - 1].tolist()
     return tuple(OffsetRange(first, last + 1) for first, last in zip(firsts, lasts, strict=True))

@@ -68,8 +68,8 @@ def compiled(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 def _kept() -> Iterator[None]:
     """Let numba keep machine code in a folder that is named by all of which it is made.
 
-    It knows a function by the date and size of its own file, and would go on with code that was made of older helpers
-    and constants, of another file or another version of this package.
+    By itself it knows a function by its own file alone, and would go on with code that was made of older helpers and
+    constants, of another file or another version of this package.
     """
     before = _config.CACHE_DIR, _config.CACHE_LOCATOR_CLASSES
     folder = cache_folder(before[0])

@@ -72,19 +72,20 @@ class _Before:
         """Where to begin in topics that are still the ones with these ids."""
         return {
             TopicPartition(topic, number): end
-            for topic, reached in self.topics.items()
-            if ids.get(topic) == reached.topic_id
+            for topic, reached in self._same(ids).items()
             for number, end in reached.ends.items()
         }
 
     def again(self, ids: Mapping[str, str]) -> dict[TopicPartition, tuple[OffsetRange, ...]]:
-        """What to look at again, in topics that are still the ones with these ids."""
+        """What to look at again in these."""
         return {
             TopicPartition(topic, number): stretches
-            for topic, reached in self.topics.items()
-            if ids.get(topic) == reached.topic_id
+            for topic, reached in self._same(ids).items()
             for number, stretches in reached.again.items()
         }
+
+    def _same(self, ids: Mapping[str, str]) -> dict[str, Reached]:
+        return {topic: reached for topic, reached in self.topics.items() if ids.get(topic) == reached.topic_id}
 
     def took(self, found: Verified, topic_id: str | None) -> None:
         """Go on behind it, unless something could not be looked at; what was not right is looked at again."""

@@ -63,7 +63,7 @@ def transactions(pair: Pair, topic: str, partitions: int, count: int) -> None:
 def settle(driver: Driver, kafkas: Mapping[str, Kafka], unique: str) -> dict[str, set[str]]:
     """Let every flow look for topics a few times more; then the topics of this test on each cluster."""
     for _ in range(2):
-        await_lag_zero(driver)  # at least two looks
+        await_lag_zero(driver)  # two looks each
     wanted = f"-{unique}"
     return {alias: {t for t in kafka.topics() if t.endswith(wanted)} for alias, kafka in kafkas.items()}
 

@@ -223,6 +223,16 @@ def test_what_is_dropped_is_forgotten() -> None:
     assert checked(aside.flow).explained == {Reason.FORGOTTEN: 1}
 
 
+def test_what_was_replayed_while_somebody_was_asked_is_not_given_up() -> None:
+    aside = Aside()
+    aside.limit("9000")
+    (entry,) = list_quarantine(aside.flow.settings, ALL, aside.flow.reach)
+    aside.replayed()
+    drop_from_quarantine(aside.flow.settings, [entry], aside.flow.reach)
+    aside.flow.start()
+    assert checked(aside.flow).explained == {Reason.REPLAYED: 1}
+
+
 def test_a_timestamp_is_fixed_where_the_policy_says_so_by_now() -> None:
     aside = Aside()
     aside.limit("9000")

@@ -149,6 +149,12 @@ def test_what_has_no_copy_is_lost_unless_it_is_known_why() -> None:
     assert (aborted.explained, aborted.verdict) == ({Reason.ABORTED: 1}, Verdict.EQUAL)
     known = check(HERE, BESIDE, sides(GAPS, one_sided=OneSided(lost=(range(4, 5),))))
     assert "which is known" in known.findings[0].what
+    for before in (
+        OneSided(lost=(range(4, 5),), forgotten=frozenset([4])),
+        OneSided(lost=(range(4, 5),), replayed={4: 1}),
+    ):
+        lost = check(HERE, BESIDE, sides(GAPS, one_sided=before))
+        assert "which is known" in lost.findings[0].what, "it was copied since"
 
 
 def test_the_copy_that_a_replay_wrote_is_its_record_s_and_no_other_is() -> None:
