@@ -233,11 +233,13 @@ class Kafka:
                 # A topic that was just made or deleted has no leader, or none that everybody knows.
                 if time.monotonic() > deadline:
                     raise AssertionError(f"no offsets of {topic}") from error
-                self._asking.pop(level, None)  # it may know a topic as it was before it grew
+                # They may know a topic as it was before it grew, or be connected to a broker that hangs.
+                self._asking.pop(level, None)
+                self._admin_client = None
                 time.sleep(0.05)
 
     def _partitions(self, topic: str) -> int:
-        found = self._admin.list_topics(topic, timeout=TIMEOUT).topics[topic]
+        found = self._admin.list_topics(topic, timeout=_SOON).topics[topic]
         return len(found.partitions) if found.error is None else 0
 
     def count(self, topic: str) -> int:

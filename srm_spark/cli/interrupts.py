@@ -36,7 +36,8 @@ class InterruptedGroup(PrefixedGroup):
     def invoke(self, ctx: click.Context) -> Any:
         """One command. Where it is interrupted and says nothing itself, exit code 130 says it."""
         try:
-            return super().invoke(ctx)
+            with heard():
+                return super().invoke(ctx)
         except (KeyboardInterrupt, click.Abort) as error:
             if isinstance(error, click.Abort) and not isinstance(error.__context__, KeyboardInterrupt):
                 raise  # a question that nobody is there to answer
@@ -45,10 +46,25 @@ class InterruptedGroup(PrefixedGroup):
 
 
 @contextmanager
+def heard() -> Iterator[None]:
+    """Ctrl-C amid a call into confluent-kafka (2.16) is a KeyboardInterrupt, as it is anywhere else.
+
+    Its calls may return a result although the signal has raised, which Python makes a SystemError of.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        raise KeyboardInterrupt from error
+
+
+@contextmanager
 def interrupted_with(text: str) -> Iterator[None]:
     """Where this is interrupted, the command ends with a sentence of its own."""
     try:
-        yield
+        with heard():
+            yield
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted; {text}", err=True)
         raise SystemExit(INTERRUPTED) from None

@@ -12,6 +12,7 @@ from srm_spark.change.document import load_plan, plans_document, save_plan
 from srm_spark.change.look import Rights, make_plan, rights_of
 from srm_spark.change.planning import ChangePlan
 from srm_spark.change.report import RunReport, load_report, report_document, report_path
+from srm_spark.cli.interrupts import heard
 from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
@@ -146,7 +147,8 @@ def apply(*, file: Path, files: Sequence[Path], defines: Sequence[str], yes: boo
         else:
             click.echo("every step is done; what an earlier run had to record is recorded", err=True)
         try:
-            report = apply_plan(ready, report, path, lambda text: click.echo(f"  {text}", err=True))
+            with heard():
+                report = apply_plan(ready, report, path, lambda text: click.echo(f"  {text}", err=True))
         except (KeyboardInterrupt, SrmError) as stop:
             click.echo(f"stopped; {path} says how far it came, and the same command goes on", err=True)
             if isinstance(stop, SrmError):

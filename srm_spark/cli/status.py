@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from srm_spark.cli.interrupts import heard
 from srm_spark.cli.manual import manual
 from srm_spark.cli.options import (
     CONFIG,
@@ -96,7 +97,8 @@ def watch(
         live = stack.enter_context(Live(console=console, auto_refresh=False)) if console.is_terminal else None
         try:
             for _ in rounds:
-                shown = f"{clock(int(time.time() * 1000))}\n{text(look(), is_wide=is_wide)}"
+                with heard():
+                    shown = f"{clock(int(time.time() * 1000))}\n{text(look(), is_wide=is_wide)}"
                 if live is None:
                     console.out(shown, highlight=False)
                 else:

@@ -24,6 +24,7 @@ from typing import TextIO
 
 import click
 
+from srm_spark.cli.interrupts import heard
 from srm_spark.cli.options import DEFINES, DIFFERENT, ERROR, FILE, INTERRUPTED, OK, USAGE, pairs
 from srm_spark.config import load_settings
 from srm_spark.core.lists import Act, Change, ListKind
@@ -307,7 +308,8 @@ def main(*, keep: bool, seconds: float, config: Path, defines: tuple[str, ...]) 
     path = cache_dir() / "demo.log"
     log = log_to(path)
     try:
-        code = play(view, config, overrides, seconds, keep=keep, log=log)
+        with heard():
+            code = play(view, config, overrides, seconds, keep=keep, log=log)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except ConfigError as error:
