@@ -91,6 +91,11 @@ class Control:
         text = f"{flow} is not enabled in the files of this service, so its clusters are not known"
         raise RequestProblem(409, "no settings", text, "no-settings")
 
+    def rto_goal(self, flow: Flow) -> int | None:
+        """Most seconds that a failover of it should take; None where no goal is set, or its settings are not known."""
+        known = () if self._loaded is None else self._loaded.settings.flows
+        return next((one.rto_goal_seconds for one in known if one.flow == flow), None)
+
     def lists(self, flow: Flow, kind: ListKind) -> ListPlace:
         """The lists of a flow. Raises RequestProblem as `settings`."""
         settings, reach = self.settings(flow), self.means.reach

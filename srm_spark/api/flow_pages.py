@@ -273,10 +273,15 @@ def moves_page(request: Request, desk: TheDesk, moves: TheMoves) -> str:
     """Moves that were begun, the form of another one, and what those took that are over."""
     begun = [MoveDocument.of(one) for one in moves.watched.of(desk.flow)]
     rows = [
-        (stamp(one.began_at), one.kind, in_seconds(one.seconds), "; ".join(one.unsafe) or "everything moved")
+        (stamp(one.began_at), one.kind, _took(one), "; ".join(one.unsafe) or "everything moved")
         for one in map(PastMoveDocument.of, moves.past(desk.flow))
     ]
     return desk_page(request, desk, "moves", "moves.html", moves=begun, rows=rows, columns=_MOVE_COLUMNS)
+
+
+def _took(one: PastMoveDocument) -> str:
+    took, goal = in_seconds(one.seconds), one.rto_goal_seconds
+    return took if goal is None or one.seconds <= goal else f"{took}, longer than the goal of {in_seconds(goal)}"
 
 
 @router.post("/moves/plan")

@@ -20,6 +20,7 @@ from srm_spark.api.roles import Role
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import some
 from srm_spark.flow.slow_patterns import slow_ones
+from srm_spark.look.alerting import Recovery
 from srm_spark.plan import Move, MoveKind, PastMove, Plan, Statement, last_failover, past_moves
 
 _log = logging.getLogger(__name__)
@@ -93,6 +94,10 @@ class Moves:
         """The newest one that moved everything; None where there was none, or its statement is gone."""
         return last_failover(self._control.folder, flow)
 
+    def goal(self, flow: Flow) -> int | None:
+        """Most seconds that a failover of it should take; None where no goal is set."""
+        return self._control.rto_goal(flow)
+
     def _carry_out(self, desk: Desk, planned: Planned, running: Running) -> None:
         def work() -> tuple[Result, str]:
             with self._move(desk.flow, planned.wanted, running.told.append) as move:
@@ -113,6 +118,13 @@ class Moves:
             tell=tell,
             reach=self._control.means.reach,
         )
+
+
+def recovery_of(control: Control, flow: Flow) -> Recovery | None:
+    """What the last failover of a flow took, beside its goal; None where there is no goal, or was no failover."""
+    goal = control.rto_goal(flow)
+    last = None if goal is None else last_failover(control.folder, flow)
+    return None if goal is None or last is None else Recovery(last.seconds, goal)
 
 
 def _require_alone(flow: Flow, moves: Iterable[Running]) -> None:

@@ -246,7 +246,8 @@ def flow_page(
     asked = Asked(flow_path(flow), show, duration, search, sort, is_ascending=sort is TopicOrder.NAME, offset=offset)
     span = duration.until(board.now_ms())
     failover = moves.last_failover(flow)
-    polled.is_of(*of_flow(board, flow, span), failover)
+    rto_goal = moves.goal(flow)
+    polled.is_of(*of_flow(board, flow, span), failover, rto_goal)
     total, topics = topic_page(board, flow, span, search=search, sort=sort, offset=offset, limit=_PAGE)
     return _rendered(
         board,
@@ -257,6 +258,7 @@ def flow_page(
         row=flow_figures(board, flow, span),
         known_since=known_since(board, flow, span),
         failover=failover,
+        rto_goal=rto_goal,
         topics=topics,
         total=total,
         next_offset=offset + _PAGE if offset + _PAGE < total else None,

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from srm_spark.api.certificate import certificate_watch, why_unfit
 from srm_spark.api.control import Control
 from srm_spark.api.feed import Feed
 from srm_spark.api.gateway import Gateway
+from srm_spark.api.moves import recovery_of
 from srm_spark.api.oidc.groups import GroupRoles, read_groups
 from srm_spark.api.oidc.logins import Oidc
 from srm_spark.api.patience import PatientProtocol
@@ -116,7 +118,8 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         if kept is not None and kept.is_embedded:
             beside.append(HistoryProcess(flows, kept))
         if service.alerts is not None:
-            beside.append(Webhook(board, service.alerts, f"{scheme}://{_written(service)}"))
+            address_of_pages = f"{scheme}://{_written(service)}"
+            beside.append(Webhook(board, service.alerts, address_of_pages, partial(recovery_of, control)))
         if service.certificate is not None:
             config.load()
             assert config.ssl is not None

@@ -131,6 +131,8 @@ class StatementDocument(FoundDocument):
 
     began: str
     ended: str
+    rto_goal_seconds: int | None
+    """Most that it should have taken, by `rto.goal.seconds` as it was then."""
     next_steps: list[str]
 
 
@@ -175,6 +177,8 @@ class PastMoveDocument(BaseModel):
     flow: str
     began_at: str
     seconds: float
+    rto_goal_seconds: int | None
+    """Most that it should have taken; null where its statement names no goal."""
     unsafe: list[str]
 
     @classmethod
@@ -185,6 +189,7 @@ class PastMoveDocument(BaseModel):
             flow=one.flow,
             began_at=time_of(one.began),
             seconds=one.seconds,
+            rto_goal_seconds=one.goal,
             unsafe=list(one.unsafe),
         )
 

@@ -14,7 +14,8 @@ from urllib.request import Request
 
 from srm_spark.api.outgoing import opener
 from srm_spark.core.alerting import Alerting, AlertSettings, document_of
-from srm_spark.look.alerting import facts_of
+from srm_spark.core.model import Flow
+from srm_spark.look.alerting import Recovery, facts_of
 from srm_spark.look.board import Board
 
 log = logging.getLogger(__name__)
@@ -27,10 +28,16 @@ class Webhook:
     """Watches a board from `start` until `stop`."""
 
     def __init__(
-        self, board: Board, settings: AlertSettings, service: str, *, look_seconds: float = _LOOK_SECONDS
+        self,
+        board: Board,
+        settings: AlertSettings,
+        service: str,
+        recovery: Callable[[Flow], Recovery | None] = lambda _: None,
+        *,
+        look_seconds: float = _LOOK_SECONDS,
     ) -> None:
-        """`service` is the address that people may open."""
-        self._board, self._settings, self._service = board, settings, service
+        """`service` is the address that people may open, `recovery` what is known of a flow's last failover."""
+        self._board, self._settings, self._service, self._recovery = board, settings, service, recovery
         self._look_seconds = look_seconds
         self._alerting = Alerting(settings)
         self._where = _without_secrets(settings.webhook)
@@ -60,7 +67,7 @@ class Webhook:
 
     def look(self, clock: Callable[[], float]) -> None:
         """Tell what is due."""
-        facts, unknown = facts_of(self._board, self._settings)
+        facts, unknown = facts_of(self._board, self._settings, self._recovery)
         now = clock()
         notices = self._alerting.judge(facts, unknown, now)
         if not notices:

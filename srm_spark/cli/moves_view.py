@@ -49,12 +49,20 @@ def statement_text(statement: Statement) -> str:
             statement.flow,
             statement.snapshot,
         ),
+        *_took(statement),
         *_section("how far each partition was copied", _ranges(statement.snapshot.ranges)),
         *_rights(statement.kind, statement.snapshot.rights),
         *_section("not safe", statement.unsafe or ["nothing"]),
         *_section("next", statement.next_steps),
     ]
     return "\n".join(parts)
+
+
+def _took(statement: Statement) -> Iterable[str]:
+    if statement.rto_goal is not None:
+        is_late = statement.seconds > statement.rto_goal
+        kept = "longer than" if is_late else "within"
+        yield f"  took {statement.seconds:.0f} s, {kept} the goal of {statement.rto_goal} s"
 
 
 def _route(kind: MoveKind, flow: Flow) -> str:

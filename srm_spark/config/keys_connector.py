@@ -374,6 +374,17 @@ OWN = (
         low=1,
         high=_SECONDS,
     ),
+    Key(
+        "rto.goal.seconds",
+        ValueKind.INT,
+        None,
+        _CON,
+        _H,
+        "How many seconds a failover may take at most, from its first call to its statement: in the statement, beside "
+        "what the last one took on the service's pages, and more is an alert (docs/service.md). Unset: no goal.",
+        low=1,
+        high=_SECONDS,
+    ),
     _interval(
         "audit.interval.seconds",
         "-1",

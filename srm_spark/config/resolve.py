@@ -157,6 +157,7 @@ class Resolver:
             metrics=_metrics(values, self.process()),
             audit=_audit(values),
             rpo_goal_seconds=values.optional_number("rpo.goal.seconds"),
+            rto_goal_seconds=values.optional_number("rto.goal.seconds"),
             consumer={**consumer, "isolation.level": "read_committed"} if is_exactly_once else consumer,
             producer=self._record_producer(target, worker, connector),
             connector_name=values.text("name") or "MirrorSourceConnector",

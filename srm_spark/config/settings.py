@@ -358,6 +358,8 @@ class FlowSettings:
     audit: AuditSettings = field(default_factory=AuditSettings)
     rpo_goal_seconds: int | None = None
     """How many seconds of data a failover may lose; None where no goal is set."""
+    rto_goal_seconds: int | None = None
+    """How many seconds a failover may take; None where no goal is set."""
     provenance_enabled: bool = False
     """Copies carry a header that says where they were first written, and are not copied back."""
     is_realtime: bool = False

@@ -23,6 +23,7 @@ class AlertKind(Enum):
 
     NOT_RUNNING = "not-running"
     RPO = "rpo"
+    RTO = "rto"
     LAG_UNKNOWN = "lag-unknown"
     GROUP_NOT_SYNCED = "group-not-synced"
     RECORDS_LOST = "records-lost"
@@ -33,7 +34,7 @@ class AlertKind(Enum):
     BLIND = "blind"
 
 
-_AT_ONCE = frozenset({AlertKind.RECORDS_LOST, AlertKind.QUARANTINE, AlertKind.COPIES_DIFFER})
+_AT_ONCE = frozenset({AlertKind.RTO, AlertKind.RECORDS_LOST, AlertKind.QUARANTINE, AlertKind.COPIES_DIFFER})
 """They do not pass by themselves."""
 _OF_THE_UNKNOWN = frozenset({AlertKind.NOT_RUNNING, AlertKind.BLIND})
 """They are known of flows of which nothing else is."""

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from srm_spark.core.alerting import AlertKind, AlertSettings, Fact
 from srm_spark.core.driver_status import FlowState
 from srm_spark.core.flow_series import FlowNow
+from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
 from srm_spark.look.board import Board
 
 
-def facts_of(board: Board, settings: AlertSettings) -> tuple[list[Fact], set[str | tuple[AlertKind, str]]]:
-    """All that is wrong, and the flows of which nothing is known, or of which something is not."""
+@dataclass(frozen=True)
+class Recovery:
+    """What the last failover of a flow took, beside what it should take at most, in seconds."""
+
+    seconds: float
+    goal: int
+
+
+def facts_of(
+    board: Board, settings: AlertSettings, recovery: Callable[[Flow], Recovery | None] = lambda _: None
+) -> tuple[list[Fact], set[str | tuple[AlertKind, str]]]:
+    """All that is wrong, and the flows of which nothing is known, or of which something is not.
+
+    `recovery` says what is known of a flow's last failover: None where there was none, or no goal is set.
+    """
     nows = [board.now(flow) for flow in board.flows]
     facts = [
         Fact(AlertKind.BLIND, view.alias, f"the metrics of cluster {view.alias} cannot be read: {view.why_not}")
@@ -21,6 +36,7 @@ def facts_of(board: Board, settings: AlertSettings) -> tuple[list[Fact], set[str
     ]
     for now in nows:
         facts += _of_flow(now, settings)
+        facts += _of_recovery(now.flow, recovery(now.flow))
         if now.is_known:
             with board.series(now.flow) as series:
                 facts += (
@@ -62,3 +78,9 @@ def _of_flow(now: FlowNow, settings: AlertSettings) -> Iterator[Fact]:
     if now.paused:
         text = f"{count(now.paused, 'partition')} of {flow} standing still: srm-control status"
         yield Fact(AlertKind.STANDING_STILL, flow, text, value=now.paused)
+
+
+def _of_recovery(flow: Flow, took: Recovery | None) -> Iterator[Fact]:
+    if took is not None and took.seconds > took.goal:
+        text = f"the last failover of {flow} took {took.seconds:.0f} s; the goal is {took.goal} s"
+        yield Fact(AlertKind.RTO, str(flow), text, value=took.seconds)

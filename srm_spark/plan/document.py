@@ -26,6 +26,7 @@ def statement_document(statement: Statement) -> Document:
         "flow": str(statement.flow),
         "began": statement.began,
         "ended": statement.ended,
+        "rto_goal_seconds": statement.rto_goal,
         "unsafe": list(statement.unsafe),
         "next_steps": list(statement.next_steps),
         "phases": [

@@ -232,8 +232,8 @@ class Move:
         snapshot = ended(self._snapshot)
         if steps is None:
             steps = next_steps(self._kind, self.flow, snapshot, has_way_back=self._has_way_back, is_safe=not trouble)
-        state = self._state
-        return Statement(self._kind, self.flow, state.began, _now(), snapshot, trouble, steps, state.phases)
+        state, goal = self._state, self._settings.rto_goal_seconds if self._kind.allows_writing else None
+        return Statement(self._kind, self.flow, state.began, _now(), snapshot, trouble, steps, state.phases, goal)
 
     def _sign(self, statement: Statement) -> None:
         if self._seal is None or self.signed_path is None:

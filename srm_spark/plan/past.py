@@ -27,6 +27,8 @@ class PastMove:
     ended: int
     unsafe: tuple[str, ...]
     """Why not everything moved; empty where it did."""
+    goal: int | None = None
+    """Most seconds that it should have taken; None where its statement names no goal."""
 
     @property
     def seconds(self) -> float:
@@ -59,6 +61,7 @@ def _read(path: Path, _changed: int) -> PastMove | None:
             moment_of(str(document["began"])),
             moment_of(str(document["ended"])),
             tuple(map(str, document["unsafe"])),
+            None if (goal := document.get("rto_goal_seconds")) is None else int(goal),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         _log.warning("%s: this is no statement of a move (%s: %s)", path, type(error).__name__, error)

@@ -8,6 +8,7 @@ from enum import Enum
 
 from srm_spark.core.acls import Acl
 from srm_spark.core.model import Flow, OffsetRange, TopicPartition
+from srm_spark.core.moments import moment_of
 from srm_spark.core.wording import count
 
 
@@ -204,6 +205,13 @@ class Statement:
     next_steps: tuple[str, ...]
     phases: tuple[Phase, ...] = ()
     """Of all calls."""
+    rto_goal: int | None = None
+    """Most seconds that it should have taken; None where no goal was set, or none is: for a failback."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (moment_of(self.ended) - moment_of(self.began)) / 1000
 
 
 def unsafe(snapshot: ClusterSnapshot) -> tuple[str, ...]:

@@ -39,6 +39,14 @@ def test_the_newest_failover_that_moved_everything_counts(tmp_path: Path) -> Non
     assert (found.kind, found.seconds) == (MoveKind.PLANNED_FAILOVER, 90.0)
 
 
+@pytest.mark.parametrize("said", [{}, {"rto_goal_seconds": None}, {"rto_goal_seconds": 5}])
+def test_the_goal_of_a_move_is_that_of_its_statement(tmp_path: Path, said: dict[str, int | None]) -> None:
+    path = tmp_path / "srm-failover-a-b-1.json"
+    statement(path, "failover", ("2026-11-01T00:00:00Z", "2026-11-01T00:00:07Z"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **said}))
+    assert [one.goal for one in past_moves(tmp_path, FLOW)] == [said.get("rto_goal_seconds")]
+
+
 def test_other_flows_states_and_broken_files_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     moments = ("2026-11-01T00:00:00Z", "2026-11-01T00:00:07Z")
     statement(tmp_path / "srm-failover-a-b-c-1.json", "failover", moments, "a-b->c")

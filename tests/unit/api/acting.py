@@ -69,14 +69,14 @@ def _users() -> Users:
 class Site:
     """The service, whom it knows, and the clusters behind it."""
 
-    def __init__(self, folder: Path, *, anonymous: Role | None = None, root: str = "") -> None:
-        """Everybody is `anonymous` where that is said; else there are `USERS`."""
+    def __init__(self, folder: Path, *, anonymous: Role | None = None, root: str = "", more: str = "") -> None:
+        """Everybody is `anonymous` where that is said; else there are `USERS`. `more`: lines of the configuration."""
         self.world = World(SYNCED)
         self.world.flow.write(b"a", b"b", b"c")
         self.world.copied()
         self.world.flow.source.group_calls.committed["billing"] = {HERE: Committed(2)}
         path = folder / "srm.properties"
-        path.write_text(FILE)
+        path.write_text(FILE + more)
         self.audit_path = folder / "audit.log"
         self.clock = Clock()
         means = Means(self.world.flow.reach, self._replay, lambda *_: set(), lambda _: (), patience=0.0)

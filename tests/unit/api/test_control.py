@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from contextlib import ExitStack
@@ -13,10 +14,12 @@ from starlette.testclient import TestClient
 
 from srm_spark.api.app import make_app
 from srm_spark.api.control import Control
+from srm_spark.api.moves import recovery_of
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.losses import loss_key, loss_value
-from srm_spark.core.model import Loss, LossCause, OffsetRange
+from srm_spark.core.model import Flow, Loss, LossCause, OffsetRange
 from srm_spark.errors import ProgressFailed
+from srm_spark.look.alerting import Recovery
 from tests.awaiting import await_until
 from tests.unit.api.acting import USERS, Site, put_aside
 from tests.unit.api.logins import JSON, login, users_of
@@ -188,6 +191,20 @@ def moved(site: Site, flow: str = "A/B") -> Any:
     return site.get(f"{flow}/moves")[0]
 
 
+def test_a_failover_that_took_longer_than_its_goal_is_shown_and_an_alert(tmp_path: Path) -> None:
+    site = Site(tmp_path, more="rto.goal.seconds = 60\n")
+    assert "goal 60 s" in site.client.get("/flows/A/B", headers=login("ada:ada")).text
+    assert recovery_of(site.control, Flow("A", "B")) is None
+    took = {"move": "failover", "flow": "A->B", "unsafe": [], "rto_goal_seconds": 60}
+    took |= {"began": "2026-11-01T00:00:00Z", "ended": "2026-11-01T00:01:30Z"}
+    (tmp_path / "srm-failover-A-B-1.json").write_text(json.dumps(took))
+    assert "longer than the goal 60 s" in site.client.get("/flows/A/B", headers=login("ada:ada")).text
+    assert "longer than the goal of 60 s" in site.client.get("/flows/A/B/moves", headers=login("ada:ada")).text
+    assert [(one["seconds"], one["rto_goal_seconds"]) for one in site.get("A/B/moves/past")] == [(90.0, 60)]
+    assert recovery_of(site.control, Flow("A", "B")) == Recovery(90.0, 60)
+    assert recovery_of(site.control, Flow("B", "A")) is None
+
+
 def test_a_group_is_failed_over_by_who_has_read_the_plan_and_types_the_flow(site: Site, tmp_path: Path) -> None:
     plan = site.post("A/B/moves/plan", kind="failover", groups=["billing"])
     assert ([one["group"] for one in plan["groups"]], plan["refusals"]) == (["billing"], [])
@@ -208,6 +225,7 @@ def test_a_group_is_failed_over_by_who_has_read_the_plan_and_types_the_flow(site
     assert re.search(r'<dd><a href="/flows/A/B/moves">(less than 1|[\d.]+) s</a>', page)
     (past,) = site.get("A/B/moves/past")
     assert (past["kind"], past["unsafe"], 0 <= past["seconds"] < 20) == ("failover", [], True)
+    assert past["rto_goal_seconds"] is None
     moves = site.client.get("/flows/A/B/moves", headers=login("victor:victor")).text
     assert "everything moved" in moves
     assert (done["id"], done["failure"], done["statement"]["unsafe"]) == (begun["id"], None, [])

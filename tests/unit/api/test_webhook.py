@@ -15,7 +15,7 @@ from srm_spark.core.driver_status import FlowState
 from srm_spark.core.metrics import GroupSample, PartitionSample
 from srm_spark.core.model import TopicPartition
 from srm_spark.flow.groups.sync import SyncState
-from srm_spark.look.alerting import facts_of
+from srm_spark.look.alerting import Recovery, facts_of
 from tests.awaiting import await_until
 from tests.unit.api.boards import AB, NOW, Filled, three_flows
 
@@ -90,7 +90,7 @@ def test_every_kind_of_alert_has_its_fact() -> None:
     worst.take(GroupSample(AB, NOW + 1000, 1.0, "billing", ("orders",), state=ahead))
     worst.take(PartitionSample(AB, NOW + 1000, 1.0, TopicPartition("orders", 1), "A.orders", state="paused"))
     for filled in (worst, one_flow(lag_records=None), one_flow(state=FlowState.RETRYING)):
-        facts, unknown = facts_of(filled.board, settings)
+        facts, unknown = facts_of(filled.board, settings, lambda _: Recovery(12.0, 10))
         assert not unknown
         found |= {fact.kind for fact in facts}
     worst.board.lost(AB.target, "no broker answers")
@@ -114,6 +114,13 @@ def test_a_flow_has_a_goal_of_its_own(goal: int | None, told: bool) -> None:
     assert [fact.text for fact in facts if fact.kind is AlertKind.RPO] == [
         "a failover of A->B would lose 200 s of data; the goal is 100 s"
     ] * told
+
+
+@pytest.mark.parametrize(("took", "told"), [(None, False), (Recovery(60.0, 60), False), (Recovery(61.0, 60), True)])
+def test_a_failover_that_took_too_long_is_told_of(took: Recovery | None, told: bool) -> None:
+    facts, _ = facts_of(one_flow().board, AlertSettings("http://x"), {AB: took}.get)
+    text = "the last failover of A->B took 61 s; the goal is 60 s"
+    assert [(fact.kind, fact.text) for fact in facts] == [(AlertKind.RTO, text)] * told
 
 
 def test_of_a_driver_that_is_silent_its_flow_is_told_of() -> None:

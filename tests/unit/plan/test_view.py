@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from srm_spark.cli.control import main
@@ -52,6 +53,17 @@ def test_a_statement_tells_ranges_and_next_steps() -> None:
     assert f"orders-1 -> A.orders-1: up to 3; not copied: unknown; {said_of_it}" in text
     assert "not safe\n  nothing" in text
     assert text.endswith("next\n  do this")
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [(None, []), (90, ["  took 90 s, within the goal of 90 s"]), (60, ["  took 90 s, longer than the goal of 60 s"])],
+)
+def test_a_statement_says_whether_the_move_kept_to_its_goal(goal: int | None, said: list[str]) -> None:
+    began, ended = "2026-11-02T00:00:00+00:00", "2026-11-02T00:01:30+00:00"
+    done = Statement(MoveKind.FAILOVER, FLOW, began, ended, snapshot(), (), (), rto_goal=goal)
+    assert [line for line in statement_text(done).splitlines() if line.startswith("  took")] == said
+    assert statement_document(done)["rto_goal_seconds"] == goal
 
 
 def test_who_may_write_is_told_of_both_ways() -> None:
