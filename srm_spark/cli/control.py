@@ -35,6 +35,7 @@ _COMMANDS = {
     "reverse-checkpointed-topics": ("lists", "reverse_checkpointed_topics"),
     "statement": ("statements", "statement"),
     "status": ("status", "status"),
+    "switchover": ("moves", "switchover"),
     "topics": ("lists", "topics"),
     "verify": ("verify", "verify"),
     "verify-statement": ("statements", "verify_statement"),

@@ -1,4 +1,4 @@
-"""`srm-control failover` and `srm-control failback`: guided moves of consumer groups to the other cluster and back."""
+"""`srm-control failover`, `failback` and `switchover`: guided moves of consumer groups to another cluster and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from srm_spark.cli.manual import manual
-from srm_spark.cli.moves_view import plan_text, statement_text
+from srm_spark.cli.moves_view import plan_text, site_plan_text, site_text, statement_text
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -30,22 +30,25 @@ from srm_spark.cli.options import (
 from srm_spark.core.filters import split_list
 from srm_spark.errors import MoveError
 from srm_spark.files import write_whole
-from srm_spark.plan import Move, MoveKind, Plan, Statement
-from srm_spark.plan.document import plan_document, statement_document
+from srm_spark.plan import Move, MoveKind, Plan, Statement, Switchover
+from srm_spark.plan.document import plan_document, site_plan_document, site_statement_document, statement_document
 
 PLANNED = click.option("--planned", is_flag=True, help="A is there: copy everything first, so that nothing is missing.")
-_SHARED = several(
+_ALL_MOVES = several(
     CONFIG,
     DEFINES,
-    flow("The flow over which the groups went, or go."),
     GROUP,
     click.option("--fence", metavar="COMMAND", help="A shell command that stops the producers and consumers."),
     click.option(
         "--wait", "wait_seconds", type=click.FloatRange(min=0), default=300.0, show_default=True, metavar="SECONDS",
-        help="How long a planned move waits for the last records.",
+        help="How long a planned move waits for the last records, and of a site each flow of it.",
     ),
     dry_run("Print what was found and what would be done; change nothing."),
     YES,
+)  # fmt: skip
+_SHARED = several(
+    _ALL_MOVES,
+    flow("The flow over which the groups went, or go."),
     click.option("--state", "state", type=FILE, help="The state file; by default one named after the flow."),
     click.option(
         "--verified", type=FILE, help="What srm-control verify --statement kept: goes into the signed statement."
@@ -97,6 +100,69 @@ def failback(**options: Any) -> None:
     _run(MoveKind.FAILBACK, **options)
 
 
+@manual(
+    "srm-control switchover --config srm.properties --site A --dry-run",
+    "srm-control switchover --config srm.properties --site A --fence ./stop-all.sh",
+    reads="what failover reads, of each flow that begins at the site.",
+    writes="positions of groups on the targets, a state file and a statement per flow; runs the command of --fence.",
+    ok="everything moved",
+    different=_LEFT,
+)
+@click.command()
+@click.option("--site", required=True, metavar="ALIAS", help="The cluster that is left.")
+@click.option("--to", "targets", multiple=True, metavar="ALIAS", help="Over flows to this one alone; repeatable.")
+@click.option("--gone", is_flag=True, help="The site is gone: nothing is waited for.")
+@_ALL_MOVES
+@click.option(
+    "--folder", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", show_default=True,
+    help="Where state files and statements lie.",
+)  # fmt: skip
+@OUTPUT
+def switchover(
+    *,
+    site: str,
+    targets: Sequence[str],
+    gone: bool,
+    files: Sequence[Path],
+    defines: Sequence[str],
+    names: str,
+    fence: str | None,
+    wait_seconds: float,
+    dry_run: bool,
+    yes: bool,
+    folder: Path,
+    output: str,
+) -> None:
+    """Moves consumer groups off a whole site: over all flows that begin there, stage by stage.
+
+    All flows are looked at first, and if one refuses, nothing is touched. The fence runs once; every flow is drained
+    before a group of any is moved. Each flow has its state file, as with failover --planned: run the same command again
+    to go on where it stopped, or finish one flow by itself.
+    """
+    if fence is not None and gone:
+        raise click.UsageError("--fence is for sites that are there: leave out --gone")
+    kind = MoveKind.FAILOVER if gone else MoveKind.PLANNED_FAILOVER
+    with (
+        told(),
+        Switchover(
+            settings_of(files, defines), site, targets=targets, kind=kind, groups=split_list(names), fence=fence,
+            folder=folder, wait_seconds=wait_seconds, tell=_tell,
+        ) as site_move,
+    ):  # fmt: skip
+        plan = site_move.plan()
+        if dry_run:
+            click.echo(json.dumps(site_plan_document(plan), indent=2) if output == "json" else site_plan_text(plan))
+            raise SystemExit(DIFFERENT if plan.unsafe else OK)
+        click.echo(site_plan_text(plan), err=True)
+        if not plan.refusals and not yes:
+            type_to_go_on(site)
+        done = site_move.apply(plan)
+        click.echo(json.dumps(site_statement_document(done), indent=2) if output == "json" else site_text(done))
+        for statement, move in zip(done.statements, site_move.moves, strict=True):
+            _tell_files(statement_text(statement), move)
+    raise SystemExit(DIFFERENT if done.unsafe else OK)
+
+
 def _run(
     kind: MoveKind,
     *,
@@ -138,6 +204,10 @@ def _print_plan(plan: Plan, output: str) -> None:
 def _print_statement(statement: Statement, move: Move, output: str) -> None:
     text = statement_text(statement)
     click.echo(json.dumps(statement_document(statement), indent=2) if output == "json" else text)
+    _tell_files(text, move)
+
+
+def _tell_files(text: str, move: Move) -> None:
     if move.statement_path.exists():
         path = move.statement_path.with_suffix(".txt")
         write_whole(path, text + "\n", MoveError, "--state")

@@ -19,6 +19,8 @@ from srm_spark.plan.snapshot import (
     MoveOutcome,
     Plan,
     Range,
+    SitePlan,
+    SiteStatement,
     Statement,
     WriteRight,
 )
@@ -56,6 +58,30 @@ def statement_text(statement: Statement) -> str:
         *_section("next", statement.next_steps),
     ]
     return "\n".join(parts)
+
+
+def site_plan_text(plan: SitePlan) -> str:
+    """Everything that should be known before a site is left."""
+    flows = [
+        line
+        for one in plan.plans
+        for line in (*_found(str(one.flow), one.flow, one.snapshot), *_rights(one.kind, one.snapshot.rights), "")
+    ]
+    steps = [f"{number}. {stage.value}" for number, stage in enumerate(plan.stages, 1)]
+    parts = [
+        f"switchover of {plan.site}, {count(len(plan.plans), 'flow')}",
+        "",
+        *flows,
+        *_section("not safe", plan.unsafe),
+        *_section("what will be done, each for all flows before the next", steps),
+    ]
+    return "\n".join(parts)
+
+
+def site_text(statement: SiteStatement) -> str:
+    """What a switchover did, to be kept."""
+    each = [f"{statement_text(one)}\n" for one in statement.statements]
+    return "\n".join([*each, *_section(f"not safe of {statement.site}", statement.unsafe or ["nothing"])])
 
 
 def _took(statement: Statement) -> Iterable[str]:

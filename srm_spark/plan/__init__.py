@@ -5,7 +5,8 @@
 
 from srm_spark.plan.move import Move
 from srm_spark.plan.past import PastMove, last_failover, past_moves
-from srm_spark.plan.snapshot import MoveKind, MoveOutcome, Plan, Stage, Statement
+from srm_spark.plan.snapshot import MoveKind, MoveOutcome, Plan, SitePlan, SiteStatement, Stage, Statement
+from srm_spark.plan.switchover import Switchover
 
 __all__ = [
     "Move",
@@ -13,8 +14,11 @@ __all__ = [
     "MoveOutcome",
     "PastMove",
     "Plan",
+    "SitePlan",
+    "SiteStatement",
     "Stage",
     "Statement",
+    "Switchover",
     "last_failover",
     "past_moves",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, Plan, Range, Statement
+from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, Plan, Range, SitePlan, SiteStatement, Statement
 
 Document = dict[str, object]
 
@@ -34,6 +34,23 @@ def statement_document(statement: Statement) -> Document:
         ],
         **_snapshot(statement.snapshot),
     }
+
+
+def site_plan_document(plan: SitePlan) -> Document:
+    """What a switchover will do."""
+    return {
+        "site": plan.site,
+        "stages": [{"stage": stage.name.lower(), "does": stage.value} for stage in plan.stages],
+        "refusals": list(plan.refusals),
+        "unsafe": list(plan.unsafe),
+        "flows": [plan_document(one) for one in plan.plans],
+    }
+
+
+def site_statement_document(statement: SiteStatement) -> Document:
+    """What a switchover did."""
+    flows = [statement_document(one) for one in statement.statements]
+    return {"site": statement.site, "unsafe": list(statement.unsafe), "flows": flows}
 
 
 def _snapshot(snapshot: ClusterSnapshot) -> Document:

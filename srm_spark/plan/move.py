@@ -41,7 +41,7 @@ from srm_spark.statements import SUFFIX, Seal, seal_of
 
 log = logging.getLogger(__name__)
 
-_ALL_GROUPS = (".*",)
+ALL_GROUPS = (".*",)
 _GO_ON = "run the same command again: it goes on where this one stopped"
 _POLL_SECONDS = 1.0
 _MEMBERS_SECONDS = 60.0
@@ -64,12 +64,13 @@ class Move:
         flow: str,
         kind: MoveKind,
         *,
-        groups: Sequence[str] = _ALL_GROUPS,
+        groups: Sequence[str] = ALL_GROUPS,
         fence: str | None = None,
         state: Path | None = None,
         folder: Path = Path(),
         wait_seconds: float = 300.0,
         verified: Path | None = None,
+        may_be_empty: bool = False,
         tell: Callable[[str], None] = log.info,
         reach: Connect = connect,
     ) -> None:
@@ -77,9 +78,10 @@ class Move:
 
         `fence` is a shell command, `state` where the state file lies (default: in `folder`, which is the working
         directory, named after the flow), `wait_seconds` how long a planned move waits for the last records, `verified`
-        a signed statement of what the copies are by content; `tell` gets what happens meanwhile. Where the settings
-        name a key, the statement is signed, too. Raises MoveError where the flow is not configured or the state file is
-        another's, and SigningFailed where that key cannot be used.
+        a signed statement of what the copies are by content, `may_be_empty` that no group has to be there; `tell`
+        gets what happens meanwhile. Where the settings name a key, the statement is signed, too. Raises
+        MoveError where the flow is not configured or the state file is another's, and SigningFailed where that key
+        cannot be used.
         """
         self._settings = _settings_of(settings, flow, kind)
         self.flow = self._settings.flow
@@ -88,14 +90,14 @@ class Move:
         self.state_path = state or folder / f"srm-{kind.name.lower()}-{self.flow.source}-{self.flow.target}.json"
         self._kind = kind
         self._fence = fence
-        self._names_groups = tuple(groups) != _ALL_GROUPS
+        self._names_groups, self._may_be_empty = tuple(groups) != ALL_GROUPS, may_be_empty
         self._wait_seconds = wait_seconds
         self._tell = tell
         self._has_way_back = any(other.flow == self.flow.reverse for other in settings.flows)
         source, target = self._settings.source.bootstrap_servers, self._settings.target.bootstrap_servers
         self._id = MoveId(kind.value, str(self.flow), source, target, ",".join(groups))
         self._found = load_state(self.state_path, self._id)
-        self._state = self._found or MoveState(self._id, _now())
+        self._state = self._found or MoveState(self._id, now())
         self._snapshot: ClusterSnapshot | None = None
         copies = self.flow if kind.allows_writing else self.flow.reverse
         rights = next((other for other in settings.flows if other.flow == copies), None)
@@ -128,6 +130,7 @@ class Move:
             fenced=self._fence is not None,
             state=self._found,
             names_groups=self._names_groups,
+            may_be_empty=self._may_be_empty,
         )
 
     def apply(self, plan: Plan) -> Statement:
@@ -136,10 +139,31 @@ class Move:
         The signed one is there before each stage, and says that the move has not ended: of a move that was killed it is
         what stays. Raises TargetUnavailable, MoveError and SigningFailed; the next call goes on where this one stopped.
         """
-        self._snapshot = plan.snapshot
+        self.begin(plan)
         if plan.refusals:
-            return self._statement(plan.refusals)
+            return self.refused(plan.refusals)
+        trouble: tuple[str, ...] = ()
+        for stage in plan.stages:
+            trouble = self.do(stage)
+            if trouble:
+                break
+        return self.end(trouble)
+
+    def begin(self, plan: Plan) -> None:
+        """For who takes the stages one by one: `do` each of the plan's, then `end`; or say what `refused` it."""
+        self._snapshot = plan.snapshot
         self._state = self._state.knowing(plan.snapshot.moves)
+
+    def refused(self, why: tuple[str, ...]) -> Statement:
+        """That nothing was done; nothing is written down."""
+        return self._statement(why)
+
+    def do(self, stage: Stage) -> tuple[str, ...]:
+        """One stage; why no other one may follow, if so. Raises as `apply`."""
+        assert self._snapshot is not None
+        self._tell(stage.value)
+        self._save(self._state.entered(stage, self._snapshot.ranges, now()))
+        self._sign(self._statement((f"the move has not ended: {stage.value}",), steps=(_GO_ON,)))
         does = {
             Stage.FENCE: self._run_fence,
             Stage.DRAIN: self._drain,
@@ -148,15 +172,17 @@ class Move:
             Stage.WITHDRAW: self._set_rights,
             Stage.CHECK: self._check,
         }
-        trouble: tuple[str, ...] = ()
-        for stage in plan.stages:
-            self._tell(stage.value)
-            self._save(self._state.entered(stage, self._snapshot.ranges, _now()))
-            self._sign(self._statement((f"the move has not ended: {stage.value}",), steps=(_GO_ON,)))
-            trouble = does[stage]()
-            if trouble:
-                break
-            self._save(self._state.left(stage, _now()))
+        trouble = does[stage]()
+        if not trouble:
+            self._save(self._state.left(stage, now()))
+        return trouble
+
+    def fenced(self, began: str) -> None:
+        """A fence that several moves have in common has run since `began`: no later call of this one runs it again."""
+        self._save(self._state.fenced(began, now()))
+
+    def end(self, trouble: tuple[str, ...]) -> Statement:
+        """What it did; `trouble` is why it went no further. Raises MoveError and SigningFailed."""
         statement = self._statement(trouble)
         text = json.dumps(statement_document(statement), indent=2) + "\n"
         write_whole(self.statement_path, text, MoveError, "--state")
@@ -233,7 +259,7 @@ class Move:
         if steps is None:
             steps = next_steps(self._kind, self.flow, snapshot, has_way_back=self._has_way_back, is_safe=not trouble)
         state, goal = self._state, self._settings.rto_goal_seconds if self._kind.allows_writing else None
-        return Statement(self._kind, self.flow, state.began, _now(), snapshot, trouble, steps, state.phases, goal)
+        return Statement(self._kind, self.flow, state.began, now(), snapshot, trouble, steps, state.phases, goal)
 
     def _sign(self, statement: Statement) -> None:
         if self._seal is None or self.signed_path is None:
@@ -265,5 +291,6 @@ def _any_wait(moves: Sequence[GroupMove]) -> bool:
     return any(move.outcome is MoveOutcome.STAYS for move in moves)
 
 
-def _now() -> str:
+def now() -> str:
+    """The moment, in UTC, as state files and statements have it."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

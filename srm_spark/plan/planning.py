@@ -20,10 +20,12 @@ def make_plan(
     fenced: bool,
     state: MoveState | None,
     names_groups: bool = False,
+    may_be_empty: bool = False,
 ) -> Plan:
     """The stages that are left, or why there are none.
 
-    `fenced`: there is a fence command; `names_groups`: only some groups are to move.
+    `fenced`: there is a fence command; `names_groups`: only some groups are to move; `may_be_empty`: it is in order
+    that none is there, as of one flow of a whole site.
     """
     stages = [Stage.COMMIT, Stage.CHECK]
     if kind.is_planned:
@@ -34,7 +36,8 @@ def make_plan(
     done = () if state is None else state.done
     if fenced and Stage.FENCE not in done:
         stages.insert(0, Stage.FENCE)
-    refusals = tuple(_refusals(kind, flow, snapshot, names_groups=names_groups))
+    needs_groups = not may_be_empty and (names_groups or not snapshot.rights)
+    refusals = tuple(_refusals(kind, flow, snapshot, needs_groups=needs_groups))
     return Plan(kind, flow, snapshot, () if refusals else tuple(stages), done, refusals)
 
 
@@ -103,13 +106,13 @@ def next_steps(
     return tuple(steps)
 
 
-def _refusals(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, names_groups: bool) -> Iterable[str]:
+def _refusals(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, needs_groups: bool) -> Iterable[str]:
     if kind.is_planned and snapshot.source_down is not None:
         yield f"a planned move needs {flow.source}: {snapshot.source_down}"
     if kind.is_planned and snapshot.owner is None:
         yield f"nobody runs the flow {flow}, and a planned move waits until it is done; start srm-driver"
     # Who may write is no matter of groups; but of groups that are named and not there a name is wrong.
-    if not snapshot.moves and (names_groups or not snapshot.rights):
+    if not snapshot.moves and needs_groups:
         yield f"no group stands on a topic of the flow {flow}; check --group and the groups of the configuration"
 
 

@@ -214,6 +214,43 @@ class Statement:
         return (moment_of(self.ended) - moment_of(self.began)) / 1000
 
 
+@dataclass(frozen=True)
+class SitePlan:
+    """What a switchover will do."""
+
+    site: str
+    plans: tuple[Plan, ...]
+    """Of its flows, in the order of the configuration."""
+    fences: bool
+    """Whether the fence command is still to run."""
+    refusals: tuple[str, ...]
+    """Why nothing is done at all."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What is left to do, each for all flows that need it before the next one."""
+        asked = {stage for plan in self.plans for stage in plan.stages} | ({Stage.FENCE} if self.fences else set())
+        return tuple(stage for stage in Stage if stage in asked)
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        """What would not be safe."""
+        return (*self.refusals, *(f"{plan.flow}: {text}" for plan in self.plans for text in plan.unsafe))
+
+
+@dataclass(frozen=True)
+class SiteStatement:
+    """What a switchover did."""
+
+    site: str
+    statements: tuple[Statement, ...]
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        """What did not become safe; empty where everything moved."""
+        return tuple(f"{one.flow}: {text}" for one in self.statements for text in one.unsafe)
+
+
 def unsafe(snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Everything in it that is not safe: groups that stay, positions that are not known, partitions that stand."""
     stays: dict[tuple[str, str], list[str]] = {}

@@ -63,6 +63,10 @@ class MoveState:
         phases = (*self.phases[:-1], *(replace(one, ended=now) for one in self.phases[-1:]))
         return replace(self, stage=None, done=done, phases=phases)
 
+    def fenced(self, began: str, ended: str) -> MoveState:
+        """With the fence done, between these moments."""
+        return replace(self, done=(*self.done, Stage.FENCE), phases=(*self.phases, Phase(Stage.FENCE, began, ended)))
+
     def knowing(self, moves: Iterable[GroupMove]) -> MoveState:
         """With where groups stood before they were touched, and where those that moved were set to."""
         before, moved = dict(self.earlier.before), dict(self.earlier.moved)

@@ -1,0 +1,154 @@
+"""Everything that consumes at a site goes on elsewhere: the moves of all its flows, stage by stage beside each other.
+
+```
+look at every flow ── one refuses ──> nothing is touched
+fence, once ──> drain every flow ── one is not drained ──> no group of any flow is moved
+commit every flow ──> let applications write ──> check every flow ──> a statement of each
+```
+
+Each flow's move has its own state file, so a switchover that was interrupted goes on where it stopped, and one flow of
+it can be finished, or undone, by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from srm_spark.config.settings import Settings
+from srm_spark.errors import MoveError
+from srm_spark.flow.clusters import Connect, connect
+from srm_spark.plan.fence import run_fence
+from srm_spark.plan.move import ALL_GROUPS, Move, now
+from srm_spark.plan.snapshot import MoveKind, Plan, SitePlan, SiteStatement, Stage
+
+log = logging.getLogger(__name__)
+
+_Ready = Sequence[tuple[Move, Plan]]
+_BEFORE = (Stage.FENCE, Stage.DRAIN)
+"""Any group is moved."""
+
+
+class Switchover:
+    """The moves of all flows that begin at one site; use it as a context manager, as `Move`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        site: str,
+        *,
+        targets: Collection[str] = (),
+        kind: MoveKind = MoveKind.PLANNED_FAILOVER,
+        groups: Sequence[str] = ALL_GROUPS,
+        fence: str | None = None,
+        folder: Path = Path(),
+        wait_seconds: float = 300.0,
+        tell: Callable[[str], None] = log.info,
+        reach: Connect = connect,
+    ) -> None:
+        """`site` is the alias that is left, `targets` where to alone (empty: wherever its flows go).
+
+        `kind` is a failover, planned or not; `wait_seconds` is for each flow; the rest as of `Move`. Raises MoveError
+        where no such flow is enabled, and as `Move`.
+        """
+        self.site, self._fence, self._tell = site, fence, tell
+        self._names_groups = tuple(groups) != ALL_GROUPS
+        with ExitStack() as stack:
+            self.moves = [
+                stack.enter_context(
+                    Move(
+                        settings,
+                        flow,
+                        kind,
+                        groups=groups,
+                        folder=folder,
+                        wait_seconds=wait_seconds,
+                        may_be_empty=True,
+                        tell=_named(flow, tell),
+                        reach=reach,
+                    )
+                )
+                for flow in _flows(settings, site, targets)
+            ]
+            self._open = stack.pop_all()
+
+    def __enter__(self) -> Switchover:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._open.close()
+
+    def plan(self) -> SitePlan:
+        """Look at all clusters; nothing is changed. Raises TargetUnavailable."""
+        plans = tuple(move.plan() for move in self.moves)
+        fences = self._fence is not None and not any(Stage.FENCE in plan.done for plan in plans)
+        refusals = [f"{plan.flow}: {why}" for plan in plans for why in plan.refusals]
+        if not refusals and not any(plan.snapshot.moves or plan.snapshot.rights for plan in plans):
+            refusals.append(
+                f"no group stands on a topic of a flow from {self.site}; check --group and the configuration"
+            )
+        elif not refusals and self._names_groups and not any(plan.snapshot.moves for plan in plans):
+            refusals.append(f"none of these groups stands on a topic of a flow from {self.site}; check --group")
+        return SitePlan(self.site, plans, fences, tuple(refusals))
+
+    def apply(self, plan: SitePlan) -> SiteStatement:
+        """Do what is left to do, unless the plan refuses it; a statement of each flow, which are on disk then.
+
+        Raises TargetUnavailable, MoveError and SigningFailed; the next call goes on where this one stopped.
+        """
+        ready = list(zip(self.moves, plan.plans, strict=True))
+        for move, one in ready:
+            move.begin(one)
+        if plan.refusals:
+            waiting = (f"nothing was done: {'; '.join(plan.refusals)}",)
+            return SiteStatement(self.site, tuple(move.refused(one.refusals or waiting) for move, one in ready))
+        trouble = (self._run_fence() if plan.fences else {}) or self._drain(ready)
+        for stage in () if trouble else (stage for stage in plan.stages if stage not in _BEFORE):
+            trouble |= _do(stage, ready)
+        return SiteStatement(self.site, tuple(move.end(trouble.get(move, ())) for move in self.moves))
+
+    def _run_fence(self) -> dict[Move, tuple[str, ...]]:
+        assert self._fence is not None
+        self._tell(Stage.FENCE.value)
+        began = now()
+        failure = run_fence(self._fence, self._tell)
+        if failure is not None:
+            return dict.fromkeys(self.moves, (f"{failure}; nothing was moved",))
+        for move in self.moves:
+            move.fenced(began)
+        return {}
+
+    def _drain(self, ready: _Ready) -> dict[Move, tuple[str, ...]]:
+        """Why no group is moved, if so: what one flow has not copied, all wait for."""
+        left = {move: why for move, why in _do(Stage.DRAIN, ready).items() if why}
+        if not left:
+            return {}
+        names = ", ".join(str(move.flow) for move in left)
+        waiting = (f"not drained: {names}; no flow of {self.site} goes on before all are",)
+        return {**dict.fromkeys(self.moves, waiting), **left}
+
+
+def _do(stage: Stage, ready: _Ready) -> dict[Move, tuple[str, ...]]:
+    """One stage of all flows that need it, at the same time: somebody waits for the slowest, not for their sum."""
+    moves = [move for move, plan in ready if stage in plan.stages]
+    with ThreadPoolExecutor(max(1, len(moves)), "switchover") as pool:
+        return dict(zip(moves, pool.map(lambda move: move.do(stage), moves), strict=True))
+
+
+def _flows(settings: Settings, site: str, targets: Collection[str]) -> list[str]:
+    enabled = [one.flow for one in settings.flows]
+    found = [str(flow) for flow in enabled if flow.source == site and (not targets or flow.target in targets)]
+    missing = sorted(set(targets) - {flow.target for flow in enabled if flow.source == site})
+    if found and not missing:
+        return found
+    which = f"from {site} to {', '.join(missing)}" if missing else f"from {site}"
+    known = ", ".join(map(str, enabled)) or "none"
+    raise MoveError(f"no flow {which} is enabled in these files; enabled: {known}")
+
+
+def _named(flow: str, tell: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda text: tell(f"{flow}: {text}")

@@ -1,0 +1,163 @@
+"""Flows of one site move together: none before all can, the fence once, and what stopped goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from srm_spark.config.load import load_settings
+from srm_spark.config.settings import FlowSettings
+from srm_spark.core.cluster import Committed
+from srm_spark.errors import MoveError
+from srm_spark.flow.clusters import Clusters
+from srm_spark.plan import MoveKind, SiteStatement, Stage, Switchover, last_failover
+from srm_spark.plan.document import site_plan_document, site_statement_document
+from srm_spark.plan.drain import Stillness
+from tests.unit.memory_flow import HERE, THERE
+from tests.unit.memory_run import World
+
+FILE = """clusters = A, B, C
+A.bootstrap.servers = nowhere:1
+B.bootstrap.servers = nowhere:2
+C.bootstrap.servers = nowhere:3
+A->B.enabled = true
+A->C.enabled = true
+B->A.enabled = true
+topics = t
+replication.factor = 1
+offset.storage.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+"""
+SYNCED = {"emit.checkpoints.enabled": "true", "sync.group.offsets.enabled": "true"}
+
+
+class Scene:
+    """Site A with a flow to B and one to C, each with its own group."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.told = folder, list[str]()
+        self.worlds = {"B": World(SYNCED), "C": World(SYNCED)}
+        for alias, world in self.worlds.items():
+            world.flow.write(b"a", b"b", b"c")
+            world.copied()
+            world.flow.source.group_calls.committed[f"to-{alias}"] = {HERE: Committed(2)}
+            world.flow.target.group_calls.live[f"srm-A->{alias}"] = ("driver",)
+        file = folder / "srm.properties"
+        file.write_text(FILE)
+        self.settings = load_settings([file])
+
+    def reach(self, settings: FlowSettings) -> Clusters:
+        return replace(self.worlds[settings.flow.target].flow.reach(settings), settings=settings)
+
+    def switchover(self, kind: MoveKind = MoveKind.FAILOVER, *targets: str, **more: object) -> Switchover:
+        options = {"folder": self.folder, "wait_seconds": 0.0, "tell": self.told.append, "reach": self.reach, **more}
+        return Switchover(self.settings, "A", targets=targets, kind=kind, **options)  # type: ignore[arg-type]
+
+    def apply(self, kind: MoveKind = MoveKind.FAILOVER, *targets: str, **more: object) -> SiteStatement:
+        with self.switchover(kind, *targets, **more) as move:
+            return move.apply(move.plan())
+
+    def moved(self) -> dict[str, int]:
+        """Group → where it stands on its target."""
+        targets = (world.flow.target.group_calls.committed for world in self.worlds.values())
+        return {group: at[THERE].offset for groups in targets for group, at in groups.items()}
+
+    def states(self) -> set[str]:
+        """Which flows have a state file."""
+        paths = self.folder.glob("srm-*.json")
+        return {document["id"]["flow"] for path in paths if "id" in (document := json.loads(path.read_text()))}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_all_groups_of_a_site_that_is_gone_go_on_elsewhere(scene: Scene) -> None:
+    done = scene.apply()
+    assert (done.unsafe, scene.moved(), scene.states()) == ((), {"to-B": 2, "to-C": 2}, set())
+    assert [document["flow"] for document in site_statement_document(done)["flows"]] == ["A->B", "A->C"]  # type: ignore[attr-defined]
+    for statement in done.statements:
+        assert last_failover(scene.folder, statement.flow) is not None
+    assert {text for text in scene.told if Stage.COMMIT.value in text} == {
+        f"A->{alias}: {Stage.COMMIT.value}" for alias in "BC"
+    }
+
+
+def test_only_the_flows_to_one_target(scene: Scene) -> None:
+    assert scene.apply(MoveKind.FAILOVER, "C").unsafe == ()
+    assert scene.moved() == {"to-C": 2}
+
+
+def test_no_group_moves_before_every_flow_is_drained_and_the_fence_runs_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srm_spark.plan.move.Stillness", lambda: Stillness(0.0))
+    monkeypatch.setattr("srm_spark.plan.move._POLL_SECONDS", 0.01)
+    fenced = scene.folder / "fenced"
+    more: dict[str, object] = {"fence": f"echo stopped >> {fenced}", "wait_seconds": 0.3}
+    scene.worlds["C"].flow.write(b"d")
+    done = scene.apply(MoveKind.PLANNED_FAILOVER, **more)
+    assert (scene.moved(), scene.states()) == ({}, {"A->B", "A->C"})
+    b, c = done.statements
+    assert b.unsafe == ("not drained: A->C; no flow of A goes on before all are",)
+    assert "without a copy: 1 record; " in c.unsafe[0]
+    scene.worlds["C"].copied()
+    with scene.switchover(MoveKind.PLANNED_FAILOVER, **more) as move:
+        plan = move.plan()
+        assert plan.stages == (Stage.DRAIN, Stage.COMMIT, Stage.CHECK)
+        assert move.apply(plan).unsafe == ()
+    assert (scene.moved(), scene.states(), fenced.read_text()) == ({"to-B": 2, "to-C": 2}, set(), "stopped\n")
+
+
+def test_a_fence_that_fails_moves_nothing_and_runs_again(scene: Scene) -> None:
+    fenced = scene.folder / "fenced"
+    done = scene.apply(MoveKind.PLANNED_FAILOVER, fence=f"echo tried >> {fenced}; exit 3")
+    assert {text for one in done.statements for text in one.unsafe} == {
+        "the fence command ended with exit code 3; nothing was moved"
+    }
+    assert scene.moved() == {}
+    with scene.switchover(MoveKind.PLANNED_FAILOVER, fence="true") as move:
+        assert move.plan().fences
+
+
+def test_where_one_flow_refuses_nothing_is_touched(scene: Scene) -> None:
+    del scene.worlds["C"].flow.target.group_calls.live["srm-A->C"]
+    fenced = scene.folder / "fenced"
+    with scene.switchover(MoveKind.PLANNED_FAILOVER, fence=f"touch {fenced}") as move:
+        plan = move.plan()
+        done = move.apply(plan)
+    (refusal,) = plan.refusals
+    assert refusal.startswith("A->C: nobody runs the flow A->C")
+    assert site_plan_document(plan)["refusals"] == [refusal]
+    assert [one.unsafe for one in done.statements] == [
+        (f"nothing was done: {refusal}",), (refusal.removeprefix("A->C: "),)
+    ]  # fmt: skip
+    assert (fenced.exists(), scene.moved(), scene.states()) == (False, {}, set())
+
+
+def test_a_flow_without_groups_is_in_order_but_a_site_without_any_is_none(scene: Scene) -> None:
+    del scene.worlds["C"].flow.source.group_calls.committed["to-C"]
+    assert scene.apply().unsafe == ()
+    assert scene.moved() == {"to-B": 2}
+    with scene.switchover(groups=("nobody",)) as move:
+        assert move.plan().refusals == (
+            "no group stands on a topic of a flow from A; check --group and the configuration",
+        )
+
+
+@pytest.mark.parametrize(
+    ("site", "targets", "why"),
+    [
+        ("D", (), "no flow from D is enabled in these files; enabled: A->B, A->C, B->A"),
+        ("A", ("B", "D"), "no flow from A to D is enabled"),
+        ("B", ("C",), "no flow from B to C is enabled"),
+    ],
+)
+def test_a_site_without_such_flows_is_an_error(scene: Scene, site: str, targets: tuple[str, ...], why: str) -> None:
+    with pytest.raises(MoveError, match=why):
+        Switchover(scene.settings, site, targets=targets, reach=scene.reach)
