@@ -139,6 +139,16 @@ class MemoryGroups(Groups):
             self.committed.setdefault(group, {}).update(offsets)
         return dict.fromkeys(offsets, why)
 
+    def forget(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Failure | None]:
+        """Refused where a group has members, as by a coordinator."""
+        why = self.refused.get(group)
+        if why is None and self.live.get(group):
+            why = Failure(FailureKind.GROUP_HAS_MEMBERS, "the group has members")
+        if why is None:
+            for partition in partitions:
+                self.committed.get(group, {}).pop(partition, None)
+        return dict.fromkeys(partitions, why)
+
     def close(self) -> None:
         """Nothing to let go of."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 import click
 
 from srm_spark.cli.manual import manual
-from srm_spark.cli.moves_view import plan_text, site_plan_text, site_text, statement_text
+from srm_spark.cli.moves_view import plan_text, site_plan_text, site_text, statement_text, undo_text
 from srm_spark.cli.options import (
     CONFIG,
     DEFINES,
@@ -30,8 +30,14 @@ from srm_spark.cli.options import (
 from srm_spark.core.filters import split_list
 from srm_spark.errors import MoveError
 from srm_spark.files import write_whole
-from srm_spark.plan import Move, MoveKind, Plan, Statement, Switchover
-from srm_spark.plan.document import plan_document, site_plan_document, site_statement_document, statement_document
+from srm_spark.plan import Move, MoveKind, Plan, Statement, Switchover, Undo
+from srm_spark.plan.document import (
+    plan_document,
+    site_plan_document,
+    site_statement_document,
+    statement_document,
+    undo_document,
+)
 
 PLANNED = click.option("--planned", is_flag=True, help="A is there: copy everything first, so that nothing is missing.")
 _ALL_MOVES = several(
@@ -43,6 +49,7 @@ _ALL_MOVES = several(
         "--wait", "wait_seconds", type=click.FloatRange(min=0), default=300.0, show_default=True, metavar="SECONDS",
         help="How long a planned move waits for the last records, and of a site each flow of it.",
     ),
+    click.option("--undo", is_flag=True, help="Give up a move that has not ended: groups stand where they stood."),
     dry_run("Print what was found and what would be done; change nothing."),
     YES,
 )  # fmt: skip
@@ -128,6 +135,7 @@ def switchover(
     names: str,
     fence: str | None,
     wait_seconds: float,
+    undo: bool,
     dry_run: bool,
     yes: bool,
     folder: Path,
@@ -149,6 +157,8 @@ def switchover(
             folder=folder, wait_seconds=wait_seconds, tell=_tell,
         ) as site_move,
     ):  # fmt: skip
+        if undo:
+            _undo(site_move.undo, site, output, dry_run=dry_run, yes=yes)
         plan = site_move.plan()
         if dry_run:
             click.echo(json.dumps(site_plan_document(plan), indent=2) if output == "json" else site_plan_text(plan))
@@ -172,6 +182,7 @@ def _run(
     names: str,
     fence: str | None,
     wait_seconds: float,
+    undo: bool,
     dry_run: bool,
     yes: bool,
     state: Path | None,
@@ -185,6 +196,8 @@ def _run(
             wait_seconds=wait_seconds, verified=verified, tell=_tell,
         ) as move,
     ):  # fmt: skip
+        if undo:
+            _undo(lambda *, commits: (move.undo(commits=commits),), name, output, dry_run=dry_run, yes=yes)
         plan = move.plan()
         if dry_run:
             _print_plan(plan, output)
@@ -195,6 +208,24 @@ def _run(
         statement = move.apply(plan)
         _print_statement(statement, move, output)
     raise SystemExit(DIFFERENT if statement.unsafe else OK)
+
+
+class _Undoing(Protocol):
+    def __call__(self, *, commits: bool) -> tuple[Undo, ...]: ...
+
+
+def _undo(undoing: _Undoing, name: str, output: str, *, dry_run: bool, yes: bool) -> NoReturn:
+    found = undoing(commits=False)
+    if not dry_run:
+        click.echo(undo_text(found, is_done=False), err=True)
+        if not yes:
+            type_to_go_on(name)
+        found = undoing(commits=True)
+    if output == "json":
+        click.echo(json.dumps([undo_document(one) for one in found], indent=2))
+    else:
+        click.echo(undo_text(found, is_done=not dry_run))
+    raise SystemExit(DIFFERENT if any(one.left for one in found) else OK)
 
 
 def _print_plan(plan: Plan, output: str) -> None:

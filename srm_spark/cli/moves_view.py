@@ -11,6 +11,7 @@ from rich.table import Table
 
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
+from srm_spark.plan import PutBack, Undo
 from srm_spark.plan.snapshot import (
     ClusterSnapshot,
     GroupMove,
@@ -82,6 +83,24 @@ def site_text(statement: SiteStatement) -> str:
     """What a switchover did, to be kept."""
     each = [f"{statement_text(one)}\n" for one in statement.statements]
     return "\n".join([*each, *_section(f"not safe of {statement.site}", statement.unsafe or ["nothing"])])
+
+
+def undo_text(undos: Sequence[Undo], *, is_done: bool) -> str:
+    """What became of moves that were given up, or would."""
+    lines: list[str] = []
+    for undo in undos:
+        lines.append(f"undo of a {undo.kind.value} of {_route(undo.kind, undo.flow)}")
+        lines += [f"  group {one.group} on {one.remote}: {_back(one, is_done=is_done)}" for one in undo.groups]
+        lines += [] if undo.groups else ["  no group was moved"]
+        lines += [f"  {note}" for note in undo.notes]
+    return "\n".join(lines)
+
+
+def _back(one: PutBack, *, is_done: bool) -> str:
+    if one.left:
+        return f"left: {one.left}"
+    where = "nowhere" if one.before is None else f"at {one.before}"
+    return f"{'stands' if is_done else 'would stand'} {where} again; the move had set it to {one.moved}"
 
 
 def _took(statement: Statement) -> Iterable[str]:

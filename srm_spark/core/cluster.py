@@ -181,6 +181,9 @@ class Groups(Protocol):
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
         """Set where a group stands; per partition None, or why it was refused (a group with members is)."""
 
+    def forget(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Failure | None]:
+        """Let a group stand nowhere; per partition None, or why it was refused (a group with members is)."""
+
     def close(self) -> None:
         """Let go of what was started."""
 

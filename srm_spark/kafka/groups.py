@@ -10,13 +10,14 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from srm_spark.core.cluster import Committed, GroupOffsets
 from srm_spark.core.model import TopicPartition
+from srm_spark.errors import ProtocolUnavailable
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.kafka.failures import is_denied
+from srm_spark.kafka.failures import is_denied, named
 from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
 from srm_spark.kafka.group_server import Described, OffsetRow
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
 
 _EVERY = "every broker"
+_SUBSCRIBED = 86
+"""GROUP_SUBSCRIBED_TO_TOPIC, which librdkafka has no name for."""
 
 
 class GroupsClient:
@@ -105,6 +108,18 @@ class GroupsClient:
             for (topic, number), why in answer.items()
         }
 
+    def forget(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Failure | None]:
+        """Let a group stand nowhere; per partition None, or why the broker refused it (a group with members is)."""
+        from srm_spark.kafka.protocol import Protocol  # noqa: PLC0415 - a second client library, long to load
+
+        cluster = self._cluster
+        try:
+            with Protocol(cluster.settings, cluster.properties, f"{cluster.role}|groups", cluster.timeout) as protocol:
+                codes = protocol.forget_offsets(group, partitions)
+        except ProtocolUnavailable as error:
+            return dict.fromkeys(partitions, Failure(FailureKind.GROUP_UNANSWERED, str(error)))
+        return {partition: _forgotten(group, codes.get(partition)) for partition in partitions}
+
     def _describe(self, groups: Collection[str]) -> dict[str, Described | Failure]:
         asked = sorted(groups)
         if not asked:
@@ -125,6 +140,19 @@ class GroupsClient:
             return failure
         hint = f"allow {self._right} on group {group} to the principal of these credentials"
         return replace(failure, sentence=f"{failure}; {hint}")
+
+
+def _forgotten(group: str, code: int | None) -> Failure | None:
+    """What a coordinator's answer to OffsetDelete means."""
+    if code == 0:
+        return None
+    error = KafkaError(KafkaError.UNKNOWN if code is None else code)
+    if error.code() in (KafkaError.NON_EMPTY_GROUP, _SUBSCRIBED):
+        return Failure(FailureKind.GROUP_HAS_MEMBERS, named(error))
+    if is_denied(error):
+        hint = f"allow DELETE on group {group} and READ on its topics to the principal of these credentials"
+        return Failure(FailureKind.GROUP_DENIED, f"{named(error)}; {hint}")
+    return Failure(FailureKind.GROUP_UNANSWERED, named(error))
 
 
 def _list(admin: AdminClient, every: list[str], limit: dict[str, float]) -> dict[str, Future[Any]]:

@@ -2,7 +2,7 @@
 they are, which quotas are set, who may do what.
 
 One connection per broker, opened when it is first asked and closed with the block. Nothing here writes, but for
-`alter_quotas`.
+`alter_quotas` and `forget_offsets`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from kafka.protocol.admin import (
     DescribeClientQuotasResponse,
     DescribeLogDirsRequest,
 )
-from kafka.protocol.consumer import OffsetForLeaderEpochRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.consumer import OffsetDeleteRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
@@ -40,6 +40,10 @@ from srm_spark.kafka.login import TRY_MS, login_options
 _T = TypeVar("_T")
 _CONSUMER = -1
 """The replica id of a client that is no broker."""
+_GROUP = 0
+"""A coordinator of what it is."""
+_ONE_KEY = 3
+"""The newest version of FindCoordinator that names one group."""
 _PAUSE_SECONDS = 0.2
 """Between two tries."""
 _ANY_NAME = 2
@@ -101,6 +105,14 @@ class Protocol:
     def alter_quotas(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> dict[Entity, int]:
         """Set quotas, and take back those of None; entity → error code. Needs ALTER_CONFIGS on the cluster."""
         return self._run(partial(self._alter_quotas, changes), "change quotas")
+
+    def forget_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Let a group stand nowhere on these partitions (KIP-496, OffsetDelete); partition → error code.
+
+        Needs DELETE on the group and READ on the topics.
+        """
+        asked = list(partitions)
+        return self._run(lambda: self._forget_offsets(group, asked), f"forget offsets of group {group}")
 
     def bytes_of(self, topics: Collection[str]) -> dict[TopicPartition, int]:
         """Bytes on disk of each partition at its leader; those without a leader are left out.
@@ -205,6 +217,28 @@ class Protocol:
                 if not each.is_future_key
             }
         return found
+
+    async def _forget_offsets(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        found = await self._manager.send(FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=_ONE_KEY))
+        code, topics = found.error_code, defaultdict[str, list[Any]](list)
+        asked = OffsetDeleteRequest.OffsetDeleteRequestTopic
+        for topic, number in partitions:
+            topics[topic].append(asked.OffsetDeleteRequestPartition(partition_index=number))
+        told: dict[TopicPartition, int] = {}
+        if not code:
+            request = OffsetDeleteRequest(
+                group_id=group, topics=[asked(name=name, partitions=numbers) for name, numbers in topics.items()]
+            )
+            answer = await self._manager.send(request, node_id=found.node_id)
+            code = answer.error_code
+            told = {
+                TopicPartition(topic.name, one.partition_index): one.error_code
+                for topic in answer.topics
+                for one in topic.partitions
+            }
+        if code and for_code(code).retriable:
+            raise for_code(code)
+        return told if not code else dict.fromkeys(partitions, code)
 
     async def _quotas(self, kind: str) -> DescribeClientQuotasResponse:
         component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=_ANY_NAME, match=None)

@@ -7,6 +7,7 @@ from srm_spark.plan.move import Move
 from srm_spark.plan.past import PastMove, last_failover, past_moves
 from srm_spark.plan.snapshot import MoveKind, MoveOutcome, Plan, SitePlan, SiteStatement, Stage, Statement
 from srm_spark.plan.switchover import Switchover
+from srm_spark.plan.undo import PutBack, Undo
 
 __all__ = [
     "Move",
@@ -14,11 +15,13 @@ __all__ = [
     "MoveOutcome",
     "PastMove",
     "Plan",
+    "PutBack",
     "SitePlan",
     "SiteStatement",
     "Stage",
     "Statement",
     "Switchover",
+    "Undo",
     "last_failover",
     "past_moves",
 ]

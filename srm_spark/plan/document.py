@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, Plan, Range, SitePlan, SiteStatement, Statement
+from srm_spark.plan.undo import Undo
 
 Document = dict[str, object]
 
@@ -51,6 +52,26 @@ def site_statement_document(statement: SiteStatement) -> Document:
     """What a switchover did."""
     flows = [statement_document(one) for one in statement.statements]
     return {"site": statement.site, "unsafe": list(statement.unsafe), "flows": flows}
+
+
+def undo_document(undo: Undo) -> Document:
+    """What became of a move that was given up."""
+    return {
+        "move": undo.kind.value,
+        "flow": str(undo.flow),
+        "groups": [
+            {
+                "group": one.group,
+                "topic": one.remote.topic,
+                "partition": one.remote.partition,
+                "moved_to": one.moved,
+                "before": one.before,
+                "left": one.left or None,
+            }
+            for one in undo.groups
+        ],
+        "notes": list(undo.notes),
+    }
 
 
 def _snapshot(snapshot: ClusterSnapshot) -> Document:

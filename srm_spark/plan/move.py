@@ -21,7 +21,8 @@ from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.document import statement_document
 from srm_spark.plan.drain import Stillness, behind
 from srm_spark.plan.fence import run_fence
-from srm_spark.plan.planning import ended, make_plan, next_steps, verdict
+from srm_spark.plan.groups import Earlier
+from srm_spark.plan.planning import ended, make_plan, next_steps, not_undone, verdict
 from srm_spark.plan.preflight import Preflight
 from srm_spark.plan.snapshot import (
     ClusterSnapshot,
@@ -36,12 +37,14 @@ from srm_spark.plan.snapshot import (
     not_copied,
 )
 from srm_spark.plan.state import MoveId, MoveState, load_state, save_state
+from srm_spark.plan.undo import Undo
 from srm_spark.plan.verified import read_verified
 from srm_spark.statements import SUFFIX, Seal, seal_of
 
 log = logging.getLogger(__name__)
 
 ALL_GROUPS = (".*",)
+_GIVEN_UP = "the move was given up before it ended"
 _GO_ON = "run the same command again: it goes on where this one stopped"
 _POLL_SECONDS = 1.0
 _MEMBERS_SECONDS = 60.0
@@ -180,6 +183,31 @@ class Move:
     def fenced(self, began: str) -> None:
         """A fence that several moves have in common has run since `began`: no later call of this one runs it again."""
         self._save(self._state.fenced(began, now()))
+
+    def undo(self, *, commits: bool = True) -> Undo:
+        """Give up what earlier calls began, or only tell what that would do: groups stand where they stood before.
+
+        The statement says that the move was given up, and the state file is removed once no other call could do more.
+        Raises TargetUnavailable, MoveError where no such move is under way, and SigningFailed.
+        """
+        if self._found is None:
+            text = f"no {self._kind.value} of {self.flow} is under way: there is no {self.state_path}"
+            back = "; one that has ended is led back by failback" if self._kind.allows_writing else ""
+            raise MoveError(text + back)
+        groups = self._preflight.put_back(self._state.earlier, commits=commits)
+        notes = tuple(not_undone(self.flow, self._state))
+        if commits and self._state.has_entered(Stage.ALLOW):
+            notes += self._preflight.withdraw_rights()
+        undo = Undo(self._kind, self.flow, groups, notes)
+        if commits:
+            self._snapshot = self._preflight.look(self._kind, Earlier(), is_final=False)
+            statement = self._statement((_GIVEN_UP, *undo.left), steps=undo.notes)
+            text = json.dumps(statement_document(statement), indent=2) + "\n"
+            write_whole(self.statement_path, text, MoveError, "--state")
+            self._sign(statement)
+            if undo.is_over:
+                self.state_path.unlink(missing_ok=True)
+        return undo
 
     def end(self, trouble: tuple[str, ...]) -> Statement:
         """What it did; `trouble` is why it went no further. Raises MoveError and SigningFailed."""

@@ -106,6 +106,15 @@ def next_steps(
     return tuple(steps)
 
 
+def not_undone(flow: Flow, state: MoveState) -> Iterable[str]:
+    """What a move did that giving it up leaves as it is, and who undoes it."""
+    if state.has_entered(Stage.FENCE):
+        yield f"the fence command has run: start the producers and consumers on {flow.source} again"
+    if state.has_entered(Stage.WITHDRAW):
+        text = f"srm-control failover --flow '{flow.reverse}' gives it again"
+        yield f"who may write remote topics of {flow.reverse} was taken back: {text}"
+
+
 def _refusals(kind: MoveKind, flow: Flow, snapshot: ClusterSnapshot, *, needs_groups: bool) -> Iterable[str]:
     if kind.is_planned and snapshot.source_down is not None:
         yield f"a planned move needs {flow.source}: {snapshot.source_down}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from srm_spark.config.rights import acl_name
@@ -25,6 +26,7 @@ from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
 from srm_spark.plan.rights import WriteRights, left_in_force
 from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveKind, Range, WriteRight
+from srm_spark.plan.undo import PutBack, put_back
 
 _SECONDS = 15.0
 """Somebody is waiting: a cluster that does not answer in this time counts as down."""
@@ -40,7 +42,7 @@ class Preflight:
 
         That is None for a failback whose other direction is not configured.
         """
-        self._ends = reach(settings.within(_SECONDS))
+        self._ends, self._reach = reach(settings.within(_SECONDS)), reach
         self._rights = None
         if rights is not None:
             self._rights = WriteRights(rights.within(_SECONDS), allows=rights.flow == settings.flow, reach=reach)
@@ -153,6 +155,18 @@ class Preflight:
         """Let applications write copies, or the flow alone again. Raises TargetUnavailable and ProgressFailed."""
         if self._rights is not None:
             self._rights.set()
+
+    def withdraw_rights(self) -> tuple[str, ...]:
+        """Take back what failovers of this flow put in force; what is in force still. Raises as `set_rights`."""
+        if self._rights is None:
+            return ()
+        with closing(WriteRights(self._rights.settings, allows=False, reach=self._reach)) as rights:
+            rights.set()
+            return tuple(f"{one.acl} is in force still: {one.refused}" for one in rights.look() if one.is_in_force)
+
+    def put_back(self, earlier: Earlier, *, commits: bool) -> tuple[PutBack, ...]:
+        """Groups that a move has set, at where they stood before; as `plan/undo.py`. Raises TargetUnavailable."""
+        return put_back(self._there, earlier, commits=commits)
 
     def _positions(self) -> Positions:
         if self._source_down is not None:

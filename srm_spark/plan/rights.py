@@ -24,7 +24,7 @@ class WriteRights:
     def __init__(self, settings: FlowSettings, *, allows: bool, reach: Connect = connect) -> None:
         """`allows`: they are to be in force; else to be taken back."""
         self._clusters = reach(settings)
-        self._settings = self._clusters.settings
+        self.settings = self._clusters.settings
         self._allows = allows
         self._refused: dict[Acl, str] = {}
         role = f"{settings.flow}|move-rights"
@@ -70,8 +70,8 @@ class WriteRights:
         return made.staged if self._allows else made.writing
 
     def _made(self) -> MadeHere:
-        topic, target = self._settings.map_topic, self._clusters.target
-        if self._allows and not self._settings.acls.stages_writes:
+        topic, target = self.settings.map_topic, self._clusters.target
+        if self._allows and not self.settings.acls.stages_writes:
             return MadeHere()
         if topic in target.topics():
             self._maps.refresh()

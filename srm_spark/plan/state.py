@@ -53,6 +53,10 @@ class MoveState:
     phases: tuple[Phase, ...] = ()
     """Every stage that was entered, in order, by all calls."""
 
+    def has_entered(self, stage: Stage) -> bool:
+        """Whether some call has begun it."""
+        return stage in self.done or stage is self.stage or any(one.stage is stage for one in self.phases)
+
     def entered(self, stage: Stage, ranges: tuple[Range, ...], now: str) -> MoveState:
         """On the way into a stage; `now` is UTC, ISO 8601."""
         return replace(self, stage=stage, ranges=ranges, phases=(*self.phases, Phase(stage, now)))

@@ -25,6 +25,7 @@ from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.fence import run_fence
 from srm_spark.plan.move import ALL_GROUPS, Move, now
 from srm_spark.plan.snapshot import MoveKind, Plan, SitePlan, SiteStatement, Stage
+from srm_spark.plan.undo import Undo
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +111,13 @@ class Switchover:
         for stage in () if trouble else (stage for stage in plan.stages if stage not in _BEFORE):
             trouble |= _do(stage, ready)
         return SiteStatement(self.site, tuple(move.end(trouble.get(move, ())) for move in self.moves))
+
+    def undo(self, *, commits: bool = True) -> tuple[Undo, ...]:
+        """Give up, as `Move.undo`, what is under way of its flows. Raises MoveError where nothing is, and as that."""
+        begun = [move for move in self.moves if move.state_path.exists()]
+        if not begun:
+            raise MoveError(f"nothing to undo: no flow from {self.site} has a move under way in this folder")
+        return tuple(move.undo(commits=commits) for move in begun)
 
     def _run_fence(self) -> dict[Move, tuple[str, ...]]:
         assert self._fence is not None

@@ -281,6 +281,42 @@ def test_a_move_that_was_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: P
     assert all(not is_open for _, is_open in stages[2:])
 
 
+def test_a_move_that_was_given_up_leaves_groups_where_they_stood(pair: Pair, tmp_path: Path) -> None:
+    new, old, busy = (f"{name}{pair.unique}" for name in ("new", "old", "busy"))
+    names, remote = ("--group", f"{new},{old},{busy}"), pair.remote()
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(10))
+    for group in (new, old, busy):
+        commit(pair.source, group, {(pair.topic(), 0): 6})
+    await_lag_zero(pair.replicate(FAST))
+    path = write_config(tmp_path / "srm.properties", pair.clusters, [pair.flow], {**pair.keys, **FAST})
+    commit(pair.target, old, {(remote, 0): 2})
+    reader = member(pair.target, busy, remote)
+    take(reader, 1)  # it keeps the move from its end
+    answer = run(path, "failover", pair.flow, *names, "--undo")
+    assert (answer.exit_code, "is under way" in answer.stderr) == (1, True)
+    assert run(path, "failover", pair.flow, *names).exit_code == 3
+    assert [committed(pair.target, group, remote)[remote, 0][0] for group in (new, old)] == [6, 6]
+    told = run(path, "failover", pair.flow, *names, "--undo", "--dry-run")
+    assert told.exit_code == 0, told.output
+    assert f"group {old} on {remote}-0: would stand at 2 again; the move had set it to 6" in told.stdout
+    came = member(pair.target, new, remote)
+    take(came, 1)
+    left = run(path, "failover", pair.flow, *names, "--undo")
+    assert (left.exit_code, f"group {new} on {remote}-0: left: it has members" in left.stdout) == (3, True), left.output
+    came.close()
+    commit(pair.target, new, {(remote, 0): 6})
+    done = run(path, "failover", pair.flow, *names, "--undo", "-o", "json")
+    reader.close()
+    assert done.exit_code == 0, done.output
+    (undo,) = json.loads(done.stdout)
+    assert [(one["group"], one["before"], one["left"]) for one in undo["groups"]] == [(new, None, None), (old, 2, None)]
+    assert committed(pair.target, new, remote) == {}
+    assert committed(pair.target, old, remote)[remote, 0][0] == 2
+    assert not path.with_name("move.json").exists()
+    assert statement(path)["unsafe"] == ["the move was given up before it ended"]
+
+
 def test_a_source_that_is_still_written_is_not_drained(pair: Pair, tmp_path: Path) -> None:
     group, stop = f"g{pair.unique}", tmp_path / "stop"
     pair.source.create(pair.topic())

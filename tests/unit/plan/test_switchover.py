@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from srm_spark.cli.moves_view import undo_text
 from srm_spark.config.load import load_settings
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Committed
 from srm_spark.errors import MoveError
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.remote_acls import record_staged
 from srm_spark.plan import MoveKind, SiteStatement, Stage, Switchover, last_failover
-from srm_spark.plan.document import site_plan_document, site_statement_document
+from srm_spark.plan.document import site_plan_document, site_statement_document, undo_document
 from srm_spark.plan.drain import Stillness
 from tests.unit.memory_flow import HERE, THERE
 from tests.unit.memory_run import World
@@ -27,6 +30,7 @@ A->B.enabled = true
 A->C.enabled = true
 B->A.enabled = true
 topics = t
+sync.topic.acls.write.policy = failover
 replication.factor = 1
 offset.storage.replication.factor = 1
 offset-syncs.topic.replication.factor = 1
@@ -64,7 +68,7 @@ class Scene:
     def moved(self) -> dict[str, int]:
         """Group → where it stands on its target."""
         targets = (world.flow.target.group_calls.committed for world in self.worlds.values())
-        return {group: at[THERE].offset for groups in targets for group, at in groups.items()}
+        return {group: at[THERE].offset for groups in targets for group, at in groups.items() if at}
 
     def states(self) -> set[str]:
         """Which flows have a state file."""
@@ -97,7 +101,6 @@ def test_no_group_moves_before_every_flow_is_drained_and_the_fence_runs_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("srm_spark.plan.move.Stillness", lambda: Stillness(0.0))
-    monkeypatch.setattr("srm_spark.plan.move._POLL_SECONDS", 0.01)
     fenced = scene.folder / "fenced"
     more: dict[str, object] = {"fence": f"echo stopped >> {fenced}", "wait_seconds": 0.3}
     scene.worlds["C"].flow.write(b"d")
@@ -148,6 +151,92 @@ def test_a_flow_without_groups_is_in_order_but_a_site_without_any_is_none(scene:
         assert move.plan().refusals == (
             "no group stands on a topic of a flow from A; check --group and the configuration",
         )
+
+
+def test_what_has_not_ended_is_undone_and_what_has_is_not(scene: Scene) -> None:
+    c = scene.worlds["C"].flow.target.group_calls
+    c.committed["to-C"] = {THERE: Committed(1)}
+    c.live["to-C"] = ("reader",)  # it keeps the move of its flow from its end
+    assert scene.apply().unsafe
+    assert (scene.moved(), scene.states()) == ({"to-B": 2, "to-C": 1}, {"A->C"})
+    with scene.switchover() as move:
+        assert [str(one.flow) for one in move.undo()] == ["A->C"]
+    assert (scene.moved(), scene.states()) == ({"to-B": 2, "to-C": 1}, set())
+    with scene.switchover() as move, pytest.raises(MoveError, match="nothing to undo: no flow from A"):
+        move.undo()
+
+
+def test_groups_of_a_move_that_has_not_ended_stand_again_where_they_stood(scene: Scene) -> None:
+    source, target = (side.group_calls for side in (scene.worlds["B"].flow.source, scene.worlds["B"].flow.target))
+    source.committed["new"] = {HERE: Committed(3)}
+    source.committed["stays"] = {HERE: Committed(1)}
+    target.committed["to-B"] = {THERE: Committed(1)}
+    target.live["stays"] = ("reader",)
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    assert scene.moved() == {"to-B": 2, "new": 3}
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (told,) = move.undo(commits=False)
+        assert (told.left, scene.moved(), scene.states()) == ((), {"to-B": 2, "new": 3}, {"A->B"})
+    target.live["new"] = ("reader",)
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (half,) = move.undo()
+    assert half.left == ("group new on A.t-0: it has members; stop them and run the same command again",)
+    assert (scene.moved(), scene.states()) == ({"to-B": 1, "new": 3}, {"A->B"})
+    del target.live["new"]
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (whole,) = move.undo()
+        (statement,) = scene.folder.glob("srm-failover-A-B-*.json")
+    assert [(one.group, one.before, one.moved) for one in whole.groups] == [("new", None, 3), ("to-B", 1, 2)]
+    assert (whole.left, scene.moved(), scene.states()) == ((), {"to-B": 1}, set())
+    assert json.loads(statement.read_text())["unsafe"] == ["the move was given up before it ended"]
+    assert last_failover(scene.folder, whole.flow) is None
+
+
+def test_who_may_write_since_a_move_that_is_given_up_may_not_any_more(scene: Scene) -> None:
+    flow, acl = scene.worlds["B"].flow, Acl("A.t", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")
+    by_hand = acl._replace(principal="User:bob")
+    record_staged(flow.clusters, set(), {acl, by_hand})
+    flow.target.entries = {by_hand}
+    flow.target.group_calls.committed["to-B"] = {THERE: Committed(1)}
+    flow.target.group_calls.live["to-B"] = ("reader",)
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    assert flow.target.entries == {by_hand, acl}
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        assert move.undo(commits=False)[0].notes == ()
+        assert flow.target.entries == {by_hand, acl}
+        assert move.undo()[0].notes == ()
+    assert flow.target.entries == {by_hand}
+
+
+def test_a_group_that_went_on_since_is_left_and_does_not_keep_the_undo_from_its_end(scene: Scene) -> None:
+    target = scene.worlds["B"].flow.target.group_calls
+    scene.worlds["B"].flow.source.group_calls.committed["stays"] = {HERE: Committed(1)}
+    target.live["stays"] = ("reader",)
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    target.committed["to-B"] = {THERE: Committed(3)}
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    went_on = "the move has set it to 2, and it is at 3 now: its consumers, or the flow's sync, went on"
+    assert undo.left == (f"group to-B on A.t-0: {went_on}",)
+    assert (scene.moved(), scene.states()) == ({"to-B": 3}, set())
+    assert undo_text([undo], is_done=True).splitlines() == [
+        "undo of a failover of A->B", f"  group to-B on A.t-0: left: {went_on}"
+    ]  # fmt: skip
+
+
+def test_a_fence_that_ran_is_told_of_when_a_move_is_given_up(scene: Scene) -> None:
+    scene.worlds["C"].flow.write(b"d")
+    assert scene.apply(MoveKind.PLANNED_FAILOVER, fence="true").unsafe
+    with scene.switchover(MoveKind.PLANNED_FAILOVER) as move:
+        undone = move.undo()
+    assert [str(one.flow) for one in undone] == ["A->B", "A->C"]
+    assert {note for one in undone for note in one.notes} == {
+        "the fence command has run: start the producers and consumers on A again"
+    }
+    assert "no group was moved" in undo_text(undone, is_done=True)
+    assert undo_document(undone[0]) == {
+        "move": "planned failover", "flow": "A->B", "groups": [], "notes": list(undone[0].notes)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

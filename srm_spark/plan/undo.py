@@ -1,0 +1,118 @@
+"""Gives a move up that has not ended: groups go back to where they stood on the target before it.
+
+Where a group stands elsewhere by now, its consumers or the flow's sync went on: it is left, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from srm_spark.core.cluster import Committed, Groups
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.failure import Failure, FailureKind
+from srm_spark.plan.groups import Earlier
+from srm_spark.plan.snapshot import MoveKind
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """One group on one partition of the target. Offsets are those of the next record that it reads."""
+
+    group: str
+    remote: TopicPartition
+    moved: int
+    """Where the move had set it to."""
+    before: int | None
+    """Where it stood before; None for nowhere."""
+    left: str = ""
+    """Why it is not there again; empty where it is."""
+    is_final: bool = True
+    """Whether another call would say the same."""
+
+
+@dataclass(frozen=True)
+class Undo:
+    """What became of a move that was given up, or with nothing changed would."""
+
+    kind: MoveKind
+    flow: Flow
+    groups: tuple[PutBack, ...]
+    notes: tuple[str, ...] = ()
+    """What cannot be undone here, and who does it."""
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What is not as it was before the move."""
+        return tuple(f"group {one.group} on {one.remote}: {one.left}" for one in self.groups if one.left)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether another call would change nothing any more."""
+        return all(one.is_final for one in self.groups)
+
+
+def put_back(groups: Groups, earlier: Earlier, *, commits: bool) -> tuple[PutBack, ...]:
+    """Set groups back that stand where the move has set them, or only tell which; one verdict for each it has set.
+
+    Raises TargetUnavailable.
+    """
+    mine: dict[str, list[PutBack]] = {}
+    for (group, remote), moved in sorted(earlier.moved.items()):
+        mine.setdefault(group, []).append(PutBack(group, remote, moved, earlier.before.get((group, remote))))
+    now, active = groups.offsets(mine), groups.active(mine)
+    found: list[PutBack] = []
+    for group, rows in mine.items():
+        refusal = now[group].refusal
+        if refusal is not None:
+            found += _left(rows, refusal.sentence)
+            continue
+        stands = now[group].committed
+        due = [row for row in rows if _stands(stands, row.remote) == row.moved != row.before]
+        found += [_elsewhere(row, _stands(stands, row.remote)) for row in rows if row not in due]
+        why = active[group]
+        if due and why is not False:
+            found += _left(due, _MEMBERS if why is True else why.sentence)
+        elif due:
+            found += _set(groups, group, due, stands) if commits else due
+    return tuple(sorted(found, key=lambda one: (one.group, one.remote)))
+
+
+_MEMBERS = "it has members; stop them and run the same command again"
+
+
+def _set(
+    groups: Groups, group: str, due: Iterable[PutBack], stands: Mapping[TopicPartition, Committed]
+) -> Iterator[PutBack]:
+    rows = {row.remote: row for row in due}
+    back = {remote: row.before for remote, row in rows.items() if row.before is not None}
+    nowhere = rows.keys() - back.keys()
+    answers: dict[TopicPartition, Failure | None] = {}
+    if back:
+        offsets = {remote: Committed(offset, stands[remote].metadata) for remote, offset in back.items()}
+        answers |= groups.commit(group, offsets)
+    if nowhere:
+        answers |= groups.forget(group, sorted(nowhere))
+    for remote, row in rows.items():
+        why = answers.get(remote)
+        if why is None:
+            yield row
+        else:
+            yield from _left([row], _MEMBERS if why.kind is FailureKind.GROUP_HAS_MEMBERS else why.sentence)
+
+
+def _stands(committed: Mapping[TopicPartition, Committed], remote: TopicPartition) -> int | None:
+    at = committed.get(remote)
+    return None if at is None else at.offset
+
+
+def _left(rows: Iterable[PutBack], why: str) -> Iterator[PutBack]:
+    return (PutBack(row.group, row.remote, row.moved, row.before, why, is_final=False) for row in rows)
+
+
+def _elsewhere(row: PutBack, stands: int | None) -> PutBack:
+    if stands == row.before:
+        return row
+    at = "nowhere" if stands is None else f"at {stands}"
+    why = f"the move has set it to {row.moved}, and it is {at} now: its consumers, or the flow's sync, went on"
+    return PutBack(row.group, row.remote, row.moved, row.before, why)
