@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import click
+from click.core import ParameterSource
 
 from srm_spark.cli.manual import manual
 from srm_spark.cli.moves_view import plan_text, site_plan_text, site_text, statement_text, undo_text
@@ -158,7 +159,7 @@ def switchover(
         ) as site_move,
     ):  # fmt: skip
         if undo:
-            _undo(site_move.undo, site, output, dry_run=dry_run, yes=yes)
+            _undo(site_move.undo, site_move.moves, site, output, dry_run=dry_run, yes=yes)
         plan = site_move.plan()
         if dry_run:
             click.echo(json.dumps(site_plan_document(plan), indent=2) if output == "json" else site_plan_text(plan))
@@ -197,7 +198,7 @@ def _run(
         ) as move,
     ):  # fmt: skip
         if undo:
-            _undo(lambda *, commits: (move.undo(commits=commits),), name, output, dry_run=dry_run, yes=yes)
+            _undo(lambda *, commits: (move.undo(commits=commits),), [move], name, output, dry_run=dry_run, yes=yes)
         plan = move.plan()
         if dry_run:
             _print_plan(plan, output)
@@ -214,7 +215,11 @@ class _Undoing(Protocol):
     def __call__(self, *, commits: bool) -> tuple[Undo, ...]: ...
 
 
-def _undo(undoing: _Undoing, name: str, output: str, *, dry_run: bool, yes: bool) -> NoReturn:
+def _undo(undoing: _Undoing, moves: Iterable[Move], name: str, output: str, *, dry_run: bool, yes: bool) -> NoReturn:
+    given = click.get_current_context().get_parameter_source
+    for option in ("fence", "wait_seconds", "verified"):
+        if given(option) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{option.partition('_')[0]} is for a move that goes on, and --undo gives it up")
     found = undoing(commits=False)
     if not dry_run:
         click.echo(undo_text(found, is_done=False), err=True)
@@ -225,6 +230,10 @@ def _undo(undoing: _Undoing, name: str, output: str, *, dry_run: bool, yes: bool
         click.echo(json.dumps([undo_document(one) for one in found], indent=2))
     else:
         click.echo(undo_text(found, is_done=not dry_run))
+    by_flow = {move.flow: move for move in moves}
+    for one in found:
+        if one.statement is not None:
+            _tell_files(statement_text(one.statement), by_flow[one.flow])
     raise SystemExit(DIFFERENT if any(one.left for one in found) else OK)
 
 

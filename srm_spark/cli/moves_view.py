@@ -69,12 +69,14 @@ def site_plan_text(plan: SitePlan) -> str:
         for line in (*_found(str(one.flow), one.flow, one.snapshot), *_rights(one.kind, one.snapshot.rights), "")
     ]
     steps = [f"{number}. {stage.value}" for number, stage in enumerate(plan.stages, 1)]
+    done = {f"done by an earlier call, {one.flow}: {stage.value}": None for one in plan.plans for stage in one.done}
+    ended = [f"done by an earlier call: all of {flow}" for flow in plan.ended]
     parts = [
         f"switchover of {plan.site}, {count(len(plan.plans), 'flow')}",
         "",
         *flows,
         *_section("not safe", plan.unsafe),
-        *_section("what will be done, each for all flows before the next", steps),
+        *_section("what will be done, each for all flows before the next", [*ended, *done, *steps]),
     ]
     return "\n".join(parts)
 
@@ -91,7 +93,11 @@ def undo_text(undos: Sequence[Undo], *, is_done: bool) -> str:
     for undo in undos:
         lines.append(f"undo of a {undo.kind.value} of {_route(undo.kind, undo.flow)}")
         lines += [f"  group {one.group} on {one.remote}: {_back(one, is_done=is_done)}" for one in undo.groups]
-        lines += [] if undo.groups else ["  no group was moved"]
+        lines += [] if undo.groups or undo.failure else ["  no group was moved"]
+        verb = "may no longer write" if is_done else "would no longer write"
+        lines += [f"  who {verb} remote topics: {acl}" for acl in undo.withdrawn]
+        lines += [f"  left: {acl} is in force still: {why}" for acl, why in undo.in_force.items()]
+        lines += [] if undo.failure is None else [f"  left: {undo.failure}"]
         lines += [f"  {note}" for note in undo.notes]
     return "\n".join(lines)
 
@@ -104,10 +110,14 @@ def _back(one: PutBack, *, is_done: bool) -> str:
 
 
 def _took(statement: Statement) -> Iterable[str]:
-    if statement.rto_goal is not None:
-        is_late = statement.seconds > statement.rto_goal
-        kept = "longer than" if is_late else "within"
-        yield f"  took {statement.seconds:.0f} s, {kept} the goal of {statement.rto_goal} s"
+    goal = statement.rto_goal
+    if goal is None:
+        return
+    seconds, is_late = f"{statement.seconds:.0f} s", statement.seconds > goal
+    if statement.unsafe:
+        yield f"  has taken {seconds} so far; the goal is {goal} s"
+    else:
+        yield f"  took {seconds}, {'longer than' if is_late else 'within'} the goal of {goal} s"
 
 
 def _route(kind: MoveKind, flow: Flow) -> str:

@@ -44,6 +44,7 @@ def site_plan_document(plan: SitePlan) -> Document:
         "stages": [{"stage": stage.name.lower(), "does": stage.value} for stage in plan.stages],
         "refusals": list(plan.refusals),
         "unsafe": list(plan.unsafe),
+        "ended": list(map(str, plan.ended)),
         "flows": [plan_document(one) for one in plan.plans],
     }
 
@@ -70,6 +71,8 @@ def undo_document(undo: Undo) -> Document:
             }
             for one in undo.groups
         ],
+        "withdrawn_acls": [acl._asdict() for acl in undo.withdrawn],
+        "left": list(undo.left),
         "notes": list(undo.notes),
     }
 

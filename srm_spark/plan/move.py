@@ -90,7 +90,7 @@ class Move:
         self.flow = self._settings.flow
         self._seal = seal_of(settings)
         self._verified = None if verified is None else _verified(verified, self._seal, self.flow)
-        self.state_path = state or folder / f"srm-{kind.name.lower()}-{self.flow.source}-{self.flow.target}.json"
+        self.state_path = state or folder / _state_name(kind, self.flow)
         self._kind = kind
         self._fence = fence
         self._names_groups, self._may_be_empty = tuple(groups) != ALL_GROUPS, may_be_empty
@@ -100,11 +100,11 @@ class Move:
         source, target = self._settings.source.bootstrap_servers, self._settings.target.bootstrap_servers
         self._id = MoveId(kind.value, str(self.flow), source, target, ",".join(groups))
         self._found = load_state(self.state_path, self._id)
-        self._state = self._found or MoveState(self._id, now())
+        self._state, self._is_saved = self._found or MoveState(self._id, now()), self._found is not None
         self._snapshot: ClusterSnapshot | None = None
         copies = self.flow if kind.allows_writing else self.flow.reverse
         rights = next((other for other in settings.flows if other.flow == copies), None)
-        self._preflight = Preflight(self._settings, groups, rights, reach)
+        self._preflight = Preflight(self._settings, groups, rights, reach, may_be_empty=may_be_empty)
 
     def __enter__(self) -> Move:
         return self
@@ -163,61 +163,99 @@ class Move:
 
     def do(self, stage: Stage) -> tuple[str, ...]:
         """One stage; why no other one may follow, if so. Raises as `apply`."""
-        assert self._snapshot is not None
-        self._tell(stage.value)
-        self._save(self._state.entered(stage, self._snapshot.ranges, now()))
-        self._sign(self._statement((f"the move has not ended: {stage.value}",), steps=(_GO_ON,)))
+        self.enter(stage)
         does = {
             Stage.FENCE: self._run_fence,
             Stage.DRAIN: self._drain,
             Stage.COMMIT: self._commit,
-            Stage.ALLOW: self._set_rights,
+            Stage.ALLOW: self._allow,
             Stage.WITHDRAW: self._set_rights,
             Stage.CHECK: self._check,
         }
         trouble = does[stage]()
         if not trouble:
-            self._save(self._state.left(stage, now()))
+            self.leave(stage)
         return trouble
 
-    def fenced(self, began: str) -> None:
-        """A fence that several moves have in common has run since `began`: no later call of this one runs it again."""
-        self._save(self._state.fenced(began, now()))
+    def enter(self, stage: Stage) -> None:
+        """Write down that a stage begins: for one that is done for several moves at once, and then is to `leave`."""
+        assert self._snapshot is not None
+        self._tell(stage.value)
+        self._save(self._state.entered(stage, self._snapshot.ranges, now()))
+        self._sign(self._statement((f"the move has not ended: {stage.value}",), steps=(_GO_ON,)))
+
+    def leave(self, stage: Stage) -> None:
+        """Write down that a stage is done."""
+        self._save(self._state.left(stage, now()))
 
     def undo(self, *, commits: bool = True) -> Undo:
         """Give up what earlier calls began, or only tell what that would do: groups stand where they stood before.
 
-        The statement says that the move was given up, and the state file is removed once no other call could do more.
-        Raises TargetUnavailable, MoveError where no such move is under way, and SigningFailed.
+        Not while such a call runs. The statement says that the move was given up, and the state file is removed once no
+        other call could do more. Raises TargetUnavailable, ProgressFailed, SigningFailed, and MoveError where no such
+        move is under way.
         """
         if self._found is None:
-            text = f"no {self._kind.value} of {self.flow} is under way: there is no {self.state_path}"
-            back = "; one that has ended is led back by failback" if self._kind.allows_writing else ""
-            raise MoveError(text + back)
-        groups = self._preflight.put_back(self._state.earlier, commits=commits)
+            raise MoveError(self._nothing_to_undo())
+        groups = self._preflight.put_back(self._state, commits=commits)
+        in_force = self._preflight.withdraw_rights(self._state.allowed) if commits else {}
+        withdrawn = tuple(acl for acl in self._state.allowed if acl not in in_force)
         notes = tuple(not_undone(self.flow, self._state))
-        if commits and self._state.has_entered(Stage.ALLOW):
-            notes += self._preflight.withdraw_rights()
-        undo = Undo(self._kind, self.flow, groups, notes)
-        if commits:
-            self._snapshot = self._preflight.look(self._kind, Earlier(), is_final=False)
-            statement = self._statement((_GIVEN_UP, *undo.left), steps=undo.notes)
-            text = json.dumps(statement_document(statement), indent=2) + "\n"
-            write_whole(self.statement_path, text, MoveError, "--state")
-            self._sign(statement)
-            if undo.is_over:
-                self.state_path.unlink(missing_ok=True)
-        return undo
+        undo = Undo(self._kind, self.flow, groups, withdrawn, in_force, notes)
+        if not commits:
+            return undo
+        self._snapshot = self._preflight.look(self._kind, Earlier(), is_final=False)
+        statement = self._statement((_GIVEN_UP, *undo.left), steps=undo.notes)
+        self._write(statement)
+        if undo.is_over:
+            self.forget()
+        return replace(undo, statement=statement)
 
-    def end(self, trouble: tuple[str, ...]) -> Statement:
-        """What it did; `trouble` is why it went no further. Raises MoveError and SigningFailed."""
+    def end(self, trouble: tuple[str, ...], *, is_alone: bool = True) -> Statement:
+        """What it did; `trouble` is why it went no further. Raises MoveError and SigningFailed.
+
+        Where it `is_alone`, and everything is safe, the state file is removed; else it says that this move has ended.
+        """
         statement = self._statement(trouble)
-        text = json.dumps(statement_document(statement), indent=2) + "\n"
-        write_whole(self.statement_path, text, MoveError, "--state")
-        self._sign(statement)
-        if not statement.unsafe:
-            self.state_path.unlink(missing_ok=True)
+        self._write(statement)
+        if not statement.unsafe and is_alone:
+            self.forget()
+        elif not statement.unsafe:
+            self._save(replace(self._state, ended=statement.ended))
         return statement
+
+    def forget(self) -> None:
+        """Remove the state file: nothing is left to go on with."""
+        self._is_saved = False
+        self.state_path.unlink(missing_ok=True)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether an earlier call has done everything of it, beside others that had not ended."""
+        return self._found is not None and self._found.ended is not None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether an earlier call has left something to go on with, or to give up."""
+        return self._found is not None
+
+    @property
+    def known_groups(self) -> frozenset[str]:
+        """Groups that some call has seen on topics of the flow."""
+        return frozenset(group for group, _ in self._state.earlier.before)
+
+    def _nothing_to_undo(self) -> str:
+        paths = {kind: self.state_path.with_name(_state_name(kind, self.flow)) for kind in MoveKind}
+        others = [f"a {kind.value} is: {path}" for kind, path in paths.items() if kind != self._kind and path.exists()]
+        text = f"no {self._kind.value} of {self.flow} is under way: there is no {self.state_path}"
+        if others:
+            return f"{text}; {'; '.join(others)}"
+        return text + ("; one that has ended is led back by failback" if self._kind.allows_writing else "")
+
+    def _write(self, statement: Statement) -> None:
+        text = json.dumps(statement_document(statement), indent=2) + "\n"
+        write_whole(self.statement_path, text, MoveError, "--state, or --folder")
+        self._sign(statement)
 
     def _run_fence(self) -> tuple[str, ...]:
         assert self._fence is not None
@@ -259,10 +297,16 @@ class Move:
         while self._kind.is_planned and _any_wait(moves) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             moves = self._moves()
-        self._save(self._state.knowing(moves))  # where they stood, before it is no longer so
-        moves, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True)
-        self._save(self._state.knowing(moves))
+        # Where they stood, and will stand, before it is no longer so.
+        self._save(self._state.knowing(moves).setting(moves))
+        done, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True)
+        self._save(self._state.knowing(done).setting(done, before=moves))
         return ()
+
+    def _allow(self) -> tuple[str, ...]:
+        allowed = dict.fromkeys((*self._state.allowed, *self._preflight.missing_rights()))
+        self._save(replace(self._state, allowed=tuple(allowed)))
+        return self._set_rights()
 
     def _set_rights(self) -> tuple[str, ...]:
         """What is refused the check tells: groups are moved by now, whoever may write."""
@@ -278,8 +322,10 @@ class Move:
         return self._preflight.moves(self._kind, self._state.earlier)[0]
 
     def _save(self, state: MoveState) -> None:
+        if self._is_saved and not self.state_path.exists():
+            raise MoveError(f"{self.state_path} is gone: another call has given this move up; nothing more is done")
         save_state(self.state_path, state)
-        self._state = state
+        self._state, self._is_saved = state, True
 
     def _statement(self, trouble: tuple[str, ...], steps: tuple[str, ...] | None = None) -> Statement:
         assert self._snapshot is not None
@@ -295,6 +341,10 @@ class Move:
         found = {**statement_document(statement), "verified": None if self._verified is None else vars(self._verified)}
         subject = Subject(f"{self._kind.value} {self.flow} {statement.began}", digest_of(found))
         self._seal.write(self.signed_path, Predicate.MOVE, [subject], found)
+
+
+def _state_name(kind: MoveKind, flow: Flow) -> str:
+    return f"srm-{kind.name.lower()}-{flow.source}-{flow.target}.json"
 
 
 def _settings_of(settings: Settings, flow: str, kind: MoveKind) -> FlowSettings:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from srm_spark.config.rights import acl_name
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.acls import Acl
 from srm_spark.core.filters import NameFilter, is_replicated
 from srm_spark.core.model import OffsetRange, TopicPartition
 from srm_spark.errors import FlowError, SourceUnavailable, TargetUnavailable
@@ -26,6 +27,7 @@ from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
 from srm_spark.plan.rights import WriteRights, left_in_force
 from srm_spark.plan.snapshot import ClusterSnapshot, GroupMove, LossEstimate, MoveKind, Range, WriteRight
+from srm_spark.plan.state import MoveState
 from srm_spark.plan.undo import PutBack, put_back
 
 _SECONDS = 15.0
@@ -36,11 +38,18 @@ class Preflight:
     """Both sides of one flow."""
 
     def __init__(
-        self, settings: FlowSettings, groups: Sequence[str], rights: FlowSettings | None, reach: Connect = connect
+        self,
+        settings: FlowSettings,
+        groups: Sequence[str],
+        rights: FlowSettings | None,
+        reach: Connect = connect,
+        *,
+        may_be_empty: bool = False,
     ) -> None:
         """`groups`: names or patterns of those that move; `rights`: the flow whose copies applications may write.
 
-        That is None for a failback whose other direction is not configured.
+        The latter is None for a failback whose other direction is not configured. `may_be_empty`: a group that is named
+        may stand elsewhere.
         """
         self._ends, self._reach = reach(settings.within(_SECONDS)), reach
         self._rights = None
@@ -48,7 +57,7 @@ class Preflight:
             self._rights = WriteRights(rights.within(_SECONDS), allows=rights.flow == settings.flow, reach=reach)
         self._settings, target = self._ends.settings, self._ends.target
         self._names = NameFilter(tuple(groups))
-        self._literal = [name for pattern in groups if not (name := acl_name(pattern)).endswith("*")]
+        self._literal = [] if may_be_empty else literals(groups)
         self._maps = OffsetMaps(target, settings.map_topic, f"{settings.flow}|move", TargetUnavailable)
         self._translator = Translator(self._ends, self._maps)
         self._checkpoints = Checkpoints(self._ends)
@@ -156,17 +165,21 @@ class Preflight:
         if self._rights is not None:
             self._rights.set()
 
-    def withdraw_rights(self) -> tuple[str, ...]:
-        """Take back what failovers of this flow put in force; what is in force still. Raises as `set_rights`."""
-        if self._rights is None:
-            return ()
-        with closing(WriteRights(self._rights.settings, allows=False, reach=self._reach)) as rights:
-            rights.set()
-            return tuple(f"{one.acl} is in force still: {one.refused}" for one in rights.look() if one.is_in_force)
+    def missing_rights(self) -> tuple[Acl, ...]:
+        """What `set_rights` of a failover would put in force now. Raises TargetUnavailable."""
+        return () if self._rights is None else tuple(one.acl for one in self._rights.look() if not one.is_in_force)
 
-    def put_back(self, earlier: Earlier, *, commits: bool) -> tuple[PutBack, ...]:
+    def withdraw_rights(self, only: Collection[Acl]) -> dict[Acl, str]:
+        """Take back what a move has put in force; what is in force still, and why. Raises as `set_rights`."""
+        if self._rights is None or not only:
+            return {}
+        with closing(WriteRights(self._rights.settings, allows=False, reach=self._reach)) as rights:
+            rights.set(only)
+            return {one.acl: one.refused for one in rights.look() if one.is_in_force and one.acl in only}
+
+    def put_back(self, state: MoveState, *, commits: bool) -> tuple[PutBack, ...]:
         """Groups that a move has set, at where they stood before; as `plan/undo.py`. Raises TargetUnavailable."""
-        return put_back(self._there, earlier, commits=commits)
+        return put_back(self._there, state, commits=commits)
 
     def _positions(self) -> Positions:
         if self._source_down is not None:
@@ -225,3 +238,8 @@ class Preflight:
     def _remote(self, partition: TopicPartition) -> TopicPartition:
         name = self._ends.policy.format_remote_topic(self._settings.flow.source, partition.topic)
         return TopicPartition(name, partition.partition)
+
+
+def literals(groups: Sequence[str]) -> list[str]:
+    """Those of names and patterns that are names."""
+    return [name for pattern in groups if not (name := acl_name(pattern)).endswith("*")]

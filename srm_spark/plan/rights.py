@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import replace
 
@@ -43,14 +43,15 @@ class WriteRights:
         there = self._there() if about else frozenset()
         return tuple(WriteRight(acl, acl in there, self._refused.get(acl, "")) for acl in sorted(about))
 
-    def set(self) -> None:
-        """Put them in force, or take them back; what is refused the next look tells.
+    def set(self, only: Collection[Acl] | None = None) -> None:
+        """Put them in force, or take them back, `only` these where that is said; what is refused the next look tells.
 
         Raises TargetUnavailable, and ProgressFailed where it cannot be recorded.
         """
         target, answers = self._clusters.target, dict[Acl, str | None]()
         entries = target.acls((TOPIC,))
         about, there = self._about(self._made()), entries or frozenset[Acl]()
+        about = about if only is None else about & frozenset(only)
         if self._allows:
             missing = about - there
             self._record(lambda made: made | missing)  # in front of it, else nobody takes it back

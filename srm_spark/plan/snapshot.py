@@ -225,10 +225,14 @@ class SitePlan:
     """Whether the fence command is still to run."""
     refusals: tuple[str, ...]
     """Why nothing is done at all."""
+    ended: tuple[Flow, ...] = ()
+    """Flows of which an earlier call has done everything."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """What is left to do, each for all flows that need it before the next one."""
+        if self.refusals:
+            return ()
         asked = {stage for plan in self.plans for stage in plan.stages} | ({Stage.FENCE} if self.fences else set())
         return tuple(stage for stage in Stage if stage in asked)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from srm_spark.core.acls import Acl
 from srm_spark.core.checkpoints import GroupPartition
 from srm_spark.core.model import TopicPartition
 from srm_spark.errors import MoveError
@@ -52,6 +53,12 @@ class MoveState:
     earlier: Earlier = field(default_factory=Earlier)
     phases: tuple[Phase, ...] = ()
     """Every stage that was entered, in order, by all calls."""
+    set_to: Mapping[GroupPartition, int] = field(default_factory=dict)
+    """Where calls of this move have set groups themselves, or were about to when they were killed."""
+    allowed: tuple[Acl, ...] = ()
+    """What they have put in force, or were about to."""
+    ended: str | None = None
+    """When everything of it was safe; it stays for as long as moves of other flows of the site are not."""
 
     def has_entered(self, stage: Stage) -> bool:
         """Whether some call has begun it."""
@@ -67,9 +74,17 @@ class MoveState:
         phases = (*self.phases[:-1], *(replace(one, ended=now) for one in self.phases[-1:]))
         return replace(self, stage=None, done=done, phases=phases)
 
-    def fenced(self, began: str, ended: str) -> MoveState:
-        """With the fence done, between these moments."""
-        return replace(self, done=(*self.done, Stage.FENCE), phases=(*self.phases, Phase(Stage.FENCE, began, ended)))
+    def setting(self, moves: Iterable[GroupMove], before: Iterable[GroupMove] = ()) -> MoveState:
+        """With where groups are about to be set; or, of a look `before`, where they were set then."""
+        known = {(move.group, move.remote): move for move in before}
+        found = dict(self.set_to)
+        for move in moves:
+            at, was = (move.group, move.remote), known.get((move.group, move.remote))
+            is_set = move.outcome is MoveOutcome.MOVED and was is not None
+            is_ours = is_set and was is not None and (was.outcome is MoveOutcome.MOVES or was.after != move.after)
+            if move.after is not None and (move.outcome is MoveOutcome.MOVES or is_ours):
+                found[at] = move.after
+        return replace(self, set_to=found)
 
     def knowing(self, moves: Iterable[GroupMove]) -> MoveState:
         """With where groups stood before they were touched, and where those that moved were set to."""
@@ -94,7 +109,7 @@ def load_state(path: Path, wanted: MoveId) -> MoveState | None:
             )
         state = _state(document)
     except (ValueError, KeyError, TypeError) as error:
-        remedy = "move it away, or name another one with --state"
+        remedy = "move it away, or name another one with --state, or --folder"
         raise MoveError(
             f"{path}: this is no state file of a move ({type(error).__name__}: {error}); {remedy}"
         ) from None
@@ -104,7 +119,7 @@ def load_state(path: Path, wanted: MoveId) -> MoveState | None:
         if (theirs := getattr(state.id, what)) != (ours := getattr(wanted, what))
     ]
     if differences:
-        text = "finish that move, move the file away, or name another one with --state"
+        text = "finish that move, move the file away, or name another one with --state, or --folder"
         raise MoveError(f"{path}: it belongs to another move ({'; '.join(differences)}); {text}")
     return state
 
@@ -123,6 +138,9 @@ def _document(state: MoveState) -> dict[str, object]:
         "stage": None if state.stage is None else state.stage.name,
         "done": [stage.name for stage in state.done],
         "phases": [[one.stage.name, one.began, one.ended] for one in state.phases],
+        "set_to": [[group, *remote, offset] for (group, remote), offset in state.set_to.items()],
+        "allowed": [list(acl) for acl in state.allowed],
+        "ended": state.ended,
         "still": [{"topic": p.topic, "partition": p.partition, "end": end} for p, end in state.still.items()],
         "groups": [
             {
@@ -163,4 +181,10 @@ def _state(document: Mapping[str, Any]) -> MoveState:
         earlier=Earlier(before, moved),
         # A move that an older version began has none.
         phases=tuple(Phase(Stage[name], str(began), ended) for name, began, ended in document.get("phases", ())),
+        set_to={
+            (str(group), TopicPartition(str(topic), int(number))): int(offset)
+            for group, topic, number, offset in document.get("set_to", ())
+        },
+        allowed=tuple(Acl(*map(str, acl)) for acl in document.get("allowed", ())),
+        ended=document.get("ended"),
     )

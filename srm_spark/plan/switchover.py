@@ -6,8 +6,8 @@ fence, once ──> drain every flow ── one is not drained ──> no group 
 commit every flow ──> let applications write ──> check every flow ──> a statement of each
 ```
 
-Each flow's move has its own state file, so a switchover that was interrupted goes on where it stopped, and one flow of
-it can be finished, or undone, by itself.
+Each flow's move has its own state file, all of which stay until everything is safe. So a switchover that stopped goes
+on with what is not done, and one flow of it can be finished, or undone, by itself.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from pathlib import Path
 from types import TracebackType
 
 from srm_spark.config.settings import Settings
-from srm_spark.errors import MoveError
+from srm_spark.errors import FlowError, MoveError, SrmError
 from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.fence import run_fence
-from srm_spark.plan.move import ALL_GROUPS, Move, now
-from srm_spark.plan.snapshot import MoveKind, Plan, SitePlan, SiteStatement, Stage
+from srm_spark.plan.move import ALL_GROUPS, Move
+from srm_spark.plan.preflight import literals
+from srm_spark.plan.snapshot import MoveKind, Plan, SitePlan, SiteStatement, Stage, few
 from srm_spark.plan.undo import Undo
 
 log = logging.getLogger(__name__)
@@ -56,8 +57,8 @@ class Switchover:
         `kind` is a failover, planned or not; `wait_seconds` is for each flow; the rest as of `Move`. Raises MoveError
         where no such flow is enabled, and as `Move`.
         """
-        self.site, self._fence, self._tell = site, fence, tell
-        self._names_groups = tuple(groups) != ALL_GROUPS
+        self.site, self._kind, self._fence, self._tell = site, kind, fence, tell
+        self._literals = literals(groups)
         with ExitStack() as stack:
             self.moves = [
                 stack.enter_context(
@@ -84,24 +85,29 @@ class Switchover:
         self._open.close()
 
     def plan(self) -> SitePlan:
-        """Look at all clusters; nothing is changed. Raises TargetUnavailable."""
-        plans = tuple(move.plan() for move in self.moves)
-        fences = self._fence is not None and not any(Stage.FENCE in plan.done for plan in plans)
+        """Look at what is not done; nothing is changed. Raises MoveError where a target does not answer."""
+        plans = tuple(map(_planned, self._left))
+        # A fence that an earlier move of one flow has run stopped what that flow needed, and no more.
+        fences = self._fence is not None and not all(Stage.FENCE in plan.done for plan in plans)
         refusals = [f"{plan.flow}: {why}" for plan in plans for why in plan.refusals]
-        if not refusals and not any(plan.snapshot.moves or plan.snapshot.rights for plan in plans):
-            refusals.append(
-                f"no group stands on a topic of a flow from {self.site}; check --group and the configuration"
-            )
-        elif not refusals and self._names_groups and not any(plan.snapshot.moves for plan in plans):
-            refusals.append(f"none of these groups stands on a topic of a flow from {self.site}; check --group")
-        return SitePlan(self.site, plans, fences, tuple(refusals))
+        seen = {move.group for plan in plans for move in plan.snapshot.moves}
+        seen.update(*(move.known_groups for move in self.moves))
+        if unseen := sorted(set(self._literals) - seen):
+            refusals.append(f"no offset of {few(unseen)} on a topic of a flow from {self.site} is known; check --group")
+        elif not seen and not any(plan.snapshot.rights for plan in plans):
+            text = f"no group stands on a topic of a flow from {self.site}; check --group and the configuration"
+            refusals.append(text)
+        ended = tuple(move.flow for move in self.moves if move.has_ended)
+        return SitePlan(self.site, plans, fences, tuple(refusals), ended)
 
     def apply(self, plan: SitePlan) -> SiteStatement:
         """Do what is left to do, unless the plan refuses it; a statement of each flow, which are on disk then.
 
-        Raises TargetUnavailable, MoveError and SigningFailed; the next call goes on where this one stopped.
+        What fails of one flow, a cluster that goes away among it, is told in its statement, and keeps the others from
+        nothing but groups that have not begun to move. Raises MoveError and SigningFailed where a statement cannot be
+        written; the next call goes on where this one stopped.
         """
-        ready = list(zip(self.moves, plan.plans, strict=True))
+        ready = list(zip(self._left, plan.plans, strict=True))
         for move, one in ready:
             move.begin(one)
         if plan.refusals:
@@ -109,42 +115,81 @@ class Switchover:
             return SiteStatement(self.site, tuple(move.refused(one.refusals or waiting) for move, one in ready))
         trouble = (self._run_fence() if plan.fences else {}) or self._drain(ready)
         for stage in () if trouble else (stage for stage in plan.stages if stage not in _BEFORE):
-            trouble |= _do(stage, ready)
-        return SiteStatement(self.site, tuple(move.end(trouble.get(move, ())) for move in self.moves))
+            trouble |= _do(stage, [(move, one) for move, one in ready if move not in trouble])
+        statements = tuple(move.end(trouble.get(move, ()), is_alone=False) for move, _ in ready)
+        if not any(one.unsafe for one in statements):
+            for move in self.moves:
+                move.forget()
+        return SiteStatement(self.site, statements)
 
     def undo(self, *, commits: bool = True) -> tuple[Undo, ...]:
-        """Give up, as `Move.undo`, what is under way of its flows. Raises MoveError where nothing is, and as that."""
-        begun = [move for move in self.moves if move.state_path.exists()]
+        """Give up, as `Move.undo`, what is under way of its flows; what fails of one is told of it alone.
+
+        Raises MoveError where nothing is.
+        """
+        begun = [move for move in self.moves if move.is_begun]
         if not begun:
-            raise MoveError(f"nothing to undo: no flow from {self.site} has a move under way in this folder")
-        return tuple(move.undo(commits=commits) for move in begun)
+            raise MoveError(
+                f"nothing to undo: no {self._kind.value} of a flow from {self.site} is under way in this folder"
+            )
+        found = []
+        for move in begun:
+            try:
+                found.append(move.undo(commits=commits))
+            except SrmError as error:
+                found.append(Undo(self._kind, move.flow, failure=str(error)))
+        return tuple(found)
+
+    @property
+    def _left(self) -> list[Move]:
+        return [move for move in self.moves if not move.has_ended]
 
     def _run_fence(self) -> dict[Move, tuple[str, ...]]:
         assert self._fence is not None
-        self._tell(Stage.FENCE.value)
-        began = now()
+        for move in self._left:
+            move.enter(Stage.FENCE)
         failure = run_fence(self._fence, self._tell)
         if failure is not None:
-            return dict.fromkeys(self.moves, (f"{failure}; nothing was moved",))
-        for move in self.moves:
-            move.fenced(began)
+            return dict.fromkeys(self._left, (f"{failure}; nothing was moved",))
+        for move in self._left:
+            move.leave(Stage.FENCE)
         return {}
 
     def _drain(self, ready: _Ready) -> dict[Move, tuple[str, ...]]:
         """Why no group is moved, if so: what one flow has not copied, all wait for."""
-        left = {move: why for move, why in _do(Stage.DRAIN, ready).items() if why}
+        left = _do(Stage.DRAIN, ready)
         if not left:
             return {}
         names = ", ".join(str(move.flow) for move in left)
         waiting = (f"not drained: {names}; no flow of {self.site} goes on before all are",)
-        return {**dict.fromkeys(self.moves, waiting), **left}
+        return {**dict.fromkeys(self._left, waiting), **left}
+
+
+def _planned(move: Move) -> Plan:
+    try:
+        return move.plan()
+    except FlowError as error:
+        raise MoveError(
+            f"{move.flow} cannot be looked at, so nothing is done; --to names other targets: {error}"
+        ) from error
 
 
 def _do(stage: Stage, ready: _Ready) -> dict[Move, tuple[str, ...]]:
-    """One stage of all flows that need it, at the same time: somebody waits for the slowest, not for their sum."""
+    """One stage of all flows that need it, at the same time: somebody waits for the slowest, not for their sum.
+
+    What is wrong, of those where something is.
+    """
     moves = [move for move, plan in ready if stage in plan.stages]
     with ThreadPoolExecutor(max(1, len(moves)), "switchover") as pool:
-        return dict(zip(moves, pool.map(lambda move: move.do(stage), moves), strict=True))
+        answers = zip(moves, pool.map(lambda move: _one(stage, move), moves), strict=True)
+        return {move: why for move, why in answers if why}
+
+
+def _one(stage: Stage, move: Move) -> tuple[str, ...]:
+    try:
+        return move.do(stage)
+    except SrmError as error:
+        return (str(error),)
 
 
 def _flows(settings: Settings, site: str, targets: Collection[str]) -> list[str]:

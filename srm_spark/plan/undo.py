@@ -6,13 +6,14 @@ Where a group stands elsewhere by now, its consumers or the flow's sync went on:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Committed, Groups
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.failure import Failure, FailureKind
-from srm_spark.plan.groups import Earlier
-from srm_spark.plan.snapshot import MoveKind
+from srm_spark.plan.snapshot import MoveKind, Statement
+from srm_spark.plan.state import MoveState
 
 
 @dataclass(frozen=True)
@@ -37,29 +38,43 @@ class Undo:
 
     kind: MoveKind
     flow: Flow
-    groups: tuple[PutBack, ...]
+    groups: tuple[PutBack, ...] = ()
+    withdrawn: tuple[Acl, ...] = ()
+    """What the move let applications do, and may not be done any more."""
+    in_force: Mapping[Acl, str] = field(default_factory=dict)
+    """What of that may be done still, and why."""
     notes: tuple[str, ...] = ()
     """What cannot be undone here, and who does it."""
+    failure: str | None = None
+    """Why it is not known what became of the rest."""
+    statement: Statement | None = None
+    """What is on disk of it; None where nothing was changed."""
 
     @property
     def left(self) -> tuple[str, ...]:
         """What is not as it was before the move."""
-        return tuple(f"group {one.group} on {one.remote}: {one.left}" for one in self.groups if one.left)
+        return (
+            *(f"group {one.group} on {one.remote}: {one.left}" for one in self.groups if one.left),
+            *(f"{acl} is in force still: {why}" for acl, why in self.in_force.items()),
+            *(() if self.failure is None else (self.failure,)),
+        )
 
     @property
     def is_over(self) -> bool:
         """Whether another call would change nothing any more."""
-        return all(one.is_final for one in self.groups)
+        return all(one.is_final for one in self.groups) and not self.in_force and self.failure is None
 
 
-def put_back(groups: Groups, earlier: Earlier, *, commits: bool) -> tuple[PutBack, ...]:
+def put_back(groups: Groups, state: MoveState, *, commits: bool) -> tuple[PutBack, ...]:
     """Set groups back that stand where the move has set them, or only tell which; one verdict for each it has set.
+
+    One that was killed may have been about to: of these, what stands where it stood is as it should be.
 
     Raises TargetUnavailable.
     """
     mine: dict[str, list[PutBack]] = {}
-    for (group, remote), moved in sorted(earlier.moved.items()):
-        mine.setdefault(group, []).append(PutBack(group, remote, moved, earlier.before.get((group, remote))))
+    for (group, remote), moved in sorted(state.set_to.items()):
+        mine.setdefault(group, []).append(PutBack(group, remote, moved, state.earlier.before.get((group, remote))))
     now, active = groups.offsets(mine), groups.active(mine)
     found: list[PutBack] = []
     for group, rows in mine.items():

@@ -7,6 +7,7 @@ pkcs11:token=operations;object=statements?module-path=/usr/lib/softhsm/libsofths
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from srm_spark.errors import SigningFailed
 PKCS11 = "pkcs11:"
 _EXAMPLE = "pkcs11:token=TOKEN;object=KEY?module-path=/usr/lib/module.so"
 _POINT_BYTES = 32
+_LOGIN = threading.Lock()
+"""A login is the whole process's: the end of one session is that of all others, in the middle of what they sign."""
 
 
 class KeyPlace(NamedTuple):
@@ -68,6 +71,10 @@ class HardwareKey:
 
     @contextmanager
     def _session(self) -> Iterator[tuple[Any, Any]]:
+        with _LOGIN:
+            yield from self._logged_in()
+
+    def _logged_in(self) -> Iterator[tuple[Any, Any]]:
         try:
             import pkcs11  # noqa: PLC0415 - an extra
         except ImportError:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,11 @@ def test_what_is_wrong_is_told(uri: str, change: tuple[str, str], pin: str | Non
     with pytest.raises(SigningFailed, match=said) as caught:
         open_key(uri.replace(*change), pin)
     assert PIN not in str(caught.value)
+
+
+def test_several_moves_sign_at_the_same_time(uri: str) -> None:
+    key = open_key(uri, PIN)
+    with ThreadPoolExecutor(8) as pool:
+        signed = list(pool.map(key.sign, [f"{number}".encode() for number in range(40)]))
+    for number, one in enumerate(signed):
+        key.public.verify(one, f"{number}".encode())

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from srm_spark.cli.moves_view import undo_text
+from srm_spark.cli.moves_view import site_plan_text, undo_text
 from srm_spark.config.load import load_settings
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import Acl
-from srm_spark.core.cluster import Committed
+from srm_spark.core.cluster import Committed, Groups
+from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.errors import MoveError
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.remote_acls import record_staged
-from srm_spark.plan import MoveKind, SiteStatement, Stage, Switchover, last_failover
+from srm_spark.plan import Move, MoveKind, SiteStatement, Stage, Switchover, last_failover, past_moves
 from srm_spark.plan.document import site_plan_document, site_statement_document, undo_document
 from srm_spark.plan.drain import Stillness
+from tests.memory_cluster import MemoryGroups
 from tests.unit.memory_flow import HERE, THERE
 from tests.unit.memory_run import World
 
@@ -147,23 +151,123 @@ def test_a_flow_without_groups_is_in_order_but_a_site_without_any_is_none(scene:
     del scene.worlds["C"].flow.source.group_calls.committed["to-C"]
     assert scene.apply().unsafe == ()
     assert scene.moved() == {"to-B": 2}
-    with scene.switchover(groups=("nobody",)) as move:
+    assert scene.apply(groups=("to-B",)).unsafe == (), "of a group that is named, too"
+    with scene.switchover(groups=("to-B", "nobody")) as move:
+        plan = move.plan()
+        assert plan.refusals == ("no offset of nobody on a topic of a flow from A is known; check --group",)
+        assert (plan.stages, site_plan_document(plan)["stages"]) == ((), [])
+    del scene.worlds["B"].flow.source.group_calls.committed["to-B"]
+    with scene.switchover() as move:
         assert move.plan().refusals == (
             "no group stands on a topic of a flow from A; check --group and the configuration",
         )
 
 
-def test_what_has_not_ended_is_undone_and_what_has_is_not(scene: Scene) -> None:
-    c = scene.worlds["C"].flow.target.group_calls
-    c.committed["to-C"] = {THERE: Committed(1)}
-    c.live["to-C"] = ("reader",)  # it keeps the move of its flow from its end
+def busy(scene: Scene) -> Groups:
+    """A group of the flow to C has members there, which keep the site's move from its end."""
+    calls = scene.worlds["C"].flow.target.group_calls
+    calls.committed["to-C"] = {THERE: Committed(1)}
+    calls.live["to-C"] = ("reader",)
     assert scene.apply().unsafe
-    assert (scene.moved(), scene.states()) == ({"to-B": 2, "to-C": 1}, {"A->C"})
+    assert (scene.moved(), scene.states()) == ({"to-B": 2, "to-C": 1}, {"A->B", "A->C"})
+    return calls
+
+
+def test_a_flow_that_has_ended_is_not_moved_again_with_the_others(scene: Scene) -> None:
+    """Its consumers may read by then, and how long it took is known."""
+    calls = busy(scene)
+    (first,) = past_moves(scene.folder, Flow("A", "B"))
+    scene.worlds["B"].flow.target.group_calls.committed["to-B"] = {THERE: Committed(3)}
+    scene.worlds["B"].flow.target.group_calls.live["to-B"] = ("reader",)
+    del calls.live["to-C"]  # type: ignore[attr-defined]
     with scene.switchover() as move:
-        assert [str(one.flow) for one in move.undo()] == ["A->C"]
-    assert (scene.moved(), scene.states()) == ({"to-B": 2, "to-C": 1}, set())
-    with scene.switchover() as move, pytest.raises(MoveError, match="nothing to undo: no flow from A"):
+        plan = move.plan()
+        assert ([str(one.flow) for one in plan.plans], plan.ended) == (["A->C"], (Flow("A", "B"),))
+        assert "done by an earlier call: all of A->B" in site_plan_text(plan)
+        assert move.apply(plan).unsafe == ()
+    assert (scene.moved(), scene.states()) == ({"to-B": 3, "to-C": 2}, set())
+    assert past_moves(scene.folder, Flow("A", "B")) == [first]
+
+
+def test_a_switchover_that_has_not_ended_is_undone_in_all_flows(scene: Scene) -> None:
+    busy(scene)
+    with scene.switchover() as move:
+        assert [str(one.flow) for one in move.undo()] == ["A->B", "A->C"]
+    assert (scene.moved(), scene.states()) == ({"to-C": 1}, set())
+    with scene.switchover() as move, pytest.raises(MoveError, match="nothing to undo: no failover of a flow from A"):
         move.undo()
+
+
+def test_a_cluster_that_goes_away_keeps_no_other_flow_from_its_end(scene: Scene) -> None:
+    c = scene.worlds["C"].flow.target
+    c.happens = lambda asked: setattr(c, "down", "no broker answers") if scene.told else None
+    done = scene.apply()
+    b, gone = done.statements
+    assert (b.unsafe, scene.moved()) == ((), {"to-B": 2})
+    assert "no broker answers" in gone.unsafe[0]
+    with pytest.raises(MoveError, match="A->C cannot be looked at, so nothing is done; --to names other targets"):
+        scene.apply()
+    with scene.switchover() as move:
+        undone = {str(one.flow): one for one in move.undo()}
+    assert (undone["A->B"].left, scene.moved(), scene.states()) == ((), {}, {"A->C"})
+    assert "no broker answers" in undone["A->C"].left[0]
+
+
+def test_a_move_that_was_killed_amid_its_groups_is_undone(scene: Scene) -> None:
+    flow = scene.worlds["B"].flow
+    flow.source.group_calls.committed["zeta"] = {HERE: Committed(3)}
+
+    class Killed(MemoryGroups):
+        def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Any]:
+            if group == "zeta":
+                raise KeyboardInterrupt
+            return super().commit(group, offsets)
+
+    flow.target.group_calls = Killed()
+    with pytest.raises(KeyboardInterrupt):
+        scene.apply(MoveKind.FAILOVER, "B")
+    assert scene.moved() == {"to-B": 2}
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    assert [(one.group, one.moved, one.left) for one in undo.groups] == [("to-B", 2, ""), ("zeta", 3, "")]
+    assert (scene.moved(), scene.states()) == ({}, set())
+
+
+def test_what_the_sync_of_the_flow_has_set_stays_where_it_is(scene: Scene) -> None:
+    scene.worlds["C"].flow.write(b"d")
+    assert scene.apply(MoveKind.PLANNED_FAILOVER).unsafe  # nothing was moved
+    scene.worlds["B"].flow.target.group_calls.committed["to-B"] = {THERE: Committed(2)}
+    assert scene.apply(MoveKind.PLANNED_FAILOVER).unsafe
+    with scene.switchover(MoveKind.PLANNED_FAILOVER) as move:
+        assert [one.groups for one in move.undo()] == [(), ()]
+    assert scene.moved() == {"to-B": 2}
+
+
+def test_a_move_that_was_given_up_meanwhile_does_nothing_more(scene: Scene) -> None:
+    """The one that runs is amid its wait for the last records when somebody else gives it up."""
+    scene.worlds["C"].flow.write(b"d")
+    assert scene.apply(MoveKind.PLANNED_FAILOVER).unsafe
+    with scene.switchover(MoveKind.PLANNED_FAILOVER) as move:
+        plan = move.plan()
+        with scene.switchover(MoveKind.PLANNED_FAILOVER) as other:
+            other.undo()
+        done = move.apply(plan)
+    assert all("another call has given this move up; nothing more is done" in one.unsafe[0] for one in done.statements)
+    assert (scene.moved(), scene.states()) == ({}, set())
+
+
+def test_a_fence_that_ran_for_one_flow_alone_runs_for_the_site(scene: Scene) -> None:
+    scene.worlds["B"].flow.write(b"d")
+    fenced = scene.folder / "fenced"
+    options: dict[str, Any] = {"folder": scene.folder, "wait_seconds": 0.0, "reach": scene.reach}
+    with Move(scene.settings, "A->B", MoveKind.PLANNED_FAILOVER, fence="true", **options) as one:
+        assert one.apply(one.plan()).unsafe
+    with scene.switchover(MoveKind.PLANNED_FAILOVER, fence=f"touch {fenced}") as move:
+        plan = move.plan()
+        assert plan.fences
+        assert f"done by an earlier call, A->B: {Stage.FENCE.value}" in site_plan_text(plan)
+        move.apply(plan)
+    assert fenced.exists()
 
 
 def test_groups_of_a_move_that_has_not_ended_stand_again_where_they_stood(scene: Scene) -> None:
@@ -195,17 +299,27 @@ def test_groups_of_a_move_that_has_not_ended_stand_again_where_they_stood(scene:
 def test_who_may_write_since_a_move_that_is_given_up_may_not_any_more(scene: Scene) -> None:
     flow, acl = scene.worlds["B"].flow, Acl("A.t", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")
     by_hand = acl._replace(principal="User:bob")
-    record_staged(flow.clusters, set(), {acl, by_hand})
+    earlier = acl._replace(principal="User:eve")
+    record_staged(flow.clusters, set(), {earlier, by_hand})
     flow.target.entries = {by_hand}
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe == (), "what this one let her do stays"
+    record_staged(flow.clusters, {earlier, by_hand}, {earlier, acl, by_hand})
     flow.target.group_calls.committed["to-B"] = {THERE: Committed(1)}
     flow.target.group_calls.live["to-B"] = ("reader",)
     assert scene.apply(MoveKind.FAILOVER, "B").unsafe
-    assert flow.target.entries == {by_hand, acl}
+    assert flow.target.entries == {by_hand, earlier, acl}
     with scene.switchover(MoveKind.FAILOVER, "B") as move:
-        assert move.undo(commits=False)[0].notes == ()
-        assert flow.target.entries == {by_hand, acl}
-        assert move.undo()[0].notes == ()
-    assert flow.target.entries == {by_hand}
+        assert move.undo(commits=False)[0].withdrawn == (acl,)
+        assert flow.target.entries == {by_hand, earlier, acl}
+        flow.target.forbidden["A.t"] = "not allowed"
+        (refused,) = move.undo()
+        assert (refused.left, scene.states()) == ((f"{acl} is in force still: not allowed",), {"A->B"})
+    flow.target.forbidden.clear()
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    assert (undo.left, undo.withdrawn, scene.states()) == ((), (acl,), set())
+    assert flow.target.entries == {by_hand, earlier}
+    assert f"  who may no longer write remote topics: {acl}" in undo_text([undo], is_done=True)
 
 
 def test_a_group_that_went_on_since_is_left_and_does_not_keep_the_undo_from_its_end(scene: Scene) -> None:
@@ -235,8 +349,13 @@ def test_a_fence_that_ran_is_told_of_when_a_move_is_given_up(scene: Scene) -> No
     }
     assert "no group was moved" in undo_text(undone, is_done=True)
     assert undo_document(undone[0]) == {
-        "move": "planned failover", "flow": "A->B", "groups": [], "notes": list(undone[0].notes)
-    }  # fmt: skip
+        "move": "planned failover",
+        "flow": "A->B",
+        "groups": [],
+        "withdrawn_acls": [],
+        "left": [],
+        "notes": list(undone[0].notes),
+    }
 
 
 @pytest.mark.parametrize(

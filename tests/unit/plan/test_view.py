@@ -64,6 +64,9 @@ def test_a_statement_says_whether_the_move_kept_to_its_goal(goal: int | None, sa
     done = Statement(MoveKind.FAILOVER, FLOW, began, ended, snapshot(), (), (), rto_goal=goal)
     assert [line for line in statement_text(done).splitlines() if line.startswith("  took")] == said
     assert statement_document(done)["rto_goal_seconds"] == goal
+    so_far = statement_text(replace(done, unsafe=("group g stays",)))
+    assert (f"  has taken 90 s so far; the goal is {goal} s" in so_far.splitlines()) is bool(said)
+    assert "within" not in so_far
 
 
 def test_who_may_write_is_told_of_both_ways() -> None:
