@@ -45,6 +45,8 @@ offset.storage.replication.factor = 1
 _HINTS = ("The consumer rebalance protocol (KIP-848)", "NOTE: Picked up JDK_JAVA_OPTIONS")
 """Of the console consumer of some versions of Kafka, and of a JVM that is told how to compile."""
 SHOWN_SECONDS = 120.0
+PAUSE_SECONDS = 3.0
+"""Between two tries: each starts a program, and takes the cores that what it waits for starts with."""
 COMMAND_SECONDS = 120
 END_SECONDS = 30
 
@@ -77,7 +79,7 @@ class Terminal:
             case Fault(broker, act):
                 getattr(self._brokers[broker], act)()
             case Command(repeats=True):
-                await_until(lambda: not self._wrong(step), SHOWN_SECONDS, lambda: self._wrong(step))
+                await_until(lambda: self._is_shown_at_last(step), SHOWN_SECONDS, lambda: self._wrong(step))
             case Command():
                 wrong = self._wrong(step)
                 assert not wrong, wrong
@@ -95,6 +97,12 @@ class Terminal:
     def logs(self) -> str:
         """Ends of what was logged to files."""
         return "\n".join(f"{path.name}:\n{path.read_text()[-8000:]}" for path in sorted(self._folder.glob("*.log")))
+
+    def _is_shown_at_last(self, command: Command) -> bool:
+        if not self._wrong(command):
+            return True
+        time.sleep(PAUSE_SECONDS)
+        return False
 
     def _wrong(self, command: Command) -> str:
         code, self.printed = self._run(command.text)
