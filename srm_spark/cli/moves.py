@@ -169,8 +169,7 @@ def switchover(
             type_to_go_on(site)
         done = site_move.apply(plan)
         click.echo(json.dumps(site_statement_document(done), indent=2) if output == "json" else site_text(done))
-        for statement, move in zip(done.statements, site_move.moves, strict=True):
-            _tell_files(statement_text(statement), move)
+        _tell_all_files(done.statements, site_move.moves)
     raise SystemExit(DIFFERENT if done.unsafe else OK)
 
 
@@ -230,10 +229,7 @@ def _undo(undoing: _Undoing, moves: Iterable[Move], name: str, output: str, *, d
         click.echo(json.dumps([undo_document(one) for one in found], indent=2))
     else:
         click.echo(undo_text(found, is_done=not dry_run))
-    by_flow = {move.flow: move for move in moves}
-    for one in found:
-        if one.statement is not None:
-            _tell_files(statement_text(one.statement), by_flow[one.flow])
+    _tell_all_files((one.statement for one in found if one.statement is not None), moves)
     raise SystemExit(DIFFERENT if any(one.left for one in found) else OK)
 
 
@@ -245,6 +241,12 @@ def _print_statement(statement: Statement, move: Move, output: str) -> None:
     text = statement_text(statement)
     click.echo(json.dumps(statement_document(statement), indent=2) if output == "json" else text)
     _tell_files(text, move)
+
+
+def _tell_all_files(statements: Iterable[Statement], moves: Iterable[Move]) -> None:
+    by_flow = {move.flow: move for move in moves}
+    for statement in statements:
+        _tell_files(statement_text(statement), by_flow[statement.flow])
 
 
 def _tell_files(text: str, move: Move) -> None:

@@ -65,7 +65,8 @@ def test_a_site_is_left_over_all_its_flows(
     reader.close()
     answer = run(*fence, "-o", "json")
     assert answer.exit_code == 0, answer.output
-    assert [one["unsafe"] for one in json.loads(answer.stdout)["flows"]] == [[], []]
+    assert [(one["flow"], one["unsafe"]) for one in json.loads(answer.stdout)["flows"]] == [(flows[1], [])]
+    assert f"done by an earlier call: all of {flows[0]}" in answer.stderr
     assert fenced.read_text() == "once\n"
     for cluster in there.values():
         assert committed(cluster, f"g{unique}", remote)[remote, 0][0] == 4
