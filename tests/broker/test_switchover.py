@@ -58,7 +58,7 @@ def test_a_site_is_left_over_all_its_flows(
     reader = member(there[c], f"g{unique}", remote)  # it keeps one of the flows from its end
     take(reader, 1)
     fence = ("--fence", f"echo once >> {fenced}")
-    answer = run(*fence, typed=f"{a}\n")
+    answer = run(*fence, "--wait", "15", typed=f"{a}\n")
     assert answer.exit_code == 3, answer.output
     assert f"not safe of {a}\n  {a}->{c}: group g{unique} on {remote}-0: it has members on {c}" in answer.stdout
     assert committed(there[b], f"g{unique}", remote)[remote, 0][0] == 4
