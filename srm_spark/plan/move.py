@@ -124,7 +124,10 @@ class Move:
         return None if self._seal is None else self.statement_path.with_suffix(SUFFIX)
 
     def plan(self) -> Plan:
-        """Look at both clusters; nothing is changed. Raises TargetUnavailable."""
+        """Look at both clusters; nothing is changed. Raises TargetUnavailable, and MoveError where it has ended."""
+        if self.has_ended:
+            site = f"a switchover of {self.flow.source} that has not: srm-control switchover goes on with it"
+            raise MoveError(f"{self.state_path}: it ended, with {site}. If there is none, move the file away")
         snapshot = self._preflight.look(self._kind, self._state.earlier, is_final=False)
         return make_plan(
             self._kind,
@@ -197,10 +200,12 @@ class Move:
         """
         if self._found is None:
             raise MoveError(self._nothing_to_undo())
+        notes = tuple(not_undone(self.flow, self._state))
+        if commits:  # whoever goes on with it has to do all of it again
+            self._save(replace(self._state, ended=None, done=()))
         groups = self._preflight.put_back(self._state, commits=commits)
         in_force = self._preflight.withdraw_rights(self._state.allowed) if commits else {}
         withdrawn = tuple(acl for acl in self._state.allowed if acl not in in_force)
-        notes = tuple(not_undone(self.flow, self._state))
         undo = Undo(self._kind, self.flow, groups, withdrawn, in_force, notes)
         if not commits:
             return undo
@@ -233,6 +238,19 @@ class Move:
     def has_ended(self) -> bool:
         """Whether an earlier call has done everything of it, beside others that had not ended."""
         return self._found is not None and self._found.ended is not None
+
+    @property
+    def site(self) -> str | None:
+        """The move of a whole site that an earlier call made it a part of."""
+        return None if self._found is None else self._found.site
+
+    def join(self, site: str) -> None:
+        """It is a part of this move of a site from now on."""
+        self._state = replace(self._state, site=site)
+
+    def renew(self) -> None:
+        """What an earlier call has done is over, and this one begins anew."""
+        self._found, self._state, self._is_saved = None, MoveState(self._id, now()), False
 
     @property
     def is_begun(self) -> bool:
@@ -299,8 +317,11 @@ class Move:
             moves = self._moves()
         # Where they stood, and will stand, before it is no longer so.
         self._save(self._state.knowing(moves).setting(moves))
-        done, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True)
-        self._save(self._state.knowing(done).setting(done, before=moves))
+        due = {move.group for move in moves if move.outcome is MoveOutcome.MOVES}
+        done, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True, only=due)
+        self._save(self._state.knowing(done).setting(_further(moves, done)))
+        assert self._snapshot is not None
+        self._snapshot = replace(self._snapshot, moves=done)  # for the statement, should nothing more come
         return ()
 
     def _allow(self) -> tuple[str, ...]:
@@ -363,6 +384,16 @@ def _verified(path: Path, seal: Seal | None, flow: Flow) -> Verified:
     if seal is None:
         raise MoveError("--verified goes into the signed statement, and nothing signs it: set statement.key")
     return read_verified(path, seal, flow)
+
+
+def _further(before: Sequence[GroupMove], after: Sequence[GroupMove]) -> list[GroupMove]:
+    """What was set where it was not to be set right before: its group has read on meanwhile."""
+    due = {(one.group, one.remote): one.after for one in before if one.outcome is MoveOutcome.MOVES}
+    return [
+        replace(one, outcome=MoveOutcome.MOVES)
+        for one in after
+        if one.outcome is MoveOutcome.MOVED and due.get((one.group, one.remote), one.after) != one.after
+    ]
 
 
 def _any_wait(moves: Sequence[GroupMove]) -> bool:

@@ -131,14 +131,24 @@ class Preflight:
         )
 
     def moves(
-        self, kind: MoveKind, earlier: Earlier, *, commits: bool = False, is_final: bool = True
+        self,
+        kind: MoveKind,
+        earlier: Earlier,
+        *,
+        commits: bool = False,
+        only: Collection[str] | None = None,
+        is_final: bool = True,
     ) -> tuple[tuple[GroupMove, ...], tuple[str, ...]]:
-        """What becomes, or with `commits` became, of each group; and groups whose position is not known."""
+        """What becomes, or with `commits` became, of each group; and groups whose position is not known.
+
+        `only` these are set, where that is said: of them it is written down.
+        """
         positions = self._positions()
         judge = Judge(kind, self._settings.flow, self._active(positions), earlier, is_final)
         stuck = {p.group: why for p in positions.known if (why := judge.stuck(p)) is not None}
-        free = replace(positions, known=tuple(p for p in positions.known if p.group not in stuck))
-        held = replace(positions, known=tuple(p for p in positions.known if p.group in stuck))
+        left = {p.group for p in positions.known if p.group in stuck or (only is not None and p.group not in only)}
+        free = replace(positions, known=tuple(p for p in positions.known if p.group not in left))
+        held = replace(positions, known=tuple(p for p in positions.known if p.group in left))
         verdicts = (*self._sync.sync(free, commits=commits), *self._sync.sync(held, commits=False))
         moves = judge.moves(verdicts, stuck)
         return moves, tuple(self._unknown(positions, {move.group for move in moves}))

@@ -227,6 +227,8 @@ class SitePlan:
     """Why nothing is done at all."""
     ended: tuple[Flow, ...] = ()
     """Flows of which an earlier call has done everything."""
+    unseen: tuple[str, ...] = ()
+    """Groups that are named, and that no flow knows."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -239,7 +241,8 @@ class SitePlan:
     @property
     def unsafe(self) -> tuple[str, ...]:
         """What would not be safe."""
-        return (*self.refusals, *(f"{plan.flow}: {text}" for plan in self.plans for text in plan.unsafe))
+        of_flows = (f"{plan.flow}: {text}" for plan in self.plans for text in unsafe(plan.snapshot))
+        return (*self.refusals, *self.unseen, *of_flows)
 
 
 @dataclass(frozen=True)
@@ -248,11 +251,13 @@ class SiteStatement:
 
     site: str
     statements: tuple[Statement, ...]
+    unseen: tuple[str, ...] = ()
+    """Groups that were named, and that no flow knew."""
 
     @property
     def unsafe(self) -> tuple[str, ...]:
         """What did not become safe; empty where everything moved."""
-        return tuple(f"{one.flow}: {text}" for one in self.statements for text in one.unsafe)
+        return (*self.unseen, *(f"{one.flow}: {text}" for one in self.statements for text in one.unsafe))
 
 
 def unsafe(snapshot: ClusterSnapshot) -> tuple[str, ...]:

@@ -53,12 +53,14 @@ class MoveState:
     earlier: Earlier = field(default_factory=Earlier)
     phases: tuple[Phase, ...] = ()
     """Every stage that was entered, in order, by all calls."""
-    set_to: Mapping[GroupPartition, int] = field(default_factory=dict)
-    """Where calls of this move have set groups themselves, or were about to when they were killed."""
+    set_to: Mapping[GroupPartition, tuple[int, ...]] = field(default_factory=dict)
+    """Where calls of this move have set groups themselves, or were about to when they were killed; the newest last."""
     allowed: tuple[Acl, ...] = ()
     """What they have put in force, or were about to."""
     ended: str | None = None
     """When everything of it was safe; it stays for as long as moves of other flows of the site are not."""
+    site: str | None = None
+    """The move of a whole site that it is a part of: when that began."""
 
     def has_entered(self, stage: Stage) -> bool:
         """Whether some call has begun it."""
@@ -74,16 +76,13 @@ class MoveState:
         phases = (*self.phases[:-1], *(replace(one, ended=now) for one in self.phases[-1:]))
         return replace(self, stage=None, done=done, phases=phases)
 
-    def setting(self, moves: Iterable[GroupMove], before: Iterable[GroupMove] = ()) -> MoveState:
-        """With where groups are about to be set; or, of a look `before`, where they were set then."""
-        known = {(move.group, move.remote): move for move in before}
+    def setting(self, moves: Iterable[GroupMove]) -> MoveState:
+        """With where groups are about to be set."""
         found = dict(self.set_to)
         for move in moves:
-            at, was = (move.group, move.remote), known.get((move.group, move.remote))
-            is_set = move.outcome is MoveOutcome.MOVED and was is not None
-            is_ours = is_set and was is not None and (was.outcome is MoveOutcome.MOVES or was.after != move.after)
-            if move.after is not None and (move.outcome is MoveOutcome.MOVES or is_ours):
-                found[at] = move.after
+            at = (move.group, move.remote)
+            if move.outcome is MoveOutcome.MOVES and move.after is not None:
+                found[at] = (*(offset for offset in found.get(at, ()) if offset != move.after), move.after)
         return replace(self, set_to=found)
 
     def knowing(self, moves: Iterable[GroupMove]) -> MoveState:
@@ -91,7 +90,9 @@ class MoveState:
         before, moved = dict(self.earlier.before), dict(self.earlier.moved)
         for move in moves:
             at = (move.group, move.remote)
-            before.setdefault(at, move.before)
+            # Of a group that stays, nowhere may mean that the target does not say where; a later look will.
+            if move.before is not None or move.outcome is not MoveOutcome.STAYS:
+                before.setdefault(at, move.before)
             if move.outcome is MoveOutcome.MOVED and move.after is not None:
                 moved[at] = max(move.after, moved.get(at, 0))
         return replace(self, earlier=Earlier(before, moved))
@@ -138,9 +139,10 @@ def _document(state: MoveState) -> dict[str, object]:
         "stage": None if state.stage is None else state.stage.name,
         "done": [stage.name for stage in state.done],
         "phases": [[one.stage.name, one.began, one.ended] for one in state.phases],
-        "set_to": [[group, *remote, offset] for (group, remote), offset in state.set_to.items()],
+        "set_to": [[group, *remote, list(offsets)] for (group, remote), offsets in state.set_to.items()],
         "allowed": [list(acl) for acl in state.allowed],
         "ended": state.ended,
+        "site": state.site,
         "still": [{"topic": p.topic, "partition": p.partition, "end": end} for p, end in state.still.items()],
         "groups": [
             {
@@ -182,9 +184,12 @@ def _state(document: Mapping[str, Any]) -> MoveState:
         # A move that an older version began has none.
         phases=tuple(Phase(Stage[name], str(began), ended) for name, began, ended in document.get("phases", ())),
         set_to={
-            (str(group), TopicPartition(str(topic), int(number))): int(offset)
-            for group, topic, number, offset in document.get("set_to", ())
-        },
+            (str(group), TopicPartition(str(topic), int(number))): tuple(map(int, offsets))
+            for group, topic, number, offsets in document["set_to"]
+        }
+        if "set_to" in document  # an older version does not tell what it has set from what it has found
+        else {at: (offset,) for at, offset in moved.items() if before[at] != offset},
         allowed=tuple(Acl(*map(str, acl)) for acl in document.get("allowed", ())),
         ended=document.get("ended"),
+        site=document.get("site"),
     )

@@ -13,7 +13,7 @@ on with what is not done, and one flow of it can be finished, or undone, by itse
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,9 +23,9 @@ from srm_spark.config.settings import Settings
 from srm_spark.errors import FlowError, MoveError, SrmError
 from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.fence import run_fence
-from srm_spark.plan.move import ALL_GROUPS, Move
+from srm_spark.plan.move import ALL_GROUPS, Move, now
 from srm_spark.plan.preflight import literals
-from srm_spark.plan.snapshot import MoveKind, Plan, SitePlan, SiteStatement, Stage, few
+from srm_spark.plan.snapshot import MoveKind, Plan, SitePlan, SiteStatement, Stage, Statement
 from srm_spark.plan.undo import Undo
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,14 @@ class Switchover:
                 for flow in _flows(settings, site, targets)
             ]
             self._open = stack.pop_all()
+        # What ended with a switchover that is over, or of which one flow was finished by itself, is done with.
+        live = {move.site for move in self.moves if move.is_begun and not move.has_ended}
+        for move in self.moves:
+            if move.has_ended and move.site not in live:
+                move.renew()
+        site_began = next((one for one in live if one is not None), now())
+        for move in self.moves:
+            move.join(site_began)
 
     def __enter__(self) -> Switchover:
         return self
@@ -92,13 +100,16 @@ class Switchover:
         refusals = [f"{plan.flow}: {why}" for plan in plans for why in plan.refusals]
         seen = {move.group for plan in plans for move in plan.snapshot.moves}
         seen.update(*(move.known_groups for move in self.moves))
-        if unseen := sorted(set(self._literals) - seen):
-            refusals.append(f"no offset of {few(unseen)} on a topic of a flow from {self.site} is known; check --group")
-        elif not seen and not any(plan.snapshot.rights for plan in plans):
+        ended = tuple(move.flow for move in self.moves if move.has_ended)
+        if not seen and not ended and not any(plan.snapshot.rights for plan in plans):
             text = f"no group stands on a topic of a flow from {self.site}; check --group and the configuration"
             refusals.append(text)
-        ended = tuple(move.flow for move in self.moves if move.has_ended)
-        return SitePlan(self.site, plans, fences, tuple(refusals), ended)
+        unseen = tuple(
+            f"group {name}: no offset of it on a topic of a flow from {self.site} is known"
+            for name in self._literals
+            if name not in seen
+        )
+        return SitePlan(self.site, plans, fences, tuple(refusals), ended, unseen)
 
     def apply(self, plan: SitePlan) -> SiteStatement:
         """Do what is left to do, unless the plan refuses it; a statement of each flow, which are on disk then.
@@ -116,11 +127,23 @@ class Switchover:
         trouble = (self._run_fence() if plan.fences else {}) or self._drain(ready)
         for stage in () if trouble else (stage for stage in plan.stages if stage not in _BEFORE):
             trouble |= _do(stage, [(move, one) for move, one in ready if move not in trouble])
-        statements = tuple(move.end(trouble.get(move, ()), is_alone=False) for move, _ in ready)
+        statements = self._end([move for move, _ in ready], trouble)
         if not any(one.unsafe for one in statements):
             for move in self.moves:
                 move.forget()
-        return SiteStatement(self.site, statements)
+        return SiteStatement(self.site, statements, plan.unseen)
+
+    def _end(self, moves: Sequence[Move], trouble: Mapping[Move, tuple[str, ...]]) -> tuple[Statement, ...]:
+        """The statement of each; one that cannot be written keeps no other from being, and is told then."""
+        statements, failures = list[Statement](), list[SrmError]()
+        for move in moves:
+            try:
+                statements.append(move.end(trouble.get(move, ()), is_alone=False))
+            except SrmError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return tuple(statements)
 
     def undo(self, *, commits: bool = True) -> tuple[Undo, ...]:
         """Give up, as `Move.undo`, what is under way of its flows; what fails of one is told of it alone.
@@ -189,7 +212,8 @@ def _one(stage: Stage, move: Move) -> tuple[str, ...]:
     try:
         return move.do(stage)
     except SrmError as error:
-        return (str(error),)
+        some = "some of its groups may have been moved: run the same command again, or give it up with --undo"
+        return (f"{error}; {some}" if stage is Stage.COMMIT else str(error),)
 
 
 def _flows(settings: Settings, site: str, targets: Collection[str]) -> list[str]:

@@ -74,7 +74,7 @@ def put_back(groups: Groups, state: MoveState, *, commits: bool) -> tuple[PutBac
     """
     mine: dict[str, list[PutBack]] = {}
     for (group, remote), moved in sorted(state.set_to.items()):
-        mine.setdefault(group, []).append(PutBack(group, remote, moved, state.earlier.before.get((group, remote))))
+        mine.setdefault(group, []).append(PutBack(group, remote, moved[-1], state.earlier.before.get((group, remote))))
     now, active = groups.offsets(mine), groups.active(mine)
     found: list[PutBack] = []
     for group, rows in mine.items():
@@ -83,7 +83,7 @@ def put_back(groups: Groups, state: MoveState, *, commits: bool) -> tuple[PutBac
             found += _left(rows, refusal.sentence)
             continue
         stands = now[group].committed
-        due = [row for row in rows if _stands(stands, row.remote) == row.moved != row.before]
+        due = [row for row in rows if _is_due(row, _stands(stands, row.remote), state)]
         found += [_elsewhere(row, _stands(stands, row.remote)) for row in rows if row not in due]
         why = active[group]
         if due and why is not False:
@@ -114,6 +114,10 @@ def _set(
             yield row
         else:
             yield from _left([row], _MEMBERS if why.kind is FailureKind.GROUP_HAS_MEMBERS else why.sentence)
+
+
+def _is_due(row: PutBack, stands: int | None, state: MoveState) -> bool:
+    return stands != row.before and stands in state.set_to[row.group, row.remote]
 
 
 def _stands(committed: Mapping[TopicPartition, Committed], remote: TopicPartition) -> int | None:

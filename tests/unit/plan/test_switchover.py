@@ -14,12 +14,13 @@ from srm_spark.cli.moves_view import site_plan_text, undo_text
 from srm_spark.config.load import load_settings
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import Acl
-from srm_spark.core.cluster import Committed, Groups
+from srm_spark.core.cluster import Committed
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.errors import MoveError
+from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.remote_acls import record_staged
-from srm_spark.plan import Move, MoveKind, SiteStatement, Stage, Switchover, last_failover, past_moves
+from srm_spark.plan import Move, MoveKind, MoveOutcome, SiteStatement, Stage, Switchover, last_failover, past_moves
 from srm_spark.plan.document import site_plan_document, site_statement_document, undo_document
 from srm_spark.plan.drain import Stillness
 from tests.memory_cluster import MemoryGroups
@@ -154,16 +155,17 @@ def test_a_flow_without_groups_is_in_order_but_a_site_without_any_is_none(scene:
     assert scene.apply(groups=("to-B",)).unsafe == (), "of a group that is named, too"
     with scene.switchover(groups=("to-B", "nobody")) as move:
         plan = move.plan()
-        assert plan.refusals == ("no offset of nobody on a topic of a flow from A is known; check --group",)
-        assert (plan.stages, site_plan_document(plan)["stages"]) == ((), [])
+        unseen = "group nobody: no offset of it on a topic of a flow from A is known"
+        assert (plan.refusals, plan.unsafe, move.apply(plan).unsafe) == ((), (unseen,), (unseen,))
+    assert scene.states() == set()
     del scene.worlds["B"].flow.source.group_calls.committed["to-B"]
     with scene.switchover() as move:
-        assert move.plan().refusals == (
-            "no group stands on a topic of a flow from A; check --group and the configuration",
-        )
+        plan = move.plan()
+        assert plan.refusals == ("no group stands on a topic of a flow from A; check --group and the configuration",)
+        assert (plan.stages, site_plan_document(plan)["stages"]) == ((), [])
 
 
-def busy(scene: Scene) -> Groups:
+def busy(scene: Scene) -> MemoryGroups:
     """A group of the flow to C has members there, which keep the site's move from its end."""
     calls = scene.worlds["C"].flow.target.group_calls
     calls.committed["to-C"] = {THERE: Committed(1)}
@@ -179,7 +181,7 @@ def test_a_flow_that_has_ended_is_not_moved_again_with_the_others(scene: Scene) 
     (first,) = past_moves(scene.folder, Flow("A", "B"))
     scene.worlds["B"].flow.target.group_calls.committed["to-B"] = {THERE: Committed(3)}
     scene.worlds["B"].flow.target.group_calls.live["to-B"] = ("reader",)
-    del calls.live["to-C"]  # type: ignore[attr-defined]
+    del calls.live["to-C"]
     with scene.switchover() as move:
         plan = move.plan()
         assert ([str(one.flow) for one in plan.plans], plan.ended) == (["A->C"], (Flow("A", "B"),))
@@ -211,6 +213,116 @@ def test_a_cluster_that_goes_away_keeps_no_other_flow_from_its_end(scene: Scene)
         undone = {str(one.flow): one for one in move.undo()}
     assert (undone["A->B"].left, scene.moved(), scene.states()) == ((), {}, {"A->C"})
     assert "no broker answers" in undone["A->C"].left[0]
+
+
+@pytest.mark.parametrize("how", ["alone", "--to", "--undo"])
+def test_what_has_ended_counts_for_its_own_switchover_only(scene: Scene, how: str) -> None:
+    """The other flow was finished by itself, and nothing was left to go on with: the next one moves both."""
+    calls = busy(scene)
+    options: dict[str, Any] = {"folder": scene.folder, "reach": scene.reach}
+    ended = pytest.raises(MoveError, match="srm-control switchover goes on with it")
+    with Move(scene.settings, "A->B", MoveKind.FAILOVER, **options) as again, ended:
+        again.plan()
+    calls.live.clear()
+    if how == "--to":
+        assert scene.apply(MoveKind.FAILOVER, "C").unsafe == ()
+    else:
+        with Move(scene.settings, "A->C", MoveKind.FAILOVER, **options) as one:
+            assert one.apply(one.plan()).unsafe == () if how == "alone" else one.undo().left == ()
+    assert scene.states() == {"A->B"}
+    for world in scene.worlds.values():
+        world.flow.target.group_calls.committed.clear()  # a failback and a while later
+    assert scene.apply().unsafe == ()
+    assert (scene.moved(), scene.states()) == ({"to-B": 2, "to-C": 2}, set())
+
+
+def test_a_flow_whose_undo_is_not_over_is_moved_anew_and_its_fence_runs_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srm_spark.plan.move.Stillness", lambda: Stillness(0.0))
+    calls = scene.worlds["C"].flow.target.group_calls
+    calls.committed["to-C"], calls.live["to-C"] = {THERE: Committed(1)}, ("reader",)
+    assert scene.apply(MoveKind.PLANNED_FAILOVER, fence="true").unsafe
+    assert scene.moved() == {"to-B": 2, "to-C": 1}
+    here = scene.worlds["B"].flow.target.group_calls
+    here.live["to-B"] = ("reader",)
+    with scene.switchover(MoveKind.PLANNED_FAILOVER) as move:
+        assert [bool(one.left) for one in move.undo()] == [True, False]
+    assert scene.states() == {"A->B"}
+    with scene.switchover(MoveKind.PLANNED_FAILOVER, fence="true") as move:
+        plan = move.plan()
+    assert (plan.fences, plan.ended) == (True, ())
+
+
+def test_where_a_group_stood_is_not_nowhere_because_the_target_did_not_say(scene: Scene) -> None:
+    target = scene.worlds["B"].flow.target.group_calls
+    target.committed["to-B"] = {THERE: Committed(1)}
+    target.refused["to-B"] = Failure(FailureKind.GROUP_DENIED, "not authorized")
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    target.refused.clear()
+    scene.worlds["B"].flow.source.group_calls.committed["stays"] = {HERE: Committed(3)}
+    target.live["stays"] = ("reader",)
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    assert scene.moved() == {"to-B": 2}
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    assert (undo.left, scene.moved()) == ((), {"to-B": 1})
+
+
+def test_a_group_that_read_on_at_the_source_between_two_calls_goes_back_as_well(scene: Scene) -> None:
+    flow = scene.worlds["B"].flow
+    flow.source.group_calls.committed["stays"] = {HERE: Committed(3)}
+    flow.target.group_calls.live["stays"] = ("reader",)
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    flow.source.group_calls.committed["to-B"] = {HERE: Committed(3)}
+    flow.target.group_calls.joining["to-B"] = ("late",)  # the second call was about to set it, and could not
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    assert scene.moved() == {"to-B": 2}
+    flow.target.group_calls.live.clear()
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    assert (undo.left, scene.moved(), scene.states()) == ((), {}, set())
+
+
+def test_a_statement_that_cannot_be_written_keeps_no_other_from_being(scene: Scene) -> None:
+    stamp = "20261128T000000Z"
+    scene.worlds["C"].flow.write(b"d")
+    assert scene.apply(MoveKind.PLANNED_FAILOVER).unsafe
+    for path in scene.folder.glob("srm-planned_failover-A-?.json"):
+        path.write_text(path.read_text().replace(json.loads(path.read_text())["began"], "2026-11-28T00:00:00Z"))
+    (scene.folder / f"srm-planned_failover-A-B-{stamp}.json").mkdir()
+    with pytest.raises(MoveError, match=f"A-B-{stamp}.json: cannot be written"):
+        scene.apply(MoveKind.PLANNED_FAILOVER)
+    said = json.loads((scene.folder / f"srm-planned_failover-A-C-{stamp}.json").read_text())
+    assert "without a copy: 1 record" in said["unsafe"][0]
+
+
+def test_what_a_failing_flow_has_moved_is_in_its_statement(scene: Scene) -> None:
+    flow = scene.worlds["C"].flow
+    commit = flow.target.group_calls.commit
+
+    def commits(group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Any]:
+        answer = commit(group, offsets)
+        flow.target.down = "no broker answers"
+        return answer
+
+    flow.target.group_calls.commit = commits  # type: ignore[method-assign]
+    _, gone = scene.apply().statements
+    assert [(one.group, one.outcome) for one in gone.snapshot.moves] == [("to-C", MoveOutcome.MOVED)]
+    assert "no broker answers" in gone.unsafe[0]
+
+
+def test_the_state_file_of_an_older_version_says_what_to_undo(scene: Scene) -> None:
+    busy(scene)
+    path = scene.folder / "srm-failover-A-B.json"
+    document = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({name: document[name] for name in document if name not in ("set_to", "allowed", "ended")})
+    )
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    assert [(one.group, one.moved, one.left) for one in undo.groups] == [("to-B", 2, "")]
+    assert scene.moved() == {"to-C": 1}
 
 
 def test_a_move_that_was_killed_amid_its_groups_is_undone(scene: Scene) -> None:
