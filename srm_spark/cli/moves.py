@@ -39,6 +39,7 @@ from srm_spark.plan.document import (
     statement_document,
     undo_document,
 )
+from srm_spark.plan.state import OTHER_PLACE
 
 PLANNED = click.option("--planned", is_flag=True, help="A is there: copy everything first, so that nothing is missing.")
 _ALL_MOVES = several(
@@ -252,7 +253,7 @@ def _tell_all_files(statements: Iterable[Statement], moves: Iterable[Move]) -> N
 def _tell_files(text: str, move: Move) -> None:
     if move.statement_path.exists():
         path = move.statement_path.with_suffix(".txt")
-        write_whole(path, text + "\n", MoveError, "--state")
+        write_whole(path, text + "\n", MoveError, OTHER_PLACE)
         signed = "" if move.signed_path is None else f", signed in {move.signed_path.name}"
         click.echo(f"this statement is in {path} and {move.statement_path.name}{signed}", err=True)
     if move.state_path.exists():

@@ -30,11 +30,9 @@ def acls_of(cluster: ClusterClient, kinds: Collection[str]) -> set[Acl] | None:
     # Most commands ask for no ACLs, and the second client library takes long to load.
     from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType  # noqa: PLC0415
 
-    from srm_spark.kafka.protocol import Protocol  # noqa: PLC0415
-
     found: set[Acl] = set()
     try:
-        with Protocol(cluster.settings, cluster.properties, f"{cluster.role}|acls", cluster.timeout) as protocol:
+        with cluster.protocol("acls") as protocol:
             answers = [protocol.acls(kind) for kind in kinds]
     except ProtocolUnavailable as error:
         raise cluster.refused("list the ACLs", str(error)) from error

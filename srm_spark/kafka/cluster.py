@@ -36,6 +36,7 @@ from srm_spark.kafka.records import first_records, read_range
 
 if TYPE_CHECKING:
     from srm_spark.core.pieces import Piece
+    from srm_spark.kafka.protocol import Protocol
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -116,6 +117,15 @@ class ClusterClient:
         return ClusterClient(
             self.settings, self._error, properties=self.properties, reads=self._reads, timeout=timeout, role=role
         )
+
+    def protocol(self, part: str) -> Protocol:
+        """For requests that the client has no call for, of a part of this role. Raises ProtocolUnavailable.
+
+        Loaded when it is asked for: most commands need none of them, and a second client library takes long to load.
+        """
+        from srm_spark.kafka.protocol import Protocol  # noqa: PLC0415
+
+        return Protocol(self.settings, self.properties, f"{self.role}|{part}", self.timeout)
 
     def ping(self) -> None:
         """Ask for a sign of life. Raises where no broker answers in time; one that refuses the call has answered.

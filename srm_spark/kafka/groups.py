@@ -110,11 +110,8 @@ class GroupsClient:
 
     def forget(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Failure | None]:
         """Let a group stand nowhere; per partition None, or why the broker refused it (a group with members is)."""
-        from srm_spark.kafka.protocol import Protocol  # noqa: PLC0415 - a second client library, long to load
-
-        cluster = self._cluster
         try:
-            with Protocol(cluster.settings, cluster.properties, f"{cluster.role}|groups", cluster.timeout) as protocol:
+            with self._cluster.protocol("groups") as protocol:
                 codes = protocol.forget_offsets(group, partitions)
         except ProtocolUnavailable as error:
             return dict.fromkeys(partitions, Failure(FailureKind.GROUP_UNANSWERED, str(error)))

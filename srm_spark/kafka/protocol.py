@@ -188,8 +188,7 @@ class Protocol:
             permission_type=ACLPermissionType.ANY,
         )
         answer: DescribeAclsResponse = await self._manager.send(request)
-        if answer.error_code and for_code(answer.error_code).retriable:
-            raise for_code(answer.error_code)
+        _require_final(answer.error_code)
         return answer
 
     async def _bytes_of(self, names: Collection[str]) -> dict[TopicPartition, int]:
@@ -220,32 +219,30 @@ class Protocol:
 
     async def _forget_offsets(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         found = await self._manager.send(FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=_ONE_KEY))
-        code, topics = found.error_code, defaultdict[str, list[Any]](list)
-        asked = OffsetDeleteRequest.OffsetDeleteRequestTopic
+        _require_final(found.error_code)
+        if found.error_code:
+            return dict.fromkeys(partitions, found.error_code)
+        topics, asked = defaultdict[str, list[Any]](list), OffsetDeleteRequest.OffsetDeleteRequestTopic
         for topic, number in partitions:
             topics[topic].append(asked.OffsetDeleteRequestPartition(partition_index=number))
-        told: dict[TopicPartition, int] = {}
-        if not code:
-            request = OffsetDeleteRequest(
-                group_id=group, topics=[asked(name=name, partitions=numbers) for name, numbers in topics.items()]
-            )
-            answer = await self._manager.send(request, node_id=found.node_id)
-            code = answer.error_code
-            told = {
-                TopicPartition(topic.name, one.partition_index): one.error_code
-                for topic in answer.topics
-                for one in topic.partitions
-            }
-        if code and for_code(code).retriable:
-            raise for_code(code)
-        return told if not code else dict.fromkeys(partitions, code)
+        request = OffsetDeleteRequest(
+            group_id=group, topics=[asked(name=name, partitions=numbers) for name, numbers in topics.items()]
+        )
+        answer = await self._manager.send(request, node_id=found.node_id)
+        _require_final(answer.error_code)
+        if answer.error_code:
+            return dict.fromkeys(partitions, answer.error_code)
+        return {
+            TopicPartition(topic.name, one.partition_index): one.error_code
+            for topic in answer.topics
+            for one in topic.partitions
+        }
 
     async def _quotas(self, kind: str) -> DescribeClientQuotasResponse:
         component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=_ANY_NAME, match=None)
         request = DescribeClientQuotasRequest(components=[component], strict=False)
         answer: DescribeClientQuotasResponse = await self._manager.send(request)
-        if answer.error_code and for_code(answer.error_code).retriable:
-            raise for_code(answer.error_code)
+        _require_final(answer.error_code)
         return answer
 
     async def _alter_quotas(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> dict[Entity, int]:
@@ -274,3 +271,9 @@ class Protocol:
                 raise KafkaError(answer.error_message or f"error {answer.error_code}")
             quotas += [v.value for e in answer.entries or () for v in e.values if v.key == "producer_byte_rate"]
         return min(quotas, default=None)
+
+
+def _require_final(code: int) -> None:
+    """Raises what another try may mend."""
+    if code and for_code(code).retriable:
+        raise for_code(code)

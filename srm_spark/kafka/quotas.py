@@ -15,13 +15,12 @@ from srm_spark.kafka.failures import refusal
 
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
-    from srm_spark.kafka.protocol import Protocol
 
 
 def quotas_of(cluster: ClusterClient) -> dict[Quota, float]:
     """All quotas of users. Raises SourceUnavailable or TargetUnavailable."""
     try:
-        with _protocol(cluster) as protocol:
+        with cluster.protocol("quotas") as protocol:
             answer = protocol.quotas("user")
     except ProtocolUnavailable as error:
         raise cluster.refused("list the quotas", str(error)) from error
@@ -41,17 +40,11 @@ def alter_quotas(cluster: ClusterClient, changes: Mapping[Quota, float | None]) 
     for quota, value in changes.items():
         asked[quota.entity][quota.key] = value
     try:
-        with _protocol(cluster) as protocol:
+        with cluster.protocol("quotas") as protocol:
             codes = protocol.alter_quotas(asked)
     except ProtocolUnavailable as error:
         raise cluster.refused("change quotas", str(error)) from error
     return {quota: _refusal(codes.get(quota.entity)) for quota in changes}
-
-
-def _protocol(cluster: ClusterClient) -> Protocol:
-    from srm_spark.kafka.protocol import Protocol  # noqa: PLC0415 - a second client library, which takes long to load
-
-    return Protocol(cluster.settings, cluster.properties, f"{cluster.role}|quotas", cluster.timeout)
 
 
 def _refusal(code: int | None) -> str | None:

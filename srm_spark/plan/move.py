@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 
 from srm_spark.config.settings import FlowSettings, Settings
+from srm_spark.core.checkpoints import GroupPartition
 from srm_spark.core.envelope import Predicate, Subject, digest_of
 from srm_spark.core.model import Flow
 from srm_spark.core.wording import count
@@ -36,7 +37,7 @@ from srm_spark.plan.snapshot import (
     few,
     not_copied,
 )
-from srm_spark.plan.state import MoveId, MoveState, load_state, save_state
+from srm_spark.plan.state import OTHER_PLACE, MoveId, MoveState, load_state, save_state
 from srm_spark.plan.undo import Undo
 from srm_spark.plan.verified import read_verified
 from srm_spark.statements import SUFFIX, Seal, seal_of
@@ -272,7 +273,7 @@ class Move:
 
     def _write(self, statement: Statement) -> None:
         text = json.dumps(statement_document(statement), indent=2) + "\n"
-        write_whole(self.statement_path, text, MoveError, "--state, or --folder")
+        write_whole(self.statement_path, text, MoveError, OTHER_PLACE)
         self._sign(statement)
 
     def _run_fence(self) -> tuple[str, ...]:
@@ -316,10 +317,15 @@ class Move:
             time.sleep(_POLL_SECONDS)
             moves = self._moves()
         # Where they stood, and will stand, before it is no longer so.
-        self._save(self._state.knowing(moves).setting(moves))
-        due = {move.group for move in moves if move.outcome is MoveOutcome.MOVES}
-        done, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True, only=due)
-        self._save(self._state.knowing(done).setting(_further(moves, done)))
+        due = _due(moves)
+        self._save(self._state.knowing(moves).setting(due))
+        groups = {group for group, _ in due}
+        done, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True, only=groups)
+        # One that has read on meanwhile is set further than was written down.
+        was_set = {(one.group, one.remote): one.after for one in done if one.outcome is MoveOutcome.MOVED}
+        self._save(
+            self._state.knowing(done).setting({at: to for at, to in was_set.items() if at in due and to is not None})
+        )
         assert self._snapshot is not None
         self._snapshot = replace(self._snapshot, moves=done)  # for the statement, should nothing more come
         return ()
@@ -386,14 +392,10 @@ def _verified(path: Path, seal: Seal | None, flow: Flow) -> Verified:
     return read_verified(path, seal, flow)
 
 
-def _further(before: Sequence[GroupMove], after: Sequence[GroupMove]) -> list[GroupMove]:
-    """What was set where it was not to be set right before: its group has read on meanwhile."""
-    due = {(one.group, one.remote): one.after for one in before if one.outcome is MoveOutcome.MOVES}
-    return [
-        replace(one, outcome=MoveOutcome.MOVES)
-        for one in after
-        if one.outcome is MoveOutcome.MOVED and due.get((one.group, one.remote), one.after) != one.after
-    ]
+def _due(moves: Iterable[GroupMove]) -> dict[GroupPartition, int]:
+    """Where groups are to be set."""
+    due = (move for move in moves if move.outcome is MoveOutcome.MOVES)
+    return {(move.group, move.remote): move.after for move in due if move.after is not None}
 
 
 def _any_wait(moves: Sequence[GroupMove]) -> bool:

@@ -21,6 +21,8 @@ from srm_spark.plan.groups import Earlier
 from srm_spark.plan.snapshot import GroupMove, MoveOutcome, Phase, Range, Stage
 
 _FORMAT = 1
+OTHER_PLACE = "--state, or --folder"
+"""The options that name another file, or place of it: of the commands for one flow, and for a site."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,11 @@ class MoveState:
         phases = (*self.phases[:-1], *(replace(one, ended=now) for one in self.phases[-1:]))
         return replace(self, stage=None, done=done, phases=phases)
 
-    def setting(self, moves: Iterable[GroupMove]) -> MoveState:
-        """With where groups are about to be set."""
+    def setting(self, offsets: Mapping[GroupPartition, int]) -> MoveState:
+        """With where groups are about to be set, or were."""
         found = dict(self.set_to)
-        for move in moves:
-            at = (move.group, move.remote)
-            if move.outcome is MoveOutcome.MOVES and move.after is not None:
-                found[at] = (*(offset for offset in found.get(at, ()) if offset != move.after), move.after)
+        for at, offset in offsets.items():
+            found[at] = (*(one for one in found.get(at, ()) if one != offset), offset)
         return replace(self, set_to=found)
 
     def knowing(self, moves: Iterable[GroupMove]) -> MoveState:
@@ -110,7 +110,7 @@ def load_state(path: Path, wanted: MoveId) -> MoveState | None:
             )
         state = _state(document)
     except (ValueError, KeyError, TypeError) as error:
-        remedy = "move it away, or name another one with --state, or --folder"
+        remedy = f"move it away, or name another one with {OTHER_PLACE}"
         raise MoveError(
             f"{path}: this is no state file of a move ({type(error).__name__}: {error}); {remedy}"
         ) from None
@@ -120,14 +120,14 @@ def load_state(path: Path, wanted: MoveId) -> MoveState | None:
         if (theirs := getattr(state.id, what)) != (ours := getattr(wanted, what))
     ]
     if differences:
-        text = "finish that move, move the file away, or name another one with --state, or --folder"
+        text = f"finish that move, move the file away, or name another one with {OTHER_PLACE}"
         raise MoveError(f"{path}: it belongs to another move ({'; '.join(differences)}); {text}")
     return state
 
 
 def save_state(path: Path, state: MoveState) -> None:
     """Write it in one step: a reader sees the old file or the new one. Raises MoveError."""
-    write_whole(path, json.dumps(_document(state), indent=2) + "\n", MoveError, "--state")
+    write_whole(path, json.dumps(_document(state), indent=2) + "\n", MoveError, OTHER_PLACE)
 
 
 def _document(state: MoveState) -> dict[str, object]:

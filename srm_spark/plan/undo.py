@@ -6,7 +6,7 @@ Where a group stands elsewhere by now, its consumers or the flow's sync went on:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Committed, Groups
@@ -126,7 +126,7 @@ def _stands(committed: Mapping[TopicPartition, Committed], remote: TopicPartitio
 
 
 def _left(rows: Iterable[PutBack], why: str) -> Iterator[PutBack]:
-    return (PutBack(row.group, row.remote, row.moved, row.before, why, is_final=False) for row in rows)
+    return (replace(row, left=why, is_final=False) for row in rows)
 
 
 def _elsewhere(row: PutBack, stands: int | None) -> PutBack:
@@ -134,4 +134,4 @@ def _elsewhere(row: PutBack, stands: int | None) -> PutBack:
         return row
     at = "nowhere" if stands is None else f"at {stands}"
     why = f"the move has set it to {row.moved}, and it is {at} now: its consumers, or the flow's sync, went on"
-    return PutBack(row.group, row.remote, row.moved, row.before, why)
+    return replace(row, left=why)
