@@ -236,9 +236,11 @@ def test_what_has_ended_counts_for_its_own_switchover_only(scene: Scene, how: st
     assert (scene.moved(), scene.states()) == ({"to-B": 2, "to-C": 2}, set())
 
 
+@pytest.mark.parametrize("is_away", [False, True])
 def test_a_flow_whose_undo_is_not_over_is_moved_anew_and_its_fence_runs_again(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_away: bool
 ) -> None:
+    """The other one as well, where its cluster is away: both are under way still."""
     monkeypatch.setattr("srm_spark.plan.move.Stillness", lambda: Stillness(0.0))
     calls = scene.worlds["C"].flow.target.group_calls
     calls.committed["to-C"], calls.live["to-C"] = {THERE: Committed(1)}, ("reader",)
@@ -247,8 +249,10 @@ def test_a_flow_whose_undo_is_not_over_is_moved_anew_and_its_fence_runs_again(
     here = scene.worlds["B"].flow.target.group_calls
     here.live["to-B"] = ("reader",)
     with scene.switchover(MoveKind.PLANNED_FAILOVER) as move:
-        assert [bool(one.left) for one in move.undo()] == [True, False]
-    assert scene.states() == {"A->B"}
+        scene.worlds["C"].flow.target.down = "no broker answers" if is_away else None
+        assert [bool(one.left) for one in move.undo()] == [True, is_away]
+    scene.worlds["C"].flow.target.down = None
+    assert scene.states() == ({"A->B", "A->C"} if is_away else {"A->B"})
     with scene.switchover(MoveKind.PLANNED_FAILOVER, fence="true") as move:
         plan = move.plan()
     assert (plan.fences, plan.ended) == (True, ())
