@@ -25,12 +25,14 @@ def sparing_the_jvm() -> Iterator[None]:
 
     pyspark does the same for SIGINT; the JVM ends with its parent anyway. Only the child is made deaf: a SIGTERM that
     this process gets meanwhile must not be lost. What it says on stderr comes through this process; after a Ctrl-C
-    nobody wants to hear that it cannot start, now that pyspark has taken away what it was to write to.
+    nobody wants to hear that it cannot start, now that pyspark has taken away what it was to write to. As with any
+    other child, what counts is our stderr of now: whoever sends it elsewhere for this moment does that for all it says.
     """
     said, says = os.pipe()
+    stderr = _copy_of_stderr()
     is_heard = threading.Event()
     is_heard.set()
-    words = threading.Thread(target=_pass_on, args=(said, is_heard), name=THREAD, daemon=True)
+    words = threading.Thread(target=_pass_on, args=(said, stderr, is_heard), name=THREAD, daemon=True)
     words.start()
     _starting.append(says)
     is_up = False
@@ -47,22 +49,30 @@ def sparing_the_jvm() -> Iterator[None]:
             words.join(_LAST_WORDS_SECONDS)  # why it does not start comes before whoever asked is told
 
 
-def _pass_on(said: int, is_heard: threading.Event) -> None:
+def _pass_on(said: int, stderr: int, is_heard: threading.Event) -> None:
     """Line by line, and to the end whatever becomes of our own stderr: a JVM whose words nobody takes stands still."""
     rest = b""
     while read := os.read(said, 65_536):
         *lines, rest = (rest + read).split(b"\n")
         if is_heard.is_set():
-            _tell(b"".join(line + b"\n" for line in lines if not line.startswith(_NOISE)))
+            _tell(stderr, b"".join(line + b"\n" for line in lines if not line.startswith(_NOISE)))
     if is_heard.is_set():
-        _tell(rest)
-    os.close(said)
+        _tell(stderr, rest)
+    for end in (said, stderr):
+        os.close(end)
 
 
-def _tell(text: bytes) -> None:
+def _copy_of_stderr() -> int:
+    try:
+        return os.dup(_STDERR)
+    except OSError:  # a process may be started without any
+        return os.open(os.devnull, os.O_WRONLY)
+
+
+def _tell(stderr: int, text: bytes) -> None:
     with suppress(OSError):
         while text:
-            text = text[os.write(_STDERR, text) :]
+            text = text[os.write(stderr, text) :]
 
 
 FORKED = threading.Event()

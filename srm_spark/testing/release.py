@@ -45,6 +45,8 @@ _KRAFT = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "3",
+    # Two records a second that say nothing: a third of what an idle broker takes of the cores.
+    "metadata.max.idle.interval.ms": "0",
     "broker.heartbeat.interval.ms": "500",
     # After a kill the new process may not register before the controller has given up the old one.
     "broker.session.timeout.ms": "3000",

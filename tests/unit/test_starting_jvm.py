@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
+from srm_spark.demo.run import output_to
 from srm_spark.spark.starting import THREAD, sparing_the_jvm
 
 SAYS = (
@@ -43,4 +46,30 @@ def test_after_ctrl_c_nobody_hears_that_it_cannot_start(capfd: pytest.CaptureFix
     jvms[0].communicate(b"\n", timeout=30)
     for thread in [thread for thread in threading.enumerate() if thread.name == THREAD]:
         thread.join(30)
+    assert capfd.readouterr().err == ""
+
+
+def test_where_it_speaks_to_was_decided_when_it_started(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log:
+        with output_to(log), sparing_the_jvm():
+            command = ["/bin/sh", "-c", "read _; echo said >&2"]
+            jvm = subprocess.Popen(command, stdin=subprocess.PIPE, preexec_fn=lambda: None)  # noqa: PLW1509
+        jvm.communicate(b"\n", timeout=30)
+        for thread in [thread for thread in threading.enumerate() if thread.name == THREAD]:
+            thread.join(30)
+    assert capfd.readouterr().err == ""
+    assert (tmp_path / "log").read_text() == "said\n"
+
+
+def test_a_process_without_stderr_starts_one_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    kept = os.dup(2)
+    os.close(2)
+    try:
+        with sparing_the_jvm():
+            jvm = subprocess.Popen(["/bin/sh", "-c", "echo said >&2"], preexec_fn=lambda: None)  # noqa: PLW1509
+            code = jvm.wait(30)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+    assert code == 0
     assert capfd.readouterr().err == ""
