@@ -34,14 +34,17 @@ TOOLS = {
     "connect-mirror-maker.sh": "org.apache.kafka.connect.mirror.MirrorMaker",
 }
 """As they lie in Kafka's bin folder."""
-ONE_BROKER = """
+BESIDE = """
 replication.factor = 1
 offset-syncs.topic.replication.factor = 1
 checkpoints.topic.replication.factor = 1
 heartbeats.topic.replication.factor = 1
 offset.storage.replication.factor = 1
+emit.heartbeats.interval.seconds = 5
+state.path =
 """
-"""All that a file has here beside what the page says: a single broker holds one copy."""
+"""All that a file has here beside what the page says: a single broker holds one copy, and tables of the map, which no
+page reads, and a batch for each heartbeat of each flow would take the cores that the pages share with other tests."""
 _HINTS = ("The consumer rebalance protocol (KIP-848)", "NOTE: Picked up JDK_JAVA_OPTIONS")
 """Of the console consumer of some versions of Kafka, and of a JVM that is told how to compile."""
 SHOWN_SECONDS = 120.0
@@ -75,7 +78,7 @@ class Terminal:
         match step:
             case PageFile(name, text):
                 has_clusters = "\nclusters = " in f"\n{text}"
-                (self._folder / name).write_text(self._real(text) + (ONE_BROKER if has_clusters else ""))
+                (self._folder / name).write_text(self._real(text) + (BESIDE if has_clusters else ""))
             case Fault(broker, act):
                 getattr(self._brokers[broker], act)()
             case Command(repeats=True):
