@@ -12,7 +12,7 @@ from typing import Any
 from srm_spark.change.document import PlanFile
 from srm_spark.change.facts import differences
 from srm_spark.change.planning import ChangePlan
-from srm_spark.change.report import RunReport, now, save_report
+from srm_spark.change.report import RunReport, save_report
 from srm_spark.change.steps import (
     AddAcl,
     AddPartitions,
@@ -27,6 +27,7 @@ from srm_spark.change.steps import (
 from srm_spark.change.world import QuotasFound
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Cluster
+from srm_spark.core.moments import now
 from srm_spark.core.wording import count
 from srm_spark.errors import PlanError
 from srm_spark.flow.clusters import Clusters

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +127,6 @@ def report_document(report: RunReport) -> Document:
         "ended": report.ended,
         "flows": flows,
     }
-
-
-def now() -> str:
-    """UTC, ISO 8601."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _flow(document: Mapping[str, Any]) -> FlowReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timezone
 
 
@@ -24,3 +25,8 @@ def time_of(milliseconds: int) -> str:
 def stamp_of(milliseconds: int) -> str:
     """The same as people write it: 2026-01-31T12:00:00Z."""
     return time_of(milliseconds).replace("+00:00", "Z")
+
+
+def now() -> str:
+    """This moment, as files and statements have it: 2026-01-31T12:00:00Z."""
+    return stamp_of(int(time.time() * 1000))

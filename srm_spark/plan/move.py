@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +14,7 @@ from srm_spark.config.settings import FlowSettings, Settings
 from srm_spark.core.checkpoints import GroupPartition
 from srm_spark.core.envelope import Predicate, Subject, digest_of
 from srm_spark.core.model import Flow
+from srm_spark.core.moments import now
 from srm_spark.core.wording import count
 from srm_spark.errors import MoveError
 from srm_spark.files import write_whole
@@ -400,8 +400,3 @@ def _due(moves: Iterable[GroupMove]) -> dict[GroupPartition, int]:
 
 def _any_wait(moves: Sequence[GroupMove]) -> bool:
     return any(move.outcome is MoveOutcome.STAYS for move in moves)
-
-
-def now() -> str:
-    """The moment, in UTC, as state files and statements have it."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -20,10 +20,11 @@ from pathlib import Path
 from types import TracebackType
 
 from srm_spark.config.settings import Settings
+from srm_spark.core.moments import now
 from srm_spark.errors import FlowError, MoveError, SrmError
 from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.fence import run_fence
-from srm_spark.plan.move import ALL_GROUPS, Move, now
+from srm_spark.plan.move import ALL_GROUPS, Move
 from srm_spark.plan.preflight import literals
 from srm_spark.plan.snapshot import MoveKind, Plan, SitePlan, SiteStatement, Stage, Statement
 from srm_spark.plan.undo import Undo

@@ -5,13 +5,13 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from srm_spark import __version__
 from srm_spark.config.settings import Settings
 from srm_spark.core.envelope import Predicate, Subject, in_toto
+from srm_spark.core.moments import now
 from srm_spark.errors import SigningFailed
 from srm_spark.files import write_whole
 from srm_spark.statements.keys import SigningKey, open_key, sealed
@@ -34,7 +34,7 @@ class Seal:
         """Sign what was `found` and keep it at `path`, and as a page in HTML beside it. Raises SigningFailed."""
         predicate = {
             "product": f"srm-spark {__version__}",
-            "made": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "made": now(),
             "versions": _versions(),
             "configuration": dict(self.configuration),
             **found,
