@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from srm_spark.core.moments import moment_of
+from srm_spark.core.moments import moment_of, now, stamp_of
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,11 @@ def test_what_is_no_moment_is_told(text: str, said: str) -> None:
     with pytest.raises(ValueError, match="a time") as caught:
         moment_of(text)
     assert str(caught.value).startswith(said)
+
+
+def test_this_moment_is_written_in_utc_and_read_again() -> None:
+    before = int(time.time()) * 1000
+    written = now()
+    assert written == stamp_of(moment_of(written))
+    assert written.endswith("Z")
+    assert before <= moment_of(written) <= time.time() * 1000
