@@ -15,12 +15,15 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+
+import javaproperties
 
 from srm_spark.cli.pack import ARCHIVE, pack
 from srm_spark.cli.supervise import run_submit
 from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
-from srm_spark.config.secrets import SPARK_SETTINGS
+from srm_spark.config.secrets import SPARK_SETTINGS, mask
 from srm_spark.errors import SetupError, SrmError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
 from srm_spark.python_workers import DAEMON, DAEMON_KEY
@@ -32,20 +35,23 @@ USAGE = """\
 usage: ./spark-submit.sh --config FILE [spark-submit options] [srm-driver options] [--print]
 
   --config FILE   the flows; may be repeated
-  --print         only print the spark-submit command (so does SRM_DRY_RUN=1)
+  --print         only print the spark-submit command, secrets as stars (so does SRM_DRY_RUN=1)
 
 --flow, -D, --no-wait and --log-level go to srm-driver, everything else to spark-submit (--master, --conf, …).
 SPARK_HOME says whose spark-submit runs; without it that of the pyspark wheel does. The master is local[*] unless an
-option or spark-defaults.conf names another. For a cluster a virtual environment is packed with the Python of
-SRM_PACK_PYTHON (default: the one of .venv); every node needs that Python at the same path.
+option, --properties-file or spark-defaults.conf names another. For a cluster a virtual environment is packed with the
+Python of SRM_PACK_PYTHON (default: the one of .venv); every node needs that Python at the same path.
 """
 
 _DRIVER_OPTIONS = {"--flow", "-D", "--log-level"}
 _DRIVER_FLAGS = {"--no-wait"}
-_SPARK_FLAGS = {"--verbose", "-v", "--supervise", "--version"}
+_SPARK_FLAGS = {"--verbose", "-v", "--supervise", "--version", "--load-spark-defaults"}
 _PLACE = {"--master": "spark.master", "--deploy-mode": "spark.submit.deployMode"}
-_LISTS = {"--jars", "--files", "--archives"}
-"""spark-submit takes the last of each and forgets the others, so the user's and ours become one."""
+_LISTS = {"--jars": "spark.jars", "--files": "spark.files", "--archives": "spark.archives"}
+"""spark-submit takes the last of each and forgets the others, its setting, too; so the user's and ours become one."""
+_PROPERTIES = "--properties-file"
+_KEYED = {"-D", "--conf"}
+"""Options whose value is a key and its value."""
 
 _SETTINGS = (
     # A cluster whose spark-defaults.conf turns it on would make the driver refuse to start.
@@ -74,7 +80,9 @@ class Request:
     spark: list[str] = field(default_factory=list)
     lists: dict[str, list[str]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
-    """Of spark-defaults.conf and of `--conf`."""
+    """Of spark-defaults.conf, or the file that is read in its place, and of `--conf`."""
+    properties: Path | None = None
+    """The file that Spark reads in place of spark-defaults.conf."""
     master: str = ""
     deploy_mode: str = "client"
     print_only: bool = False
@@ -92,7 +100,7 @@ class Request:
 
 
 def parse(arguments: Sequence[str], defaults: Mapping[str, str] | None = None) -> Request:
-    """Sort the arguments; `defaults` are the settings of spark-defaults.conf."""
+    """Sort the arguments; `defaults` are the settings of files of Spark's."""
     settings = dict(defaults or {})
     request = Request(settings=settings)
     rest = list(arguments)
@@ -140,20 +148,43 @@ def build_command(
         # There the files lie in the working directory of the driver.
         lists["--files"] = configs
         configs = [config.name for config in request.configs]
+        _require_different_names(request)
     command += request.spark
     for option in sorted(_LISTS):
-        values = [*lists.get(option, []), *request.lists.get(option, [])]
-        command += [option, ",".join(values)] if values else []
+        ours, theirs = lists.get(option, []), request.lists.get(option, [])
+        # Where the option is not given, Spark takes the setting.
+        said = theirs or (_list(request.settings.get(_LISTS[option], "")) if ours else [])
+        command += [option, ",".join((*ours, *said))] if ours or said else []
     command.append(str(root / "jobs" / "srm_driver.py"))
     for config in configs:
         command += ["--config", config]
     return command + request.driver
 
 
+def _require_different_names(request: Request) -> None:
+    """Raises SetupError where two files would be one in the driver's folder: the first would be dropped unseen."""
+    places: dict[str, set[str]] = {}
+    for file in (*(str(one.resolve()) for one in request.configs), *_list(",".join(request.lists.get("--files", [])))):
+        path, _, name = file.partition("#")
+        places.setdefault(name or Path(path).name, set()).add(path)
+    for name, paths in places.items():
+        if len(paths) > 1:
+            raise SetupError(
+                f"{' and '.join(sorted(paths))} would both be {name} where the driver runs, and only one would be "
+                "read; give them different names"
+            )
+
+
+def _list(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
 def render(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """The command as a shell reads it, an option a line."""
+    """The command as a shell reads it, an option a line; secrets among its settings are stars."""
     lines = [f"{name}={shlex.quote(value)}" for name, value in environment.items()] + [shlex.quote(command[0])]
-    for word in command[1:]:
+    for before, each in pairwise(command):
+        key, _, value = each.partition("=")
+        word = f"{key}={mask(key, value)}" if before in _KEYED and value else each
         previous_is_option = lines[-1].startswith("-") and " " not in lines[-1] and lines[-1] not in _SPARK_FLAGS
         if previous_is_option and not word.startswith("-"):
             lines[-1] += f" {shlex.quote(word)}"
@@ -168,7 +199,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
         print(USAGE, end="")
         return
     spark_home = Path(environment["SPARK_HOME"]) if environment.get("SPARK_HOME") else _wheel_home()
-    request = parse(arguments, _spark_defaults(spark_home, environment))
+    asked = parse(arguments)
+    request = parse(arguments, _spark_defaults(asked, spark_home, environment))
     ours = {"SPARK_HOME": str(spark_home), "JAVA_HOME": str(java_home())}
     command = build_command(request, spark_home, Path(sys.executable), fetch("driver"))
     if request.print_only or environment.get(PRINT_VARIABLE, "") not in {"", "0"}:
@@ -202,6 +234,8 @@ def _sort_in(request: Request, settings: dict[str, str], option: str, value: str
         settings[_PLACE[option]] = value
     else:
         request.spark += [option, value]
+        if option == _PROPERTIES:
+            request.properties = Path(value)
         if option == "--conf":
             name, _, setting = value.partition("=")
             settings[name] = setting
@@ -214,12 +248,20 @@ def _wheel_home() -> Path:
     return Path(spec.origin).parent
 
 
-def _spark_defaults(spark_home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    path = Path(environment.get("SPARK_CONF_DIR") or spark_home / "conf") / "spark-defaults.conf"
-    if not path.is_file():
-        return {}
-    lines = (line.replace("=", " ", 1).split(maxsplit=1) for line in path.read_text().splitlines())
-    return {words[0]: words[1].strip() for words in lines if len(words) == 2 and not words[0].startswith("#")}
+def _spark_defaults(request: Request, spark_home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """What Spark will find in its files."""
+    common = Path(environment.get("SPARK_CONF_DIR") or spark_home / "conf") / "spark-defaults.conf"
+    if request.properties is None:
+        return _settings(common) if common.is_file() else {}
+    if not request.properties.is_file():
+        raise SetupError(f"{_PROPERTIES} {request.properties} is no file")
+    own = _settings(request.properties)
+    return {**_settings(common), **own} if "--load-spark-defaults" in request.spark and common.is_file() else own
+
+
+def _settings(path: Path) -> dict[str, str]:
+    """As Spark reads them: Java's properties, without white space around the values."""
+    return {key: value.strip() for key, value in javaproperties.loads(path.read_text(encoding="utf-8")).items()}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from srm_spark.config.jaas import JaasError
-from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS, ClientKey
+from srm_spark.config.keys_client import CLIENT_KEYS, SECURITY_KEYS, SPELLINGS, ClientKey
 from srm_spark.config.levels import Layered, Level, Setting, client_props, cluster_props, record_producer_props
 from srm_spark.config.overruled import (
     BATCH_CONSUMER,
@@ -29,15 +29,9 @@ from srm_spark.config.tls import TlsError
 from srm_spark.config.values import Report
 from srm_spark.config.written import Where, take_apart
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _SERVER = re.compile(r"^(?:[\w.\-%]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})$")
 _PLACEHOLDER = re.compile(r"##JAAS_SECRET_\d+##")
-_CHOICES = {
-    "isolation.level": ("read_committed", "read_uncommitted"),
-    "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
-    "auto.offset.reset": ("earliest", "latest", "none"),
-    "acks": ("all", "-1", "0", "1"),
-}
+_CHOICES = ("isolation.level", "compression.type", "auto.offset.reset", "acks")
 
 
 def check_clusters(sources: Sources, report: Report, resolver: Resolver, aliases: Sequence[str]) -> None:
@@ -150,10 +144,10 @@ class _Client:
 
     def _login(self) -> None:
         java = {**self.cluster.properties, **self.extra}
-        protocol = java.get("security.protocol", "PLAINTEXT").strip().upper()
-        if protocol not in PROTOCOLS:
+        protocol, protocols = java.get("security.protocol", "PLAINTEXT"), SPELLINGS["security.protocol"]
+        if protocol not in protocols:
             got = self._shown("security.protocol", protocol)
-            message = f"got {got!r}; allowed {', '.join(PROTOCOLS)}"
+            message = f"got {got!r}; allowed {', '.join(protocols)}"
             self._problem("security.protocol", message)
             if "sasl.mechanism" not in java:
                 return
@@ -219,8 +213,8 @@ class _Client:
 
     def _value(self, row: ClientKey, value: str) -> None:
         name, setting = row.name, self._setting(row.name)
-        allowed = _CHOICES.get(name)
-        if allowed and value.strip().lower() not in allowed:
+        allowed = SPELLINGS[name] if name in _CHOICES else ()
+        if allowed and value not in allowed:
             self._problem(name, f"got {self._shown(name, value)!r}; allowed {', '.join(allowed)}")
         elif (row.low is not None or row.divisor > 1) and not re.fullmatch(r"[+-]?\d{1,19}", value.strip()):
             self._problem(name, f"got {self._shown(name, value)!r}; allowed a whole number")

@@ -199,4 +199,26 @@ SASL = (
 SECURITY_KEYS = frozenset({"bootstrap.servers"} | {row.name for row in (*SSL, *SASL)})
 """What MM2 passes to every client of a cluster; all else it drops there."""
 
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "isolation.level": ("read_committed", "read_uncommitted"),
+    "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
+    "auto.offset.reset": ("earliest", "latest", "none"),
+    "acks": ("all", "-1", "0", "1"),
+    "security.protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    "sasl.mechanism": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"),
+    "ssl.truststore.type": ("JKS", "PKCS12", "PEM"),
+    "ssl.keystore.type": ("JKS", "PKCS12", "PEM"),
+}
+"""Values as Kafka spells them."""
+
+
+def spelled(name: str, value: str) -> str:
+    """The value as Kafka spells it, where the case of its letters is all that differs.
+
+    Java's clients refuse some of these and take others, librdkafka takes them all; whoever compares it afterwards, be
+    it Spark's client, must not read it as another one.
+    """
+    return next((known for known in SPELLINGS.get(name, ()) if known.lower() == value.lower()), value)
+
+
 CLIENT_KEYS: Mapping[str, ClientKey] = {row.name: row for row in (*COMMON, *CONSUMER_KEYS, *PRODUCER_KEYS, *SSL, *SASL)}

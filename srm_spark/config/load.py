@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from srm_spark.config import clients
+from srm_spark.config import clients, keys
 from srm_spark.config.alerts import alert_settings
 from srm_spark.config.cross_checks import check_across
 from srm_spark.config.levels import Layered
@@ -125,7 +125,11 @@ def find_dialect(sources: Sources, report: Report) -> Dialect:
             if entry.value.strip().lower() == dialect.value:
                 return dialect
         report.problem(entry.place, entry.key, f"got {entry.value!r}; allowed mm2, srm")
+    clusters = sources.entries.get("clusters")
+    names = tuple(f"{alias}." for alias in split_list(clusters.value) if alias) if clusters is not None else ()
     for key in sources.entries:
+        if key.startswith(names) and key not in keys.BY_NAME:
+            continue  # of a cluster that is called as one of these
         if key.startswith(_SRM_SIGNS) or key in _SRM_KEYS or ("->" in key and ".worker." in key):
             return Dialect.SRM
     return Dialect.MM2

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srm_spark.config import levels
-from srm_spark.config.keys_client import SECURITY_KEYS
+from srm_spark.config.keys_client import SECURITY_KEYS, spelled
 from srm_spark.config.keys_connector import (
     ACL_PATTERNS_KEY,
     ACL_PRINCIPALS_KEY,
@@ -197,7 +197,7 @@ class Resolver:
     def _expanded(self, props: Layered, names: Iterable[str]) -> dict[str, str]:
         settings = {name: setting for name in names if (setting := props.get(name)) is not None}
         # Kafka trims texts and passwords, too; a secret from a file often ends in a line break.
-        return {name: self.expand(setting).strip() for name, setting in settings.items()}
+        return {name: spelled(name, self.expand(setting).strip()) for name, setting in settings.items()}
 
 
 def _heartbeats_topic(flow: Flow, values: Values) -> str:

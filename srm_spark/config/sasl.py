@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 
 from srm_spark.config.jaas import JaasEntry, parse_jaas, write_jaas
-from srm_spark.config.keys_client import CLIENT_KEYS
+from srm_spark.config.keys_client import CLIENT_KEYS, SPELLINGS
 from srm_spark.config.tls import truststore
 from srm_spark.core.plugins import load_function
 from srm_spark.errors import PluginError
 
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+MECHANISMS = SPELLINGS["sasl.mechanism"]
 
 _OIDC_HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",

@@ -10,7 +10,7 @@ import pytest
 from srm_spark.cli.pack import requirements
 from srm_spark.cli.submit import build_command, main, parse, render
 from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
-from srm_spark.config.secrets import SPARK_REDACTION_REGEX
+from srm_spark.config.secrets import MASK, SPARK_REDACTION_REGEX
 from srm_spark.errors import SetupError
 from srm_spark.python_workers import DAEMON
 
@@ -97,6 +97,25 @@ def test_lists_of_the_user_are_joined_with_ours() -> None:
     assert words.count("--jars") == 1
 
 
+@pytest.mark.parametrize("given", [(), ("--conf", "spark.jars=/handler.jar, /b.jar")])
+def test_jars_of_a_setting_are_joined_with_ours_for_spark_would_forget_them(given: tuple[str, ...]) -> None:
+    defaults = {} if given else {"spark_jars": "/handler.jar,/b.jar"}
+    assert value_of(command(*given, **defaults), "--jars") == "/cache/a.jar,/cache/b.jar,/handler.jar,/b.jar"
+    assert value_of(command(*given, "--jars", "/mine.jar", **defaults), "--jars").endswith("/b.jar,/mine.jar")
+    assert "--files" not in command(spark_files="/ca.pem"), "where we have none, Spark reads the setting itself"
+
+
+def test_two_files_that_would_be_one_where_the_driver_runs_are_refused() -> None:
+    place = ("--master", "yarn", "--deploy-mode", "cluster")
+    with pytest.raises(SetupError, match=r"/etc/flows\.properties and /prod/flows\.properties would both be flows"):
+        command("--config", "/prod/flows.properties", *place)
+    with pytest.raises(SetupError, match=r"/etc/flows\.properties and /x would both be flows\.properties"):
+        command("--files", "/y,/x#flows.properties", *place)
+    command("--config", "/prod/flows.properties", "--master", "yarn")
+    words = command("--config", "/prod/other.properties", "--files", "/etc/flows.properties", *place)
+    assert value_of(words, "--files") == "/etc/flows.properties,/prod/other.properties,/etc/flows.properties"
+
+
 def test_options_of_spark_keep_their_values_whatever_they_look_like() -> None:
     words = command("--driver-java-options", "--add-opens=a/b=ALL", "--verbose", "--conf", "spark.x=1")
     at = words.index("--driver-java-options")
@@ -122,6 +141,38 @@ def test_the_printed_command_is_what_a_shell_would_run() -> None:
     assert printed.splitlines()[:2] == ["JAVA_HOME='/jdk 17' \\", "  /spark/bin/spark-submit \\"]
     assert shlex.split(printed.replace("\\\n", " ")) == ["JAVA_HOME=/jdk 17", *words]
     assert "  --flow 'A->B'" in printed
+
+
+def test_secrets_of_settings_are_not_printed() -> None:
+    login = 'x.PlainLoginModule required username="u" password="hunter2";'
+    words = command("-D", f"A.sasl.jaas.config={login}", "--conf", "spark.hadoop.fs.s3a.secret.key=hunter2")
+    printed = render(words, {})
+    assert "hunter2" not in printed
+    assert printed.count(MASK) == 2
+    assert render(command("-D", "A.ssl.key.password=${env:X}"), {}).endswith("-D 'A.ssl.key.password=${env:X}'")
+
+
+@pytest.mark.parametrize(("more", "master"), [((), "local[*]"), (("--load-spark-defaults",), "yarn")])
+def test_a_file_of_settings_is_read_as_spark_reads_it(
+    more: tuple[str, ...],
+    master: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.master yarn\nspark.ui.enabled false\n")
+    (tmp_path / "my.conf").write_text("# mine\nspark.ui.enabled=true\nspark.jars  /m.jar \n")
+    monkeypatch.setattr("srm_spark.cli.submit.fetch", lambda _: JARS)
+    environment = {"SPARK_CONF_DIR": str(tmp_path), "SPARK_HOME": "/spark", "SRM_DRY_RUN": "1"}
+    main(["--config", "f", "--properties-file", str(tmp_path / "my.conf"), *more], environment)
+    words = shlex.split(capsys.readouterr().out.replace("\\\n", " "))
+    assert value_of(words, "--master") == master
+    assert value_of(words, "--jars") == "/cache/a.jar,/cache/b.jar,/m.jar"
+    assert "spark.ui.enabled=false" not in words
+    main(["--config", "f"], environment)
+    assert "--master yarn" in capsys.readouterr().out
+    with pytest.raises(SetupError, match=r"--properties-file /nowhere is no file"):
+        main(["--config", "f", "--properties-file", "/nowhere"], environment)
 
 
 def test_without_arguments_the_usage_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -394,6 +395,40 @@ def test_strict_makes_unknown_keys_problems(loaded: Loader) -> None:
     assert problems(loaded("tpoics = x\n", strict=True)) == [
         "srm.properties:5|tpoics|unknown key (top level)|did you mean topics?"
     ]
+
+
+@pytest.mark.parametrize("alias", ["cloudera", "srm", "workers", "connectors"])
+def test_a_cluster_may_be_called_as_what_srm_begins_its_keys_with(alias: str, tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    lines = f"clusters = {alias}, B", f"{alias}.bootstrap.servers = a:1", "B.bootstrap.servers = b:1"
+    path.write_text("\n".join((*lines, f"{alias}->B.enabled = true", f"{alias}->B.topics = t", "")))
+    assert load([path]).settings.dialect == "mm2"
+    with path.open("a") as file:
+        file.write("mm.rest.protocol = http\n")
+    assert load([path]).settings.dialect == "srm"
+
+
+@pytest.mark.parametrize("spelling", [str.upper, str.lower, str.title])
+def test_however_a_value_of_a_client_is_spelled_it_is_the_one_that_kafka_knows(
+    loaded: Loader, spelling: Callable[[str], str]
+) -> None:
+    """Who compares it later, Spark's client or ours, must not take it for another one."""
+    words = {
+        "A.consumer.isolation.level": "read_committed",
+        "B.producer.compression.type": "gzip",
+        "A.security.protocol": "SASL_PLAINTEXT",
+        "A.sasl.mechanism": "SCRAM-SHA-512",
+        "A.sasl.jaas.config": None,
+    }
+    login = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";'
+    found = loaded("\n".join(f"{key} = {login if word is None else spelling(word)}" for key, word in words.items()))
+    assert problems(found) == []
+    (flow,) = found.settings.flows
+    assert flow.consumer["isolation.level"] == "read_committed"
+    assert flow.reads_committed
+    assert flow.producer["compression.type"] == "gzip"
+    assert flow.source.properties["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert flow.source.properties["security.protocol"] == "SASL_PLAINTEXT"
 
 
 def test_srms_levels_count_in_its_dialect() -> None:
