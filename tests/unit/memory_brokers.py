@@ -20,7 +20,7 @@ from srm_spark.kafka.batches.brokers import Leader
 from srm_spark.kafka.batches.packer import whole
 from tests.batch_bytes import NOW, Raw, batch
 
-NOT_LEADER, TIMED_OUT, TOO_LARGE, OUT_OF_ORDER, FENCED = 6, 7, 10, 45, 47
+UNKNOWN, NOT_LEADER, TIMED_OUT, TOO_LARGE, OUT_OF_ORDER, FENCED = -1, 6, 7, 10, 45, 47
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
@@ -106,6 +106,8 @@ class MemoryBrokers:
         self.refused: set[int] = set()
         """Marks of batches that are not taken, for the error `refusal`."""
         self.refusal = TOO_LARGE
+        self.damaged: set[int] = set()
+        """Marks of batches that a broker cannot decompress, which it does before it looks at their numbers."""
         self.deleted: set[TopicPartition] = set()
         """Partitions that nobody knows."""
         self.takes_in = False
@@ -146,6 +148,8 @@ class MemoryBrokers:
             return partition, NOT_LEADER, -1
         if one.max_timestamp - NOW in self.refused:
             return partition, self.refusal, -1
+        if one.max_timestamp - NOW in self.damaged:
+            return partition, UNKNOWN, -1
         end = log.end
         error, base = log.append(header, one.records, one.max_timestamp - NOW)
         if log.end > end:

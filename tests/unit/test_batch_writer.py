@@ -83,6 +83,89 @@ def test_what_the_target_refuses_ends_its_partition_and_the_others_go_on() -> No
     assert (writer.bytes, writer.is_broken) == (0, False)
 
 
+def test_the_first_batch_that_is_refused_counts_whatever_is_said_of_those_behind_it() -> None:
+    brokers = MemoryBrokers()
+    writer, partition = written(brokers), TopicPartition("t", 0)
+    lane = writer.open(partition, partition)
+    writer.add(partition, piece(1))
+    run(writer)
+    brokers.refused, brokers.damaged = {2}, {4}
+    for mark in (2, 3, 4, 5):
+        writer.add(partition, piece(mark))
+    writer.send()
+    assert len(lane.flying) == 4, "they are under way together"
+    run(writer)
+    assert lane.refused is not None
+    assert lane.refused.piece.batch.max_timestamp - NOW == 2
+    assert [one.piece.batch.max_timestamp - NOW for one in lane.waiting] == [3, 4, 5]
+    assert (writer.next_sequence(partition), writer.bytes) == (3, 0)
+    assert not writer.is_broken
+
+
+def test_numbers_are_not_given_anew_while_a_batch_may_still_arrive_that_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(writing, "monotonic", lambda: now[0])
+    brokers = MemoryBrokers(["fine", "fine", "answer lost"])
+    writer, partition = written(brokers), TopicPartition("t", 0)
+    lane = writer.open(partition, partition)
+    writer.add(partition, piece(1))
+    run(writer)
+    brokers.refused = {2}
+    for mark in (2, 3):
+        writer.add(partition, piece(mark))
+    writer.send()
+    (connection,) = list(writer.waiting)
+    writer.answered(connection)
+    assert lane.refused is not None
+    now[0] += 29
+    writer.lost(connection)
+    assert lane.failure is not None
+    assert lane.failure.kind is FailureKind.NOT_ACKNOWLEDGED
+    assert writer.is_broken
+
+
+@pytest.mark.parametrize("fate", ["no leader", "not enough replicas", "dead leader"])
+def test_a_partition_that_takes_nothing_is_given_up_while_others_are_written(
+    fate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(writing, "monotonic", lambda: now[0])
+    monkeypatch.setattr(writing, "GONE_SECONDS", 500.0)
+    brokers = MemoryBrokers()
+    writer = written(brokers)
+    stuck, other = TopicPartition("t", 0), TopicPartition("u", 0)
+    alive = brokers.connection
+
+    def connection(node: int) -> MemoryConnection:
+        if fate == "dead leader" and node == 1:
+            raise ProtocolUnavailable("cannot connect to broker 1")
+        return alive(node)
+
+    brokers.connection = connection  # type: ignore[method-assign]
+    brokers.logs[stuck] = Log(leader=1)
+    if fate == "no leader":
+        brokers.deleted = {stuck}
+    elif fate == "not enough replicas":
+        brokers.refused, brokers.refusal = {0}, 19
+    lanes = [writer.open(one, one) for one in (stuck, other)]
+    writer.add(stuck, piece(0))
+    for mark in range(1, 8):
+        writer.add(other, piece(mark))
+        for _ in range(3):
+            writer.send()
+            for one in list(writer.waiting):
+                writer.answered(one)
+        writer.check_silence()
+        assert (lanes[0].failure is not None) is (mark > 4), f"after {now[0] - 1000} s"
+        now[0] += 10
+    assert lanes[0].failure is not None
+    assert lanes[0].failure.kind is FailureKind.NOT_ACKNOWLEDGED
+    assert lanes[1].failure is None
+    assert brokers.logs[other].batches == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_a_leader_that_is_dead_is_asked_for_anew_until_another_one_leads() -> None:
     brokers, partition = MemoryBrokers(), TopicPartition("t", 0)
     looks: list[int] = []

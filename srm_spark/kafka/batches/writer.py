@@ -92,6 +92,8 @@ class Lane:
     refusal: Produced | None = None
     """What it said."""
     failure: Failure | None = None
+    stuck_since: float | None = None
+    """When its leader was found to be missing, or to take nothing for now; None since it took something."""
     added: int = 0
     answered: int = 0
     """Batches that are acknowledged, and so are all before them."""
@@ -310,6 +312,7 @@ class BatchWriter:
             except ProtocolUnavailable:  # it may be dead, and its partitions another broker's soon
                 for lane in lanes:
                     self._leaders.pop(lane.remote, None)
+                    self._stick(lane)
                 self._look_at = monotonic() + RETRY_SECONDS
                 continue
             try:
@@ -363,6 +366,10 @@ class BatchWriter:
             for partition in partitions:
                 self._leaders.pop(partition, None)
                 lane = self._lanes[partition]
+                if lane.refused is not None and lane.flying and lane.failure is None:
+                    # The numbers behind the refused one are given anew, and a broker may still come to these (KIP-360).
+                    lane.failure = Failure(FailureKind.NOT_ACKNOWLEDGED, f"{lane.remote}: {_DOUBT}")
+                    self.is_broken = True
                 self._repeat(lane, lane.flying)
                 lane.flying.clear()
                 lane.is_repeating = lane.is_known = False
@@ -372,9 +379,14 @@ class BatchWriter:
         late = monotonic() - self._bounds.answer_seconds
         for connection in [one for one, flights in self._flights.items() if flights[0][0] < late]:
             self.lost(connection)
-        if not self.is_idle and monotonic() - self._moved_at > self._seconds:
-            why = f"no acknowledgement came in {self._seconds:.0f} s"
+        now, why = monotonic(), f"no acknowledgement came in {self._seconds:.0f} s"
+        if not self.is_idle and now - self._moved_at > self._seconds:
             self.fail(f"{why}: {self._away}" if self._away else why)
+        for lane in self._lanes.values():
+            # Others may be acknowledged all the time. One that only waits for its turn is not stuck.
+            if lane.stuck_since is not None and now - lane.stuck_since > self._seconds and lane.is_waiting:
+                self.end_lane(lane, Failure(FailureKind.NOT_ACKNOWLEDGED, f"{lane.remote}: {why}"))
+                self.is_broken = True
 
     def fail(self, why: str) -> None:
         """Give up everything that is not acknowledged."""
@@ -399,8 +411,14 @@ class BatchWriter:
             found, errors = self.brokers.look(p for p in self._lanes if p not in self._leaders)
             self._leaders |= found
             self._end_gone(errors)
+            for partition in self._lanes.keys() - self._leaders.keys():
+                self._stick(self._lanes[partition])
         leader = self._leaders.get(remote)
         return None if leader is None else leader.node
+
+    def _stick(self, lane: Lane) -> None:
+        if lane.stuck_since is None:
+            lane.stuck_since = monotonic()
 
     def _end_gone(self, errors: Mapping[TopicPartition, int]) -> None:
         """Give up what cannot come back by waiting: the topic was deleted, and who starts anew makes it again."""
@@ -450,14 +468,15 @@ class BatchWriter:
             if not lane.is_over:
                 self._moved_at, self._away = monotonic(), ""
                 self._bytes -= sent.piece.batch.size
-                lane.is_known = True
+                lane.is_known, lane.stuck_since = True, None
                 return Acknowledged(lane.source, sent.piece, answer.base_offset, time.time())
             self._broken(lane, sent, answer, "a batch was taken behind one that was not")
-        elif lane.refused is not None and answer.error in _REFUSED | {_OUT_OF_ORDER}:
+        elif lane.refused is not None and answer.error in _REFUSED | {_OUT_OF_ORDER, _UNKNOWN}:
             self._repeat(lane, [sent])  # it goes behind what becomes of that one, if anything does
         elif answer.error in _PASSING or (lane.is_repeating and answer.error == _OUT_OF_ORDER):
             self._leaders.pop(lane.remote, None)
             lane.is_repeating, lane.is_known = True, False
+            self._stick(lane)
             self._repeat(lane, [sent])
             if answer.error == BUSY:
                 self._away = f"{lane.remote}: {HIDDEN}"
