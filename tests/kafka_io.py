@@ -188,7 +188,8 @@ class Kafka:
     def read(self, topic: str, committed: bool = False) -> Log:
         """Every record of a topic, up to the end of each partition; more where it is written to meanwhile."""
         level = _COMMITTED if committed else _ALL
-        ends, count = self._offsets(topic, _NEWEST, level), self.topics()[topic]
+        ends = self._offsets(topic, _NEWEST, level)
+        count = len(ends) or self.topics()[topic]
         kept = self._kept.pop(level, None)  # to make one takes a broker more than to read
         if kept is not None:
             # What it knows of a topic that was made anew, or has grown, may be too old.
@@ -250,6 +251,14 @@ class Kafka:
         """Records given so far: those that are there, and the offsets that were deleted in front of them."""
         starts = self._offsets(topic, _OLDEST)
         return sum(starts.values()) + sum(map(len, self.read(topic).values())) if starts else 0
+
+    def place(self, topic: str, replicas: Sequence[Sequence[int]], **configs: str) -> None:
+        """A topic with these replicas for each partition, the leader first; `_` in names of configs stands for `.`."""
+        new = NewTopic(
+            topic, len(replicas), replica_assignment=[list(each) for each in replicas], config=_dotted(configs)
+        )
+        _results(self._admin.create_topics([new]))
+        self._await_partitions(topic, len(replicas))
 
     def _await_partitions(self, topic: str, count: int) -> None:
         deadline = time.monotonic() + TIMEOUT

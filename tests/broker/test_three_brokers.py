@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 from confluent_kafka import ElectionType, KafkaException
-from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
@@ -48,15 +47,6 @@ def cluster(brokers: LocalCluster) -> Iterator[LocalCluster]:
             broker.start()
 
 
-def make(kafka: Kafka, topic: str, replicas: Sequence[Sequence[int]], **configs: str) -> None:
-    """A topic with these replicas per partition, the leader first."""
-    config = {key.replace("_", "."): value for key, value in configs.items()}
-    (done,) = kafka.admin.create_topics(
-        [NewTopic(topic, len(replicas), replica_assignment=[list(each) for each in replicas], config=config)]
-    ).values()
-    done.result(30)
-
-
 def leader(kafka: Kafka, topic: str) -> tuple[int, list[int]]:
     """Of partition 0, and its in-sync replicas."""
     found = kafka.admin.list_topics(topic, timeout=30).topics[topic].partitions[0]
@@ -65,7 +55,7 @@ def leader(kafka: Kafka, topic: str) -> tuple[int, list[int]]:
 
 def test_a_partition_without_a_leader_is_not_taken_for_one_that_is_gone(cluster: LocalCluster, unique: str) -> None:
     kafka, place = Kafka(cluster), TopicPartition(f"t-{unique}", 0)
-    make(kafka, place.topic, [(3,)])
+    kafka.place(place.topic, [(3,)])
     kafka.write(place.topic, numbered(3))
     client = ClusterClient(ClusterSettings("a", cluster.bootstrap_servers), SourceUnavailable, timeout=6)
     cluster.brokers[2].kill()
@@ -84,7 +74,7 @@ def test_a_partition_without_a_leader_is_not_taken_for_one_that_is_gone(cluster:
 
 def test_groups_are_not_overlooked_while_their_broker_hangs(cluster: LocalCluster, unique: str) -> None:
     kafka, groups = Kafka(cluster), [f"g{number}-{unique}" for number in range(12)]
-    make(kafka, f"t-{unique}", [(1,)])
+    kafka.place(f"t-{unique}", [(1,)])
     for group in groups:
         commit(kafka, group, {(f"t-{unique}", 0): 0})
     client = ClusterClient(ClusterSettings("a", cluster.bootstrap_servers), SourceUnavailable, timeout=60)
@@ -112,7 +102,7 @@ def test_nothing_is_lost_doubled_or_reordered_while_leaders_change(
     cluster: LocalCluster, unique: str, start: Start
 ) -> None:
     kafka, topic, remote = Kafka(cluster), f"t-{unique}", f"a{unique}.t-{unique}"
-    make(kafka, topic, [(2, 3, 1), (3, 1, 2), (1, 2, 3), (2, 1, 3)])
+    kafka.place(topic, [(2, 3, 1), (3, 1, 2), (1, 2, 3), (2, 1, 3)])
     clusters, keys = {f"a{unique}": cluster, f"b{unique}": cluster}, {**KEYS, "topics": topic}
     driver = start(clusters, [f"a{unique}->b{unique}"], keys)
     written, is_over = 0, threading.Event()
@@ -151,7 +141,7 @@ def test_an_unclean_election_is_found_and_told(
     cluster: LocalCluster, secondary: KafkaCluster, unique: str, start: Start
 ) -> None:
     kafka, target, topic, remote = Kafka(cluster), Kafka(secondary), f"t-{unique}", f"a{unique}.t-{unique}"
-    make(kafka, topic, [(2, 3)], min_insync_replicas="1", unclean_leader_election_enable="true")
+    kafka.place(topic, [(2, 3)], min_insync_replicas="1", unclean_leader_election_enable="true")
     kafka.write(topic, numbered(10))
     cluster.broker(3).kill()
     await_until(lambda: leader(kafka, topic) == (2, [2]), 2 * SOON, lambda: f"2 alone, {leader(kafka, topic)}")
@@ -178,7 +168,7 @@ def test_partitions_without_a_leader_keep_no_others_waiting(
 ) -> None:
     """Before the start, and under a running query."""
     kafka, target, topic, remote = Kafka(cluster), Kafka(secondary), f"t-{unique}", f"a{unique}.t-{unique}"
-    make(kafka, topic, [(1,), (2,), (3,)])
+    kafka.place(topic, [(1,), (2,), (3,)])
     kafka.write(topic, numbered(30, 3))
     for node in (2, 3):
         cluster.broker(node).kill()
@@ -216,7 +206,7 @@ def without_leader(kafka: Kafka, topic: str) -> list[int]:
 def target() -> Iterator[LocalCluster]:
     """Three brokers, the first of which keeps what the flow needs beside records: nothing of it is away with others."""
     with LocalCluster("moved", overrides={"offsets.topic.num.partitions": "1"}) as found:
-        make(Kafka(found), "__consumer_offsets", [(1,)], cleanup_policy="compact")
+        Kafka(found).place("__consumer_offsets", [(1,)], cleanup_policy="compact")
         yield found
 
 
@@ -227,8 +217,8 @@ def test_an_unclean_election_of_the_target_is_found_where_others_write_and_no_co
     source, there, a = Kafka(primary), Kafka(target), f"a{unique}"
     topic, remote = f"t-{unique}", f"a{unique}.t-{unique}"
     for name, partitions in {"mm2-offsets": 3, "mm2-offset-map": 1, "mm2-control": 1, "mm2-srm-status": 1}.items():
-        make(there, f"{name}.{a}.internal", [(1,)] * partitions, cleanup_policy="compact")
-    make(there, remote, [(2, 3)], min_insync_replicas="1", unclean_leader_election_enable="true")
+        there.place(f"{name}.{a}.internal", [(1,)] * partitions, cleanup_policy="compact")
+    there.place(remote, [(2, 3)], min_insync_replicas="1", unclean_leader_election_enable="true")
     target.broker(3).kill()
     await_until(lambda: leader(there, remote) == (2, [2]), 2 * SOON, lambda: f"2 alone, {leader(there, remote)}")
     source.create(topic)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.cimpl import NewTopic
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
@@ -50,13 +49,6 @@ def cluster() -> Iterator[LocalCluster]:
         yield found
 
 
-def make(kafka: Kafka, topic: str, assignment: list[list[int]], **configs: str) -> None:
-    """A topic with these replicas per partition, the leader first."""
-    config = {key.replace("_", "."): value for key, value in configs.items()}
-    new = NewTopic(topic, len(assignment), replica_assignment=assignment, config=config)
-    kafka.admin.create_topics([new])[topic].result(30)
-
-
 def start(folder: Path, clusters: dict[str, KafkaCluster]) -> subprocess.Popen[bytes]:
     config = write_config(folder / "srm.properties", clusters, ["a->b"], {"topics": "load"})
     with (folder / "driver.log").open("ab") as log:
@@ -80,9 +72,9 @@ def test_records_behind_the_high_watermark_are_not_written_again(
 ) -> None:
     here, there = Kafka(primary), Kafka(cluster)
     here.create("load", PARTITIONS)
-    make(there, "a.load", [REPLICAS] * PARTITIONS)
+    there.place("a.load", [REPLICAS] * PARTITIONS)
     for topic, count in OWN.items():
-        make(there, topic, [[1]] * count, cleanup_policy="compact", min_insync_replicas="1")
+        there.place(topic, [[1]] * count, cleanup_policy="compact", min_insync_replicas="1")
     clusters: dict[str, KafkaCluster] = {"a": primary, "b": cluster}
     settings = ClusterSettings("b", cluster.bootstrap_servers)
     driver = start(tmp_path, clusters)

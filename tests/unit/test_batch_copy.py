@@ -89,6 +89,7 @@ def test_what_lies_behind_a_failure_keeps_nobody_waiting() -> None:
     brokers: Any = MemoryBrokers()
     brokers.logs[BAD] = Log(epoch=1)  # somebody newer writes there
     found = copied(brokers, 100 * SIZE)
-    assert found[BAD].failure is not None
-    assert found[BAD].failure.kind is FailureKind.OVERTAKEN
+    failure = found[BAD].failure
+    assert failure is not None
+    assert failure.kind is FailureKind.OVERTAKEN
     assert found[GOOD].is_complete
