@@ -94,9 +94,13 @@ class MemoryTopic:
 
 
 class MemoryGroups(Groups):
-    """Consumer groups; who is `live` or `joining`, and whose calls are `refused`, the test says."""
+    """Consumer groups; who is `live` or `joining`, and whose calls are `refused`, the test says.
 
-    def __init__(self) -> None:
+    `answer` fails where the cluster is down.
+    """
+
+    def __init__(self, answer: Callable[[str], None] = lambda _: None) -> None:
+        self._answer = answer
         self.committed: dict[str, dict[TopicPartition, Committed]] = {}
         self.live: dict[str, tuple[str, ...]] = {}
         self.refused: dict[str, Failure] = {}
@@ -105,6 +109,7 @@ class MemoryGroups(Groups):
 
     def names(self) -> list[str]:
         """Those that have committed or have members."""
+        self._answer("list groups")
         return sorted(self.committed.keys() | self.live.keys())
 
     def others(self) -> list[str]:
@@ -126,6 +131,7 @@ class MemoryGroups(Groups):
 
     def members(self, group: str) -> tuple[str, ...]:
         """As the test says."""
+        self._answer("describe groups")
         return self.live.get(group, ())
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
@@ -174,7 +180,7 @@ class MemoryCluster:
         """Quotas of users."""
         self.entries: set[Acl] | None = None
         """Its ACLs; None without an authorizer."""
-        self.group_calls = MemoryGroups()
+        self.group_calls = MemoryGroups(self._answer)
         self._error = error
         self._reads_committed = reads_committed
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -16,14 +17,14 @@ from srm_spark.core.envelope import Predicate, Subject, digest_of
 from srm_spark.core.model import Flow
 from srm_spark.core.moments import now
 from srm_spark.core.wording import count
-from srm_spark.errors import MoveError
+from srm_spark.errors import MoveError, SourceUnavailable
 from srm_spark.files import write_whole
 from srm_spark.flow.clusters import Connect, connect
 from srm_spark.plan.document import statement_document
 from srm_spark.plan.drain import Stillness, behind
 from srm_spark.plan.fence import run_fence
 from srm_spark.plan.groups import Earlier
-from srm_spark.plan.planning import ended, make_plan, next_steps, not_undone, verdict
+from srm_spark.plan.planning import ended, make_plan, next_steps, not_undone, other_than_shown, verdict
 from srm_spark.plan.preflight import Preflight
 from srm_spark.plan.snapshot import (
     ClusterSnapshot,
@@ -103,6 +104,7 @@ class Move:
         self._found = load_state(self.state_path, self._id)
         self._state, self._is_saved = self._found or MoveState(self._id, now()), self._found is not None
         self._snapshot: ClusterSnapshot | None = None
+        self._has_looked = False
         copies = self.flow if kind.allows_writing else self.flow.reverse
         rights = next((other for other in settings.flows if other.flow == copies), None)
         self._preflight = Preflight(self._settings, groups, rights, reach, may_be_empty=may_be_empty)
@@ -130,6 +132,7 @@ class Move:
             site = f"a switchover of {self.flow.source} that has not: srm-control switchover goes on with it"
             raise MoveError(f"{self.state_path}: it ended, with {site}. If there is none, move the file away")
         snapshot = self._preflight.look(self._kind, self._state.earlier, is_final=False)
+        self._has_looked = True
         return make_plan(
             self._kind,
             self.flow,
@@ -145,7 +148,10 @@ class Move:
 
         The signed one is there before each stage, and says that the move has not ended: of a move that was killed it is
         what stays. Raises TargetUnavailable, MoveError and SigningFailed; the next call goes on where this one stopped.
+
+        A plan that another `Move` has made is compared with how it is now, and refused where it would be another one.
         """
+        plan = plan if self._has_looked else self._made_again(plan)
         self.begin(plan)
         if plan.refusals:
             return self.refused(plan.refusals)
@@ -155,6 +161,11 @@ class Move:
             if trouble:
                 break
         return self.end(trouble)
+
+    def _made_again(self, plan: Plan) -> Plan:
+        """By our own connections, which know neither lists nor that a source is gone before they have looked."""
+        now = self.plan()
+        return replace(now, refusals=other_than_shown(plan, now))
 
     def begin(self, plan: Plan) -> None:
         """For who takes the stages one by one: `do` each of the plan's, then `end`; or say what `refused` it."""
@@ -320,7 +331,7 @@ class Move:
         due = _due(moves)
         self._save(self._state.knowing(moves).setting(due))
         groups = {group for group, _ in due}
-        done, _ = self._preflight.moves(self._kind, self._state.earlier, commits=True, only=groups)
+        done = self._moves(commits=True, only=groups)
         # One that has read on meanwhile is set further than was written down.
         was_set = {(one.group, one.remote): one.after for one in done if one.outcome is MoveOutcome.MOVED}
         self._save(
@@ -345,8 +356,15 @@ class Move:
         self._snapshot = self._preflight.look(self._kind, self._state.earlier)
         return verdict(self._kind, self._state, self._snapshot)
 
-    def _moves(self) -> tuple[GroupMove, ...]:
-        return self._preflight.moves(self._kind, self._state.earlier)[0]
+    def _moves(self, *, commits: bool = False, only: Collection[str] | None = None) -> tuple[GroupMove, ...]:
+        asked = partial(self._preflight.moves, self._kind, self._state.earlier, commits=commits, only=only)
+        try:
+            return asked()[0]
+        except SourceUnavailable as error:
+            if self._kind.is_planned:
+                raise
+            self._preflight.lose_source(error)  # since the plan was made: that is what a failover is for
+            return asked()[0]
 
     def _save(self, state: MoveState) -> None:
         if self._is_saved and not self.state_path.exists():

@@ -41,6 +41,18 @@ def make_plan(
     return Plan(kind, flow, snapshot, () if refusals else tuple(stages), done, refusals)
 
 
+def other_than_shown(shown: Plan, now: Plan) -> tuple[str, ...]:
+    """Why somebody has to read the plan anew before it is carried out; positions go on, that is no reason."""
+    if now.refusals:
+        return now.refusals
+    why = []
+    if new := {move.group for move in now.snapshot.moves} - {move.group for move in shown.snapshot.moves}:
+        why.append(f"groups that it did not show: {few(sorted(new), most=10)}")
+    if now.stages != shown.stages:
+        why.append(f"other stages: {'; '.join(stage.value for stage in now.stages)}")
+    return tuple(f"the plan would be another one now, make it again: {text}" for text in why)
+
+
 def verdict(kind: MoveKind, state: MoveState, snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """What is not safe behind the last stage."""
     problems = list(unsafe(snapshot))

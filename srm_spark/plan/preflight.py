@@ -90,8 +90,12 @@ class Preflight:
         try:
             return self._look(kind, earlier, is_final)
         except SourceUnavailable as error:
-            self._source_down = str(error)
+            self.lose_source(error)
             return self._look(kind, earlier, is_final)
+
+    def lose_source(self, error: SourceUnavailable) -> None:
+        """From now on it counts as gone."""
+        self._source_down = str(error)
 
     def owner(self) -> str | None:
         """The driver that runs the flow."""

@@ -139,8 +139,8 @@ class MemoryFlow:
         return MemoryShiftWriter(self.target, require_lease)
 
     def reach(self, _: FlowSettings) -> Clusters:
-        """As `connect` does it: with no lease yet."""
-        return replace(self.clusters, require_lease=lambda: None)
+        """As `connect` does it: with no lease yet, and without lists."""
+        return replace(self.clusters, filters=filters_of(self.settings), require_lease=lambda: None)
 
     @property
     def log(self) -> MemoryLog:

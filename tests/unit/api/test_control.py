@@ -15,10 +15,11 @@ from starlette.testclient import TestClient
 from srm_spark.api.app import make_app
 from srm_spark.api.control import Control
 from srm_spark.api.moves import recovery_of
-from srm_spark.core.cluster import ControlRecord
+from srm_spark.core.cluster import Committed, ControlRecord
 from srm_spark.core.losses import loss_key, loss_value
 from srm_spark.core.model import Flow, Loss, LossCause, OffsetRange
 from srm_spark.errors import ProgressFailed
+from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.look.alerting import Recovery
 from tests.awaiting import await_until
 from tests.unit.api.acting import USERS, Site, put_aside
@@ -254,6 +255,62 @@ def test_a_move_that_its_plan_refuses_is_not_begun(site: Site) -> None:
     assert "nobody runs the flow" in plan["refusals"][0]
     assert site.post("A/B/moves", "ada", 409, plan=plan["id"], confirm="A->B")["kind"] == "refused-plan"
     assert site.post("A/B/moves/plan", "ada", 400, kind="failover", groups=[SLOW])["kind"] == "no-pattern"
+
+
+@pytest.mark.parametrize("goes", ["before the plan", "behind the plan", "amid the move"])
+def test_a_source_that_is_gone_is_failed_over_from(site: Site, goes: str) -> None:
+    flow = site.world.flow
+    flow.start()
+    ConsumerGroups(flow.clusters, flow.recorded.maps).round()  # what is known of groups once their cluster is gone
+    assert flow.target.group_calls.committed["billing"]
+    if goes == "before the plan":
+        flow.source.down = "no route"
+    plan = site.post("A/B/moves/plan", kind="failover")
+    assert ([one["group"] for one in plan["groups"]], plan["refusals"]) == (["billing"], [])
+    flow.target.group_calls.committed.clear()
+    if goes == "behind the plan":
+        flow.source.down = "no route"
+    elif goes == "amid the move":
+
+        def dies(what: str) -> None:
+            if "list groups" in what and len(asked) > 1:
+                flow.source.down = "no route"
+            asked.append(what)
+
+        asked: list[str] = []
+        flow.source.happens = dies
+    site.post("A/B/moves", "ada", 202, plan=plan["id"], confirm="A->B")
+    done = moved(site)
+    assert (done["failure"], flow.source.down) == (None, "no route")
+    (offset,) = flow.target.group_calls.committed["billing"].values()
+    assert offset.offset == 2
+
+
+def test_who_is_denied_while_it_is_planned_is_not_moved(site: Site) -> None:
+    """Lists are no part of the file: whoever carries a plan out has to look into them, too."""
+    flow = site.world.flow
+    flow.source.group_calls.committed["legacy"] = {HERE: Committed(1)}
+    site.post("A/B/lists/groups", "olga", add_deny=["legacy"])
+    plan = site.post("A/B/moves/plan", kind="failover")
+    assert [one["group"] for one in plan["groups"]] == ["billing"]
+    site.post("A/B/moves", "ada", 202, plan=plan["id"], confirm="A->B")
+    assert moved(site)["statement"]["unsafe"] == []
+    assert set(flow.target.group_calls.committed) == {"billing"}
+
+
+def test_a_group_that_the_plan_did_not_show_is_not_moved_by_it(site: Site) -> None:
+    flow = site.world.flow
+    plan = site.post("A/B/moves/plan", kind="failover")
+    flow.source.group_calls.committed["late"] = {HERE: Committed(1)}
+    site.post("A/B/moves", "ada", 202, plan=plan["id"], confirm="A->B")
+    why = "the plan would be another one now, make it again: groups that it did not show: late"
+    assert moved(site)["statement"]["unsafe"] == [why]
+    assert site.last("does", "result", "why") == ("failover", "declined", why)
+    assert flow.target.group_calls.committed == {}
+    plan = site.post("A/B/moves/plan", kind="failover")
+    site.post("A/B/moves", "ada", 202, plan=plan["id"], confirm="A->B")
+    assert moved(site)["statement"]["unsafe"] == []
+    assert set(flow.target.group_calls.committed) == {"billing", "late"}
 
 
 def test_moves_of_a_flow_come_one_after_the_other(site: Site) -> None:
