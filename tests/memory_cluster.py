@@ -104,6 +104,8 @@ class MemoryGroups(Groups):
         self.committed: dict[str, dict[TopicPartition, Committed]] = {}
         self.live: dict[str, tuple[str, ...]] = {}
         self.refused: dict[str, Failure] = {}
+        self.unsettled: dict[str, set[TopicPartition]] = {}
+        """Where open transactions may move a group."""
         self.joining: dict[str, tuple[str, ...]] = {}
         """Group → who joins it right before the next commit."""
 
@@ -119,11 +121,13 @@ class MemoryGroups(Groups):
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
         """Copies of what is committed."""
         return {
-            group: GroupOffsets({}, self.refused[group])
-            if group in self.refused
-            else GroupOffsets(dict(self.committed.get(group, {})))
+            group: GroupOffsets({}, self.refused[group]) if group in self.refused else self._settled(group)
             for group in groups
         }
+
+    def _settled(self, group: str) -> GroupOffsets:
+        unsettled, committed = self.unsettled.get(group, set()), self.committed.get(group, {})
+        return GroupOffsets({p: at for p, at in committed.items() if p not in unsettled}, None, frozenset(unsettled))
 
     def active(self, groups: Collection[str]) -> dict[str, bool | Failure]:
         """Whether there are members."""

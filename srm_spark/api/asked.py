@@ -9,7 +9,7 @@ from fastapi import Depends, Path, Query, Request
 
 from srm_spark.api.gateway import Gateway
 from srm_spark.api.problems import RequestProblem, unknown
-from srm_spark.api.roles import Caller, Role
+from srm_spark.api.roles import Caller
 from srm_spark.core.model import Flow
 from srm_spark.core.moments import time_of
 from srm_spark.core.series import WINDOW_MS, Metric, Span
@@ -73,9 +73,9 @@ def gateway_of(request: Request) -> Gateway | None:
     """The same of other sites, as far as who asks may see them; None where none are asked."""
     gateway: Gateway | None = request.app.state.gateway
     caller: Caller = request.state.caller
-    if gateway is None or caller.roles.everywhere >= Role.VIEWER:
+    if gateway is None or caller.roles.are_everywhere:
         return gateway
-    return gateway.only(lambda flow: caller.roles.of(flow) >= Role.VIEWER)
+    return gateway.only(caller.roles.sees)
 
 
 TheGateway = Annotated[Gateway | None, Depends(gateway_of)]

@@ -44,6 +44,11 @@ class Roles:
         return self.of(flow) >= Role.VIEWER
 
     @property
+    def are_everywhere(self) -> bool:
+        """Whether there is no flow that he may not know of."""
+        return min((self.everywhere, *self.flows.values())) >= Role.VIEWER
+
+    @property
     def are_none(self) -> bool:
         """Whether there is nothing that he may see."""
         return max((self.everywhere, *self.flows.values())) is Role.NONE

@@ -144,6 +144,8 @@ class GroupOffsets:
 
     committed: Mapping[TopicPartition, Committed]
     refusal: Failure | None = None
+    unsettled: frozenset[TopicPartition] = frozenset()
+    """Where an open transaction may move it (KIP-447): it may stand there already, which is not the same as nowhere."""
 
 
 class Reader(Protocol):

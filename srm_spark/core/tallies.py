@@ -37,7 +37,8 @@ class Tally:
         if detail.latency_ms is None or not records:
             return
         if at is not None:  # progress is written right behind the acknowledgement
-            self.newest = max(self.newest or 0, at - detail.latency_ms)
+            # A timestamp may lie in the future, and no record is newer than its copy.
+            self.newest = max(self.newest or 0, at - max(0, detail.latency_ms))
         self.latency(detail.latency_ms, records)
 
     def latency(self, ms: float, count: int) -> None:

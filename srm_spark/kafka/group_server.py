@@ -40,7 +40,11 @@ _STUCK = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 """After a coordinator's restart a client can wait for an answer in vain, again and again: a new one is answered."""
 
 OffsetRow = tuple[str, int, int, str]
-"""Topic, partition, offset, metadata."""
+"""Topic, partition, offset, metadata; see `UNSETTLED`."""
+UNSETTLED = -1
+"""In place of an offset that an open transaction may move (KIP-447)."""
+_SETTLING = 3
+"""So often such a group is asked: most transactions are over at once, and of the others it is told."""
 GroupsOffsets = Mapping[str, Sequence[OffsetRow] | Failure]
 """Group → its rows, or why there are none."""
 
@@ -157,14 +161,19 @@ class Server:
         """The newest answer for each group; asks again for those whose coordinator cannot be reached yet."""
         answers: _Found = {}
         deadline = time.monotonic() + question.timeout
-        left = list(question.groups)
+        left, tries = list(question.groups), 0
         while left:
+            tries += 1
             for chunk in _chunks(left):
                 seconds = max(1.0, min(_TRY_SECONDS, deadline - time.monotonic()))
                 answers |= ask(self._client(client), chunk, seconds)
                 if any(_code(answers[group]) in _STUCK for group in chunk):
                     self._drop(client)
-            left = [group for group in left if _code(answers[group]) in (*_COMING, *_STUCK)]
+            left = [
+                group
+                for group in left
+                if _code(answers[group]) in (*_COMING, *_STUCK) or (tries < _SETTLING and _is_unsettled(answers[group]))
+            ]
             if time.monotonic() > deadline:
                 break
             time.sleep(_PAUSE_SECONDS if left else 0)
@@ -186,6 +195,10 @@ def _code(answer: object) -> int | None:
     return answer.code() if isinstance(answer, KafkaError) else None
 
 
+def _is_unsettled(answer: Sequence[OffsetRow] | Described | KafkaError) -> bool:
+    return isinstance(answer, list) and any(row[2] == UNSETTLED for row in answer)
+
+
 def _fetch(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Found:
     # Transactions that are still open may move an offset: only stable ones are facts (KIP-447).
     futures = {
@@ -201,8 +214,9 @@ def _fetch(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Found:
         except KafkaException as error:
             answers[group] = error.args[0]
         else:
-            known = [p for p in partitions if p.error is None and p.offset >= 0]
-            answers[group] = [(p.topic, p.partition, p.offset, p.metadata or "") for p in known]
+            known = [(p.topic, p.partition, p.offset, p.metadata or "") for p in partitions if p.error is None]
+            unsettled = [(p.topic, p.partition, UNSETTLED, "") for p in partitions if p.error is not None]
+            answers[group] = [*(row for row in known if row[2] >= 0), *unsettled]
     return answers
 
 

@@ -19,7 +19,7 @@ from srm_spark.errors import ProtocolUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.failures import is_denied, named
 from srm_spark.kafka.group_calls import GroupCalls, GroupCallsDied
-from srm_spark.kafka.group_server import Described, OffsetRow
+from srm_spark.kafka.group_server import UNSETTLED, Described, OffsetRow
 
 if TYPE_CHECKING:
     from srm_spark.kafka.cluster import ClusterClient
@@ -130,7 +130,9 @@ class GroupsClient:
     def _committed(self, group: str, answer: Sequence[OffsetRow] | Failure) -> GroupOffsets:
         if isinstance(answer, Failure):
             return GroupOffsets({}, self._refusal(group, answer))
-        return GroupOffsets({TopicPartition(topic, number): Committed(at, text) for topic, number, at, text in answer})
+        places = {TopicPartition(topic, number): Committed(at, text) for topic, number, at, text in answer}
+        unsettled = frozenset(place for place, committed in places.items() if committed.offset == UNSETTLED)
+        return GroupOffsets({p: committed for p, committed in places.items() if p not in unsettled}, None, unsettled)
 
     def _refusal(self, group: str, failure: Failure) -> Failure:
         if failure.kind is not FailureKind.GROUP_DENIED:

@@ -284,6 +284,8 @@ class Watch:
                 return
             except TargetUnavailable:
                 pass  # it is not sure any more, soon
+            except Exception:  # without this thread its task would wait for ever, and nobody would know why
+                log.exception("flow=%s whether it may still write is not known, and is asked again", self._permit.flow)
             self._over.wait(_WATCH_SECONDS)
 
 

@@ -108,7 +108,7 @@ class _Explained:
             return replace(
                 ruled, verdict=Verdict.WAITS, because=Because.REFUSED, why=why, remedy=offsets.refusal.kind.remedy
             )
-        if not offsets.committed:
+        if not offsets.committed and not offsets.unsettled:
             why = "it has no committed offset, so there is no position to translate"
             remedy = "let it commit; a reader that keeps offsets elsewhere is for srm-control offsets translate"
             return replace(ruled, verdict=Verdict.WAITS, because=Because.NO_OFFSETS, why=why, remedy=remedy)

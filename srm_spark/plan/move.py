@@ -38,14 +38,14 @@ from srm_spark.plan.snapshot import (
     few,
     not_copied,
 )
-from srm_spark.plan.state import OTHER_PLACE, MoveId, MoveState, load_state, save_state
+from srm_spark.plan.state import EVERY_GROUP, OTHER_PLACE, MoveId, MoveState, load_state, save_state, set_aside
 from srm_spark.plan.undo import Undo
 from srm_spark.plan.verified import read_verified
 from srm_spark.statements import SUFFIX, Seal, seal_of
 
 log = logging.getLogger(__name__)
 
-ALL_GROUPS = (".*",)
+ALL_GROUPS = (EVERY_GROUP,)
 _GIVEN_UP = "the move was given up before it ended"
 _GO_ON = "run the same command again: it goes on where this one stopped"
 _POLL_SECONDS = 1.0
@@ -195,9 +195,19 @@ class Move:
     def enter(self, stage: Stage) -> None:
         """Write down that a stage begins: for one that is done for several moves at once, and then is to `leave`."""
         assert self._snapshot is not None
+        if not self._is_saved:
+            self._overtake()
         self._tell(stage.value)
         self._save(self._state.entered(stage, self._snapshot.ranges, now()))
         self._sign(self._statement((f"the move has not ended: {stage.value}",), steps=(_GO_ON,)))
+
+    def _overtake(self) -> None:
+        """A move that leads back what another one did begins: what is left of that one counts no more."""
+        for kind in MoveKind:
+            if kind.allows_writing is not self._kind.allows_writing:
+                path = self.state_path.with_name(_state_name(kind, self.flow.reverse))
+                if (aside := set_aside(path, self._id.groups, self._state.began)) is not None:
+                    self._tell(f"the {kind.value} of {self.flow.reverse} had not ended; what is known of it: {aside}")
 
     def leave(self, stage: Stage) -> None:
         """Write down that a stage is done."""

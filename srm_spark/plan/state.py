@@ -21,6 +21,8 @@ from srm_spark.plan.groups import Earlier
 from srm_spark.plan.snapshot import GroupMove, MoveOutcome, Phase, Range, Stage
 
 _FORMAT = 1
+EVERY_GROUP = ".*"
+"""A pattern that takes all."""
 OTHER_PLACE = "--state, or --folder"
 """The options that name another file, or place of it: of the commands for one flow, and for a site."""
 
@@ -123,6 +125,25 @@ def load_state(path: Path, wanted: MoveId) -> MoveState | None:
         text = f"finish that move, move the file away, or name another one with {OTHER_PLACE}"
         raise MoveError(f"{path}: it belongs to another move ({'; '.join(differences)}); {text}")
     return state
+
+
+def set_aside(path: Path, groups: str, began: str) -> Path | None:
+    """Rename the file of a move that one of these groups, the other way round, overtakes; None where it does not.
+
+    What that move has done, and where groups stood then, says nothing of the next one. Raises MoveError where it
+    cannot be renamed.
+    """
+    try:
+        theirs = json.loads(path.read_text())["id"]["groups"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # there is none, or whoever needs it says what is wrong with it
+    if groups not in (theirs, EVERY_GROUP):
+        return None
+    aside = path.with_name(f"{path.name}.until-{began.replace(':', '')}")
+    try:
+        return path.rename(aside)
+    except OSError as error:
+        raise MoveError(f"{path}: it was overtaken, and cannot be renamed to {aside.name}: {error}") from None
 
 
 def save_state(path: Path, state: MoveState) -> None:

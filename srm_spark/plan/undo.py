@@ -12,6 +12,7 @@ from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Committed, Groups
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.flow.groups.sync import UNSETTLED
 from srm_spark.plan.snapshot import MoveKind, Statement
 from srm_spark.plan.state import MoveState
 
@@ -83,6 +84,8 @@ def put_back(groups: Groups, state: MoveState, *, commits: bool) -> tuple[PutBac
             found += _left(rows, refusal.sentence)
             continue
         stands = now[group].committed
+        found += _left((row for row in rows if row.remote in now[group].unsettled), UNSETTLED.sentence)
+        rows = [row for row in rows if row.remote not in now[group].unsettled]  # noqa: PLW2901
         due = [row for row in rows if _is_due(row, _stands(stands, row.remote), state)]
         found += [_elsewhere(row, _stands(stands, row.remote)) for row in rows if row not in due]
         why = active[group]

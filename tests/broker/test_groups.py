@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import psutil
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.driver import Driver
-from srm_spark.flow.groups.sync import Synced
+from srm_spark.flow.groups.sync import Synced, SyncState
 from srm_spark.kafka.group_calls import GroupCalls, SharedProcess
 from srm_spark.kafka.group_server import Described
 from tests.awaiting import await_until
@@ -134,3 +135,29 @@ def test_a_client_process_that_dies_is_started_again(pair: Pair) -> None:
 
 def _group_servers() -> set[psutil.Process]:
     return {p for p in psutil.Process().children() if "group_server" in " ".join(p.cmdline())}
+
+
+def test_an_offset_that_an_open_transaction_may_move_is_not_taken_for_none(pair: Pair) -> None:
+    """On the target a group would be set back to where it stands on the source, behind what it has done there."""
+    group = f"g{pair.unique}"
+    pair.source.create(pair.topic())
+    pair.source.write(pair.topic(), numbered(10))
+    driver = pair.replicate({**FAST, "groups": group})
+    await_count(pair.target, pair.remote(), 10)
+    producer = pair.target.producer(transactional_id=f"tx-{pair.unique}")
+    consumer = Consumer({**pair.target.options, "group.id": group})
+    metadata = consumer.consumer_group_metadata()
+    consumer.close()
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition(pair.remote(), 0, 8)], metadata, 30)
+    commit(pair.source, group, {(pair.topic(), 0): 3})
+    told = "a transaction that may move its offset there is open"
+    await_until(
+        lambda: [(one.state, one.detail) for one in synced(driver)] == [(SyncState.REFUSED, told)],
+        SOON,
+        lambda: f"the sync tells of it: {synced(driver)}",
+    )
+    producer.commit_transaction(30)
+    await_until(lambda: [one.state for one in synced(driver)] == [SyncState.AHEAD], SOON, "it is further there")
+    assert [offset for offset, _ in committed(pair.target, group, pair.remote()).values()] == [8]

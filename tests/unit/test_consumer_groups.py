@@ -214,6 +214,52 @@ def test_rounds_come_by_the_clock_and_with_records() -> None:
     assert thread.committed() == 7
 
 
+def test_where_a_transaction_may_move_a_group_it_is_not_taken_for_nowhere() -> None:
+    rounds = Rounds()
+    rounds.there.committed["g"] = {THERE: Committed(8)}
+    rounds.there.unsettled = {"g": {THERE}}
+    assert rounds.round() == {"g": (SyncState.REFUSED, "a transaction that may move its offset there is open")}
+    assert rounds.there.committed["g"][THERE].offset == 8
+    rounds.there.unsettled = {}
+    assert rounds.round()["g"][0] is SyncState.AHEAD
+    rounds.here.unsettled = {"g": {HERE}}
+    assert rounds.round() == {}
+    assert rounds.groups.report is not None
+    told = "a transaction that may move its offset on t-0 is open"
+    assert rounds.groups.report.positions.refusals == {"g": told}
+    del rounds.there.committed["g"]
+    rounds.here.unsettled = {"g": {TopicPartition("other", 0)}}
+    assert rounds.round()["g"][0] is SyncState.SYNCED
+    assert rounds.groups.report.positions.refusals == {}
+
+
+def test_a_transaction_that_opens_right_before_the_commit_keeps_the_group_where_it_is() -> None:
+    rounds = Rounds()
+
+    class Opens(MemoryGroups):
+        def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
+            answers = super().offsets(groups)
+            self.unsettled = {"g": {THERE}}
+            return answers
+
+    rounds.flow.target.group_calls = rounds.there = Opens()
+    rounds.begin_again()
+    assert rounds.round()["g"][0] is SyncState.REFUSED
+    assert rounds.there.committed == {}
+
+
+def test_a_round_that_fails_leaves_nothing_known_of_groups() -> None:
+    rounds = Rounds(**{"emit.checkpoints.interval.seconds": "1"})
+    thread = Thread(rounds)
+    await_until(lambda: rounds.groups.report is not None, 10, "a round")
+    rounds.flow.source.down = "no route"
+    rounds.groups.moved()
+    await_until(lambda: rounds.groups.report is None, 10, "it is not known any more")
+    rounds.flow.source.down = None
+    await_until(lambda: rounds.groups.report is not None, 10, "it is known again")
+    thread.end()
+
+
 def test_a_round_that_fails_is_told_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     rounds = Rounds(**{"emit.checkpoints.interval.seconds": "1"})
     rounds.flow.target.down = "no route"

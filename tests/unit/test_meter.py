@@ -64,6 +64,12 @@ def test_a_commit_counts_with_all_its_records_and_the_latency_of_its_last() -> N
     assert found.histogram == Histogram.same(30, 10) + Histogram.same(3, 2)
 
 
+def test_no_record_is_newer_than_its_copy_whatever_its_timestamp_says() -> None:
+    """Else nothing would count as waiting until that time has come."""
+    found = tally(commit(0, 10, latency=-3_600_000), at=5_000)
+    assert found.newest == 5_000
+
+
 def test_a_commit_without_timestamps_or_records_says_nothing_of_latency() -> None:
     nothing = ProgressDetail(OffsetRange(0, 5), 0, (), latency_ms=None)
     found = tally(commit(0, 3), nothing, at=5_000)

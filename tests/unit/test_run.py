@@ -495,6 +495,23 @@ def test_a_topic_of_another_name_waits_until_somebody_says_which_way(way: str, v
     assert world.losses == {}
 
 
+def test_a_topic_that_comes_later_waits_for_somebody_to_say_which_way_too() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.topic("late", b"x")
+    world.copied()
+    kept = world.flow.source.held.pop("late")
+    world.change({"replication.policy.separator": "-"})
+    with world.run() as run:
+        run.begin()
+        assert set(world.held) == {"t"}
+        world.flow.source.held["late"] = kept
+        run.tick()
+        assert "lie in A.late on B and would go to A-late" in world.held["late"]
+    assert "A-late" not in world.flow.target.held
+    assert world.losses == {}
+
+
 # The topics that it makes, or finds
 
 

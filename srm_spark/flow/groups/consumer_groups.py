@@ -140,6 +140,7 @@ class ConsumerGroups:
             if self._news.is_new("failure", str(error)):
                 text = "flow=%s consumer groups are not translated: %s"
                 log.warning(text, self._clusters.settings.flow, error, exc_info=not isinstance(error, FlowError))
+            self.report = None  # what was found before is no answer of now
             self._is_made = False  # somebody may have deleted the topic
             self._rounds.failed(time.monotonic())
 

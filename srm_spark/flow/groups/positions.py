@@ -17,6 +17,7 @@ from srm_spark.core.checkpoints import OUTSIDE_THE_MAP, Translation
 from srm_spark.core.cluster import Committed, GroupOffsets
 from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.core.offset_files import KeptPosition
+from srm_spark.core.wording import some
 from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.choice import GroupChoice
@@ -112,7 +113,14 @@ class Translator:
             for group, p, c in asked
             if (place := places.known.get((p, c.offset))) is not None
         )
-        return Positions(translated, _refusals(answers), places.no_way_back, places.no_syncs)
+        return Positions(translated, self._refusals(answers), places.no_way_back, places.no_syncs)
+
+    def _refusals(self, answers: Mapping[str, GroupOffsets]) -> dict[str, str]:
+        told = {group: answer.refusal.sentence for group, answer in answers.items() if answer.refusal is not None}
+        for group, answer in answers.items():
+            if flowing := [p for p in sorted(answer.unsettled) if self._ways.of(p.topic).remote(p) is not None]:
+                told[group] = f"a transaction that may move its offset on {some([*map(str, flowing)])} is open"
+        return told
 
     def places(self, asked: Collection[KeptPosition]) -> TargetPositions:
         """Where positions on the source lie on the target; those of topics that do not flow are left out."""
@@ -166,7 +174,3 @@ class Translator:
         self._ways.reverse.maps.close()
         self._syncs.close()
         self._groups.close()
-
-
-def _refusals(answers: Mapping[str, GroupOffsets]) -> dict[str, str]:
-    return {group: answer.refusal.sentence for group, answer in answers.items() if answer.refusal is not None}

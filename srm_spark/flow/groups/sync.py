@@ -6,7 +6,7 @@ group did on the target; looked at once more right before each commit, and the b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -72,7 +72,9 @@ class GroupSync:
             if answer.refusal is not None:
                 verdicts += [_refused(position, answer.refusal) for position in mine.values()]
             else:
-                verdicts += self._one(group, mine, answer.committed, commits=commits)
+                settled, unsettled = _parted(mine, answer.unsettled)
+                verdicts += unsettled
+                verdicts += self._one(group, settled, answer.committed, commits=commits)
         return tuple(verdicts)
 
     def close(self) -> None:
@@ -106,6 +108,8 @@ class GroupSync:
             yield from (_refused(position, answer.refusal) for position in wanted.values())
             return
         now = answer.committed
+        wanted, unsettled = _parted(wanted, answer.unsettled)
+        yield from unsettled
         due = {p: position for p, position in wanted.items() if self._is_due(position, now.get(p))}
         yield from (_left(position, now.get(p)) for p, position in wanted.items() if p not in due)
         if not due:
@@ -126,6 +130,16 @@ class GroupSync:
             return True
         stands_still = self._ours.get((position.group, position.remote)) == current.offset
         return self._follows_rewinds and stands_still and downstream < current.offset
+
+
+UNSETTLED = Failure(FailureKind.GROUP_UNANSWERED, "a transaction that may move its offset there is open")
+"""Why it is not known where a group stands."""
+
+
+def _parted(wanted: WantedPositions, unsettled: Collection[TopicPartition]) -> tuple[WantedPositions, list[Synced]]:
+    """Without those where the group stands nobody knows where; and what is to be said of these."""
+    settled = {p: position for p, position in wanted.items() if p not in unsettled}
+    return settled, [_refused(wanted[p], UNSETTLED) for p in wanted.keys() - settled.keys()]
 
 
 def _refused(position: GroupPosition, why: Failure, before: int | None = None) -> Synced:

@@ -26,18 +26,20 @@ class Renames:
 
     def __init__(self, clusters: Clusters) -> None:
         self._clusters = clusters
-        self._has_looked = False
+        self._seen: set[str] = set()
+        """Topics that were looked at: others may come to the flow at any time."""
         self._going_on: dict[str, str] = {}
         self.held: dict[str, str] = {}
         """Source topic → why it waits."""
 
     def look(self, topics: Collection[str], positions: Mapping[TopicPartition, Position]) -> None:
         """Find them, before anything is made on the target."""
-        if self._has_looked:
+        new = set(topics) - self._seen
+        if not new:
             return
-        self._has_looked = True
+        self._seen |= new
         flow, policies = self._clusters.settings.flow, self._clusters.settings.policies
-        for topic, before in find_renames(self._clusters, topics, positions).items():
+        for topic, before in find_renames(self._clusters, new, positions).items():
             if policies.stops(KEY, topic):
                 now = self._clusters.policy.format_remote_topic(flow.source, topic)
                 self.held[topic] = (

@@ -198,13 +198,16 @@ def test_who_has_a_role_of_one_flow_sees_it_alone_here_and_elsewhere() -> None:
     other = Flow("X", "C")
     with served(site_app(AC, other)) as port:
         gateway = gateway_of(site_at("C", port))
-        users = users_of(carol="A->C=viewer", victor="viewer", bob="A->B=viewer")
+        users = users_of(carol="A->C=viewer", victor="viewer", bob="A->B=viewer", olga="operator A->C=none")
         client = TestClient(ready(make_app(filled(AB).board, users, gateway=gateway)), base_url="http://localhost")
         seen = {
             name: [one["flow"] for one in ok(client, "/v3/flows", headers=login(f"{name}:{name}"))["flows"]]
-            for name in ("carol", "victor", "bob")
+            for name in ("carol", "victor", "bob", "olga")
         }
-    assert seen == {"carol": ["A->C"], "victor": ["A->B", "A->C", "X->C"], "bob": ["A->B"]}
+        hidden = client.get("/v3/flows/A/C", headers=login("olga:olga"))
+    olga = ["A->B", "X->C"]
+    assert seen == {"carol": ["A->C"], "victor": ["A->B", "A->C", "X->C"], "bob": ["A->B"], "olga": olga}
+    assert hidden.status_code == 404
 
 
 def test_nobody_asks_in_circles() -> None:

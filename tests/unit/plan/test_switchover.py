@@ -23,7 +23,7 @@ from srm_spark.flow.topics.remote_acls import record_staged
 from srm_spark.plan import Move, MoveKind, MoveOutcome, SiteStatement, Stage, Switchover, last_failover, past_moves
 from srm_spark.plan.document import site_plan_document, site_statement_document, undo_document
 from srm_spark.plan.drain import Stillness
-from tests.memory_cluster import MemoryGroups
+from tests.memory_cluster import MemoryGroups, MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, THERE
 from tests.unit.memory_run import World
 
@@ -60,6 +60,10 @@ class Scene:
         self.settings = load_settings([file])
 
     def reach(self, settings: FlowSettings) -> Clusters:
+        if settings.flow.target == "A":
+            there = self.worlds[settings.flow.source].flow
+            back = replace(there.reach(settings), source=there.target, target=there.source)
+            return replace(back, settings=settings, policy=settings.policy())
         return replace(self.worlds[settings.flow.target].flow.reach(settings), settings=settings)
 
     def switchover(self, kind: MoveKind = MoveKind.FAILOVER, *targets: str, **more: object) -> Switchover:
@@ -485,3 +489,28 @@ def test_a_fence_that_ran_is_told_of_when_a_move_is_given_up(scene: Scene) -> No
 def test_a_site_without_such_flows_is_an_error(scene: Scene, site: str, targets: tuple[str, ...], why: str) -> None:
     with pytest.raises(MoveError, match=why):
         Switchover(scene.settings, site, targets=targets, reach=scene.reach)
+
+
+@pytest.mark.parametrize(("groups", "is_overtaken"), [((".*",), True), (("to-B",), False)])
+def test_a_failover_that_did_not_end_is_no_part_of_the_next_one_once_it_was_led_back(
+    scene: Scene, groups: tuple[str, ...], *, is_overtaken: bool
+) -> None:
+    """Else its fence would not run again, and groups would go by where they stood then."""
+    options: dict[str, Any] = {"folder": scene.folder, "wait_seconds": 0.0, "reach": scene.reach}
+    scene.worlds["B"].flow.target.group_calls.live["to-B"] = ("consumer",)
+    fenced = {**options, "fence": f"echo stopped >> {scene.folder / 'fenced'}"}
+    for _ in range(2):
+        with Move(scene.settings, "A->B", MoveKind.FAILOVER, **fenced) as move:
+            assert move.apply(move.plan()).unsafe
+    assert (scene.folder / "fenced").read_text() == "stopped\n"
+    scene.worlds["B"].flow.source.group_calls.live = {"srm-B->A": ("driver",)}
+    for topic in ("mm2-offsets.B.internal", "mm2-offset-map.B.internal"):  # the way back has run
+        scene.worlds["B"].flow.source.held[topic] = MemoryTopic([MemoryLog()], {})
+    with Move(scene.settings, "A->B", MoveKind.FAILBACK, groups=groups, tell=scene.told.append, **options) as back:
+        back.apply(replace(back.plan(), refusals=(), stages=(Stage.CHECK,)))
+    told = [text for text in scene.told if "failover of A->B had not ended" in text]
+    assert bool(told) is is_overtaken
+    asides = list(scene.folder.glob("srm-failover-A-B.json.until-*"))
+    assert [one.name in text for one in asides for text in told] == [True] * is_overtaken
+    with Move(scene.settings, "A->B", MoveKind.FAILOVER, **fenced) as move:
+        assert (Stage.FENCE in move.plan().stages) is is_overtaken
