@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from srm_spark.api.doctor import check_service, examine_service
 from srm_spark.api.users import line_of
 from srm_spark.cli.service import run
-from srm_spark.config.settings import HistorySettings, ServiceSettings
+from srm_spark.config.settings import HistorySettings, OidcSettings, ServiceSettings
 from srm_spark.core.alerting import AlertSettings
 from srm_spark.doctor import Finding, Health
 from tests.certificates import identity
@@ -69,6 +69,27 @@ def test_users_are_read_and_what_is_wrong_with_them_names_the_line(port: int, tm
     path.write_text(line_of("alice", "a password") + "\n")
     assert health(service, "users") is Health.OK
     assert health(service, "address") is Health.WARNED  # passwords, and no certificate
+
+
+def test_a_provider_is_a_login_and_its_roles_are_read(port: int, tmp_path: Path) -> None:
+    roles = tmp_path / "roles"
+    oidc = OidcSettings("https://login.example", str(roles))
+    service = ServiceSettings(host="0.0.0.0", port=port, oidc=oidc)
+    assert health(service, "roles of groups") is Health.FAILED
+    roles.write_text("operators = nonsense\n")
+    finding = found(service)["roles of groups"]
+    assert (finding.health, f"{roles}:1" in finding.found) == (Health.FAILED, True)
+    roles.write_text("operators:operator\n")
+    assert health(service, "roles of groups") is Health.OK
+    assert health(service, "address") is Health.WARNED  # tokens, and no certificate
+
+
+def test_that_everybody_is_admin_of_an_open_address_is_told(port: int) -> None:
+    service = ServiceSettings(host="0.0.0.0", port=port, anonymous_role="admin")
+    for allow_anonymous in (False, True):
+        assert health(service, "address", allow_anonymous=allow_anonymous) is Health.FAILED
+    local = ServiceSettings(port=port, anonymous_role="admin")
+    assert health(local, "address") is Health.OK
 
 
 def test_a_certificate_that_ends_soon_or_does_not_fit_is_told(port: int, tmp_path: Path) -> None:
