@@ -175,9 +175,9 @@ def test_each_mistake_is_explained(loaded: Loader, text: str, expected: str) -> 
         ("B.producer.sasl.jaas.config = oh no\n", "|B.producer.sasl.jaas.config|cannot be read"),
         (
             "A->B.producer.override.security.protocol = x\n",
-            "|A->B.producer.override.security.protocol|got 'X'; allowed",
+            "|A->B.producer.override.security.protocol|got 'x'; allowed",
         ),
-        ("B.admin.security.protocol = x\n", "|B.admin.security.protocol|got 'X'; allowed PLAINTEXT, SSL"),
+        ("B.admin.security.protocol = x\n", "|B.admin.security.protocol|got 'x'; allowed PLAINTEXT, SSL"),
         ("A.admin.request.timeout.ms = soon\n", "|A.admin.request.timeout.ms|got 'soon'; allowed a whole number"),
         ("A.producer.acks = 2\n", "|A.producer.acks|got '2'; allowed all, -1, 0, 1"),
         (
