@@ -33,6 +33,20 @@ def flow_of(copied: int = 10, **policies: str) -> MemoryFlow:
     return flow
 
 
+@pytest.mark.parametrize("silent", ["log_ends", "topic_ids"])
+def test_a_target_that_does_not_know_a_topic_for_a_moment_has_lost_nothing(
+    silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a broker that has just started: nothing is recorded as lost, and the next start goes on."""
+    flow = flow_of()
+    with monkeypatch.context() as patched:
+        patched.setattr(flow.target, silent, lambda *_, **__: {})
+        with pytest.raises(TargetUnavailable, match=r"does not know A\.t"):
+            flow.start()
+    assert flow.position().next_offset == 10
+    assert flow.losses() == []
+
+
 class Deaths(RuleBasedStateMachine):
     """A driver that is killed between any two of its steps, on clusters that lose what they may lose."""
 

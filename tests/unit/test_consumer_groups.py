@@ -9,17 +9,19 @@ from dataclasses import replace
 import pytest
 
 from srm_spark.core.checkpoints import TranslationStatus
-from srm_spark.core.cluster import Committed, GroupOffsets
-from srm_spark.core.codec import decode_checkpoint
+from srm_spark.core.cluster import Committed, ControlRecord, GroupOffsets
+from srm_spark.core.codec import decode_checkpoint, encode_checkpoint
 from srm_spark.core.filters import NameFilter
 from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.core.tail import TailRecord
+from srm_spark.errors import CheckpointFailed
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.consumer_groups import ConsumerGroups
 from srm_spark.flow.groups.sync import SyncState
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.recorded import Recorded
+from srm_spark.flow.topics.internal_topics import checkpoints_topic, ensure_topic
 from tests.awaiting import await_until
 from tests.memory_cluster import MemoryGroups, MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, THERE, MemoryFlow, flow_settings
@@ -212,6 +214,18 @@ def test_rounds_come_by_the_clock_and_with_records() -> None:
     rounds.here.committed["g"] = {HERE: Committed(9)}
     rounds.groups.moved()
     assert thread.committed() == 7
+
+
+def test_what_was_said_of_a_remote_topic_that_was_deleted_holds_no_checkpoint_back() -> None:
+    """The one in its place has grown past it; who goes by checkpoints would skip what lies between."""
+    rounds = Rounds()
+    ensure_topic(rounds.flow.target, checkpoints_topic(rounds.flow.clusters))
+    old = Checkpoint("g", THERE, 2, 9)
+    rounds.flow.target.writer("test", CheckpointFailed).write(
+        [ControlRecord(CHECKPOINTS, *encode_checkpoint(old), partition=0)]
+    )
+    rounds.round()
+    assert rounds.checkpoints() == [old, Checkpoint("g", THERE, 4, 4, "note")]
 
 
 def test_where_a_transaction_may_move_a_group_it_is_not_taken_for_nowhere() -> None:

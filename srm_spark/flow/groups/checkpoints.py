@@ -110,7 +110,14 @@ class Checkpoints:
             if checkpoint is None:
                 continue
             last = self._last(position)
-            if last is not None and last.downstream > position.target_end:
+            if last is not None and _is_of_another_log(last, checkpoint, position):
                 last = None  # the remote topic was created anew: what was said about the old one binds nobody
             if is_news(checkpoint, last):
                 yield checkpoint
+
+
+def _is_of_another_log(last: Checkpoint, checkpoint: Checkpoint, position: GroupPosition) -> bool:
+    """Whether it cannot have been true of the remote topic of now: copies lie in the order of their records."""
+    is_exact = position.translation.status is TranslationStatus.EXACT
+    is_lower = last.upstream <= checkpoint.upstream and checkpoint.downstream < last.downstream
+    return last.downstream > position.target_end or (is_exact and is_lower)

@@ -14,6 +14,8 @@ from dataclasses import replace
 from srm_spark.core.limits import Route
 from srm_spark.core.model import LogIdentity, Loss, LossCause, OffsetRange, TopicPartition
 from srm_spark.core.offset_map import PartitionMap
+from srm_spark.core.wording import some
+from srm_spark.errors import TargetUnavailable
 from srm_spark.failure import FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.recovery.agreement import differing_copies, first_difference
@@ -58,10 +60,18 @@ class _Check:
         return {**starts, **judged, **{p: replace(judged[p], is_unproven=True) for p in unproven}}
 
     def _seen(self, starts: Starts) -> dict[TopicPartition, Start]:
-        """The starts with what the target has now."""
+        """The starts with what the target has now.
+
+        Raises TargetUnavailable where it does not know what was there, or made, a moment ago: a broker that has just
+        started may not have heard of it yet, and all its copies would count as lost.
+        """
         remotes = {partition: self._remote(partition) for partition in starts}
         ids = self._clusters.target.topic_ids({remote.topic for remote in remotes.values()})
         ends = self._clusters.target.log_ends(remotes.values())
+        if absent := [str(one) for one in remotes.values() if one.topic not in ids or one not in ends]:
+            flow = self._clusters.settings.flow
+            text = f"cluster {flow.target} does not know {some(absent)} any more, or not yet"
+            raise TargetUnavailable(f"{text}; nothing is concluded from that, and it is asked again")
         seen = {}
         for partition, remote in remotes.items():
             start, end = starts[partition], ends.get(remote)

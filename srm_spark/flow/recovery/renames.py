@@ -83,4 +83,5 @@ def find_renames(
     if not lacking:
         return {}
     by_id = {topic_id: name for name, topic_id in clusters.target.topic_ids(clusters.target.topics()).items()}
-    return {topic: by_id[remote_id] for topic, remote_id in lacking.items() if remote_id in by_id}
+    # One that the target did not know a moment ago may still be where it was.
+    return {topic: name for topic, found in lacking.items() if (name := by_id.get(found, names[topic])) != names[topic]}
