@@ -5,6 +5,7 @@ One line of JSON each, in a file of its own or in the log. It holds no password,
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -20,6 +21,8 @@ from srm_spark.errors import ConfigError, Problem
 _log = logging.getLogger("srm_spark.audit")
 _LONGEST = 1000
 """Characters of one text: names of whoever tries to log in may be longer."""
+_ROOM_BYTES = 1_000_000
+"""Left on the disk: for what is asked for at the same time, and what comes of it."""
 AuditValue = str | int | bool | None | list[str]
 
 
@@ -52,9 +55,11 @@ class Audit:
             return None
         try:
             self._append(b"")
+            disk = os.statvfs(self._path)
         except OSError as error:
             return error.strerror or str(error)
-        return None
+        # To write nothing succeeds on a full disk, too.
+        return os.strerror(errno.ENOSPC) if disk.f_bavail * disk.f_frsize < _ROOM_BYTES else None
 
     def record(
         self,
@@ -93,7 +98,8 @@ class Audit:
         with self._lock:
             file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.write(file, line)
+                if os.write(file, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
             finally:
                 os.close(file)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from contextlib import ExitStack
@@ -462,3 +463,21 @@ def test_losses_are_listed(site: Site) -> None:
     assert (found["source_topic"], found["cause"], found["source"]) == ("t", "deleted", {"start": 5, "end": 10})
     assert (found["target"], found["found_at"]) == (None, "1970-01-01T00:28:20+00:00")
     assert site.get("A/B/losses?offset=1")["losses"] == []
+
+
+def test_on_a_full_disk_nothing_is_changed_that_could_not_be_recorded(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening the file, and writing nothing into it, succeeds there."""
+    real = os.statvfs
+
+    def full(path: str) -> os.statvfs_result:
+        return os.statvfs_result((*real(path)[:4], 10, *real(path)[5:]))
+
+    before = site.audit_path.read_text()
+    monkeypatch.setattr("srm_spark.api.audit.os.statvfs", full)
+    refused = site.post("A/B/pause", "olga", 503)
+    assert "No space left on device" in refused["detail"]
+    assert site.audit_path.read_text() == before
+    monkeypatch.undo()
+    assert site.get("A/B/pauses")["pauses"] == []
