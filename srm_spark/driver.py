@@ -131,9 +131,10 @@ class Driver:
         leaving = {*changes.stopped, *(restart.settings.flow for restart in changes.restarted)}
         known = {runner.settings.flow: runner for runner in self._runners}
         late = self._end([runner for runner in self._runners if runner.settings.flow in leaving])
+        changes = changes.put_off(late, self.settings)
         self.settings = changes.settings
         self._runners = [runner for runner in self._runners if runner.settings.flow not in leaving - late]
-        new = [*changes.started, *(r.settings for r in changes.restarted if r.settings.flow not in late)]
+        new = [*changes.started, *(restart.settings for restart in changes.restarted)]
         for started in [self._runner(settings, known.get(settings.flow)) for settings in new]:
             self._runners.append(started)
             self._start(started)
@@ -250,7 +251,7 @@ class Driver:
         deadline = time.monotonic() + seconds
         late = {r.settings.flow for r in runners if not r.join(max(0.0, deadline - time.monotonic()))}
         for flow in late:
-            log.error("flow=%s did not end within %g s; restart the driver to change it", flow, seconds)
+            log.error("flow=%s did not end within %g s", flow, seconds)
         return late
 
     def _schedule_heartbeats(self) -> None:

@@ -6,7 +6,7 @@ remote topics are; those never change under a running driver, because records wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ FIXED: Mapping[str, str] = {
     "topics.internal_separator": "the offset-syncs topic would get another name",
 }
 """Settings that only a new driver process takes, and why."""
+_LATE = "it did not end in time, and ends with what it waits for; read the configuration once more then"
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,18 @@ class Changes:
     """Flows that go on with their old settings, and why."""
     heartbeats_started: tuple[HeartbeatSettings, ...] = ()
     heartbeats_stopped: tuple[Flow, ...] = ()
+
+    def put_off(self, late: Collection[Flow], old: Settings) -> Changes:
+        """The same where these flows have not ended: the next comparison finds them changed again, and goes on."""
+        waiting = {one.settings.flow for one in self.restarted} & set(late)
+        before = {settings.flow: settings for settings in old.flows}
+        flows = tuple(before[one.flow] if one.flow in waiting else one for one in self.settings.flows)
+        return replace(
+            self,
+            settings=replace(self.settings, flows=flows),
+            restarted=tuple(one for one in self.restarted if one.settings.flow not in waiting),
+            refused={**self.refused, **dict.fromkeys(sorted(waiting, key=str), _LATE)},
+        )
 
     def describe(self) -> Iterator[str]:
         """One line per flow that is not as before."""

@@ -9,6 +9,7 @@ import pytest
 from srm_spark.config import load_settings
 from srm_spark.config.reload import FIXED, Changes, compare
 from srm_spark.config.settings import Settings
+from srm_spark.core.model import Flow
 
 BASE = """\
 clusters = A, B, C
@@ -132,3 +133,19 @@ def test_every_fixed_setting_exists(settings: Settings) -> None:
         value: object = settings.flows[0]
         for part in name.split("."):
             value = getattr(value, part)
+
+
+def test_a_flow_that_does_not_end_in_time_is_tried_again_by_the_next_reload(settings: Settings, tmp_path: Path) -> None:
+    new = _load(tmp_path, "A->B.topics = orders, payments\nA->C.topics = x\n")
+    late = Flow("A", "B")
+    changes = compare(settings, new).put_off({late}, settings)
+    assert _names(changes) | {"restarted": ["A->C"], "refused": ["A->B"]} == _names(changes)
+    assert "flow=A->B keeps its old settings: it did not end in time" in "\n".join(changes.describe())
+    again = compare(changes.settings, new)
+    assert [restart.settings.flow for restart in again.restarted] == [late]
+    assert compare(settings, new).put_off((), settings) == compare(settings, new)
+
+
+def test_a_flow_that_is_gone_from_the_file_is_not_put_off(settings: Settings, tmp_path: Path) -> None:
+    changes = compare(settings, _load(tmp_path, "A->C.enabled = false\n"))
+    assert changes.put_off({Flow("A", "C")}, settings) == changes
