@@ -166,6 +166,28 @@ def test_a_partition_that_takes_nothing_is_given_up_while_others_are_written(
     assert brokers.logs[other].batches == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_what_takes_records_again_is_not_held_against_it_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(writing, "monotonic", lambda: now[0])
+    brokers = MemoryBrokers()
+    brokers.refused, brokers.refusal = {1}, 19
+    writer, partition = written(brokers), TopicPartition("t", 0)
+    lane = writer.open(partition, partition)
+    writer.add(partition, piece(1))
+    writer.send()
+    for connection in list(writer.waiting):
+        writer.answered(connection)
+    now[0] += 20
+    brokers.refused = set()
+    run(writer)
+    now[0] += 20
+    writer.add(partition, piece(2))
+    writer.check_silence()
+    run(writer)
+    assert lane.failure is None
+    assert brokers.logs[partition].batches == [1, 2]
+
+
 def test_a_leader_that_is_dead_is_asked_for_anew_until_another_one_leads() -> None:
     brokers, partition = MemoryBrokers(), TopicPartition("t", 0)
     looks: list[int] = []
