@@ -9,10 +9,12 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from srm_spark.config.settings import ClusterSettings
+from srm_spark.core.cluster import TopicSpec
 from srm_spark.core.model import TopicPartition
-from srm_spark.errors import SourceUnavailable
+from srm_spark.errors import SourceUnavailable, TargetUnavailable
 from srm_spark.kafka.cluster import ClusterClient
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -87,3 +89,43 @@ def test_a_success_without_an_offset_is_a_silence(monkeypatch: pytest.MonkeyPatc
 def test_a_partition_that_moves_is_left_out_where_nobody_waits(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = cluster([1], monkeypatch, 60, KafkaException(KafkaError(code)))
     assert found.end_offsets([FIRST, SECOND], waits=False) == {FIRST: 7}
+
+
+class Controller:
+    """Makes topics, and grows them; it takes 10,000 partitions in a request at most, as Kafka's own does."""
+
+    def __init__(self) -> None:
+        self.requests: list[int] = []
+
+    def create_topics(self, new: list[NewTopic], *, request_timeout: float) -> dict[str, Future[None]]:
+        del request_timeout
+        return self._taken({one.topic: one.num_partitions for one in new})
+
+    def create_partitions(self, new: list[NewPartitions], *, request_timeout: float) -> dict[str, Future[None]]:
+        del request_timeout
+        return self._taken({one.topic: one.new_total_count for one in new})
+
+    def _taken(self, counts: dict[str, int]) -> dict[str, Future[None]]:
+        self.requests.append(sum(counts.values()))
+        done: dict[str, Future[None]] = {name: Future() for name in counts}
+        for future in done.values():
+            if self.requests[-1] > 10_000:
+                future.set_exception(KafkaException(KafkaError(KafkaError.POLICY_VIOLATION)))
+            else:
+                future.set_result(None)
+        return done
+
+    def poll(self, _: float) -> None:
+        """Nothing is waiting."""
+
+
+def test_topics_of_many_partitions_are_made_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = Controller()
+    monkeypatch.setattr("srm_spark.kafka.cluster.admin_client", lambda *_: controller)
+    client = ClusterClient(ClusterSettings("B", "h:1", {}), TargetUnavailable)
+    names = [f"t{number}" for number in range(12)]
+    assert client.create(TopicSpec(name, 900, 1, {}) for name in names) == dict.fromkeys(names)
+    assert (sum(controller.requests), max(controller.requests)) == (10_800, 1_800)
+    assert client.grow(dict.fromkeys(names, 3_000)) == dict.fromkeys(names)
+    assert controller.requests[6:] == [3_000] * 12, "one topic is one request, however large"
+    assert client.create([]) == {}
