@@ -125,6 +125,11 @@ class MemoryGroups(Groups):
             for group in groups
         }
 
+    def offsets_at(self, group: str, partitions: Collection[TopicPartition]) -> GroupOffsets:
+        """As above; here the others tell of transactions, too."""
+        assert partitions
+        return self.offsets([group])[group]
+
     def _settled(self, group: str) -> GroupOffsets:
         unsettled, committed = self.unsettled.get(group, set()), self.committed.get(group, {})
         return GroupOffsets({p: at for p, at in committed.items() if p not in unsettled}, None, frozenset(unsettled))

@@ -172,7 +172,15 @@ class Groups(Protocol):
         """Share groups (KIP-932) and streams groups (KIP-1071), which are no consumer groups."""
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
-        """Where each group stands; partitions without a committed offset are left out."""
+        """Where each group stands; partitions without a committed offset are left out.
+
+        So are those where the first one of all is in a transaction that is open: see `offsets_at`.
+        """
+
+    def offsets_at(self, group: str, partitions: Collection[TopicPartition]) -> GroupOffsets:
+        """Where a group stands on these: a coordinator tells of an open transaction that has the first offset of a
+        partition only to who names it.
+        """
 
     def active(self, groups: Collection[str]) -> dict[str, bool | Failure]:
         """Whether each group has members (or is just changing them); a failure where that is not known."""

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
@@ -68,9 +68,12 @@ class GroupCalls:
         self._client = Client(uuid.uuid4().hex, cluster, dict(properties), role)
         self._is_used = False
 
-    def offsets(self, groups: Sequence[str], timeout: float) -> GroupsOffsets:
-        """Where these groups stand. Raises GroupCallsDied when no try brought an answer."""
-        return cast("GroupsOffsets", self._ask(FetchOffsets(tuple(groups), timeout), _TRIES))
+    def offsets(self, groups: Sequence[str], timeout: float, at: Iterable[tuple[str, int]] = ()) -> GroupsOffsets:
+        """Where these groups stand, `at` these partitions or everywhere. Raises GroupCallsDied when no try brought an
+        answer.
+        """
+        places = tuple((topic, number) for topic, number in at)
+        return cast("GroupsOffsets", self._ask(FetchOffsets(tuple(groups), timeout, places), _TRIES))
 
     def describe(self, groups: Sequence[str], timeout: float) -> Descriptions:
         """Who is in these groups. Raises GroupCallsDied when no try brought an answer."""

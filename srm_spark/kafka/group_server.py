@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection
 from typing import NamedTuple, cast
@@ -70,6 +71,8 @@ class FetchOffsets(NamedTuple):
 
     groups: tuple[str, ...]
     timeout: float
+    places: tuple[tuple[str, int], ...] = ()
+    """Topics and partitions; none for all where they have committed."""
 
 
 class Describe(NamedTuple):
@@ -151,7 +154,8 @@ class Server:
     def _find(self, client: Client, question: Question) -> Answer:
         if isinstance(question, Commit):
             return _commit(self._client(client), question)
-        reply = self._ask(client, question, _describe if isinstance(question, Describe) else _fetch)
+        ask = _describe if isinstance(question, Describe) else partial(_fetch, places=question.places)
+        reply = self._ask(client, question, ask)
         told = {
             group: failure_of(answer) if isinstance(answer, KafkaError) else answer for group, answer in reply.items()
         }
@@ -199,11 +203,12 @@ def _is_unsettled(answer: Sequence[OffsetRow] | Described | KafkaError) -> bool:
     return isinstance(answer, list) and any(row[2] == UNSETTLED for row in answer)
 
 
-def _fetch(admin: AdminClient, groups: Sequence[str], timeout: float) -> _Found:
+def _fetch(admin: AdminClient, groups: Sequence[str], timeout: float, places: Sequence[tuple[str, int]] = ()) -> _Found:
+    asked = [KafkaTopicPartition(*place) for place in places] or None
     # Transactions that are still open may move an offset: only stable ones are facts (KIP-447).
     futures = {
         group: admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=timeout
+            [ConsumerGroupTopicPartitions(group, asked)], require_stable=True, request_timeout=timeout
         )[group]
         for group in groups
     }

@@ -64,12 +64,18 @@ class GroupsClient:
         return sorted(unnamed.difference(self.names())) if unnamed else []
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
-        """Where each group stands; partitions without a committed offset are left out."""
-        asked = sorted(groups)
+        """See `Groups`."""
+        return self._offsets(sorted(groups))
+
+    def offsets_at(self, group: str, partitions: Collection[TopicPartition]) -> GroupOffsets:
+        """See `Groups`."""
+        return self._offsets([group], partitions)[group]
+
+    def _offsets(self, asked: Sequence[str], at: Collection[TopicPartition] = ()) -> dict[str, GroupOffsets]:
         if not asked:
             return {}
         try:
-            answer = self._calls.offsets(asked, self._cluster.timeout)
+            answer = self._calls.offsets(asked, self._cluster.timeout, at)
         except GroupCallsDied as error:
             raise self._cluster.refused(f"read the offsets of {len(asked)} groups", str(error)) from error
         return {group: self._committed(group, answer[group]) for group in asked}

@@ -142,7 +142,7 @@ def test_an_offset_that_an_open_transaction_may_move_is_not_taken_for_none(pair:
     group = f"g{pair.unique}"
     pair.source.create(pair.topic())
     pair.source.write(pair.topic(), numbered(10))
-    driver = pair.replicate({**FAST, "groups": group})
+    driver = pair.replicate({**FAST, "groups": group, "sync.group.offsets.enabled": "true"})
     await_count(pair.target, pair.remote(), 10)
     producer = pair.target.producer(transactional_id=f"tx-{pair.unique}")
     consumer = Consumer({**pair.target.options, "group.id": group})

@@ -103,7 +103,7 @@ class GroupSync:
         yield from self._commit(group, {remote: wanted[remote] for remote in due})
 
     def _commit(self, group: str, wanted: WantedPositions) -> Iterator[Synced]:
-        answer = self._groups.offsets([group])[group]  # the group may have come and gone meanwhile
+        answer = self._groups.offsets_at(group, wanted.keys())  # the group may have come and gone meanwhile
         if answer.refusal is not None:  # where it stands is not known, which is not the same as nowhere
             yield from (_refused(position, answer.refusal) for position in wanted.values())
             return
