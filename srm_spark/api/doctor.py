@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import time
@@ -12,17 +11,13 @@ from urllib.parse import urlsplit
 
 from srm_spark.api.certificate import why_unfit
 from srm_spark.api.oidc.groups import read_groups
-from srm_spark.api.roles import Role, role_of
-from srm_spark.api.server import listening_at
+from srm_spark.api.server import is_open_to_others, listening_at
 from srm_spark.api.users import read_users
-from srm_spark.config.keys_oidc import ISSUER_KEY
 from srm_spark.config.keys_process import (
     HISTORY_PATH_KEY,
-    SERVICE_ANONYMOUS_KEY,
     SERVICE_AUDIT_KEY,
     SERVICE_CERTIFICATE_KEY,
     SERVICE_MOVES_KEY,
-    SERVICE_USERS_KEY,
 )
 from srm_spark.config.load import load
 from srm_spark.config.settings import HistorySettings, ServiceSettings
@@ -64,9 +59,9 @@ def check_service(service: ServiceSettings, *, allow_anonymous: bool, now: float
     """What its own settings name: address, users, certificate, folders, whom it tells; `now` since the epoch."""
     yield _address(service, allow_anonymous=allow_anonymous)
     if service.users_file is not None:
-        yield _users(service.users_file)
+        yield _read("users", service.users_file, read_users, "make lines with: srm-service user NAME")
     if service.oidc is not None:
-        yield _groups(service.oidc.roles_file)
+        yield _read("roles of groups", service.oidc.roles_file, read_groups, "docs/service.md has lines to begin with")
     if service.certificate is not None:
         yield _certificate(service.certificate, service.key, now)
     if service.audit_path is not None:
@@ -82,37 +77,21 @@ def _address(service: ServiceSettings, *, allow_anonymous: bool) -> Finding:
     check, written = "address", f"{service.host}:{service.port}"
     try:
         with listening_at(service) as listening:
-            host = listening.getsockname()[0]
+            is_open = is_open_to_others(service, listening, allow_anonymous=allow_anonymous)
     except SetupError as error:
         return failed(check, error.found, error.remedy)
-    is_local = ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    are_needed = service.users_file is not None or service.oidc is not None
-    if not is_local and not are_needed and not allow_anonymous:
-        found = f"{written} is open to other machines, and nobody has to log in: it does not start so"
-        return failed(check, found, f"set {SERVICE_USERS_KEY} or {ISSUER_KEY}, or say --allow-anonymous")
-    if not is_local and not are_needed and role_of(service.anonymous_role) is not Role.VIEWER:
-        found = f"{written} is open to other machines, and everybody is {service.anonymous_role}: it does not start so"
-        return failed(check, found, f"set {SERVICE_USERS_KEY} or {ISSUER_KEY}, or {SERVICE_ANONYMOUS_KEY} = viewer")
-    if not is_local and are_needed and service.certificate is None:
+    if is_open and service.has_logins and service.certificate is None:
         found = f"{written} is free; passwords and tokens cross the network as they are"
         return warned(check, found, f"set {SERVICE_CERTIFICATE_KEY} and its key")
-    return ok(check, f"{written} is free{'' if is_local else ', and open to other machines'}")
+    return ok(check, f"{written} is free{', and open to other machines' if is_open else ''}")
 
 
-def _users(path: str) -> Finding:
+def _read(check: str, path: str, read: Callable[[str], object], remedy: str) -> Finding:
     try:
-        read_users(path)
+        read(path)
     except ConfigError as error:
-        return failed("users", "; ".join(map(str, error.problems)), "make lines with: srm-service user NAME")
-    return ok("users", f"{path} can be read")
-
-
-def _groups(path: str) -> Finding:
-    try:
-        read_groups(path)
-    except ConfigError as error:
-        return failed("roles of groups", "; ".join(map(str, error.problems)), "docs/service.md has lines to begin with")
-    return ok("roles of groups", f"{path} can be read")
+        return failed(check, "; ".join(map(str, error.problems)), remedy)
+    return ok(check, f"{path} can be read")
 
 
 def _certificate(certificate: str, key: str | None, now: float) -> Finding:

@@ -66,24 +66,14 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
     control = Control(Audit(service.audit_path), loaded, _folder(service.moves_path))
     _check_certificate(service)
     with listening_at(service) as listening:
-        is_local = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-        if not logins.are_needed and not is_local and not allow_anonymous:
-            raise SetupError(
-                f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to other machines, and nobody has to log in: set "
-                f"{SERVICE_USERS_KEY} or {ISSUER_KEY}, or say --allow-anonymous"
-            )
-        if not logins.are_needed and not is_local and anonymous is not Role.VIEWER:
-            raise SetupError(
-                f"{SERVICE_ANONYMOUS_KEY} = {anonymous.word} is for a service that only its own machine reaches, and "
-                f"{SERVICE_LISTEN_KEY} = {_written(service)} is open to others: set {SERVICE_USERS_KEY}"
-            )
+        is_open = is_open_to_others(service, listening, allow_anonymous=allow_anonymous)
         logins.warn_of_unknown(flows)
-        if logins.are_needed and not is_local and service.certificate is None:
+        if is_open and service.has_logins and service.certificate is None:
             text = "passwords and tokens cross the network as they are: set %s and its key"
             _log.warning(text, SERVICE_CERTIFICATE_KEY)
         kept = service.history
         board = Board([one.flow for one in flows], past=None if kept is None else History(kept))
-        is_closed = not logins.are_needed and not allow_anonymous
+        is_closed = not service.has_logins and not allow_anonymous
         certificate = None if service.certificate is None else Path(service.certificate)
         sites = None if service.remote is None else _Sites(service.remote, flows, loaded)
         app = make_app(
@@ -126,7 +116,7 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
             beside.append(certificate_watch(config.ssl, service.certificate, service.key))
         if sites is not None:
             beside.extend((sites.readers, *sites.watches))
-        if (address := own_address(service, is_local=is_local)) is not None:
+        if (address := own_address(service, is_local=not is_open)) is not None:
             _log.info("other services find this one at %s", address.url)
             beside.append(Advertiser(address, flows, service.advertised.replication_factor))
         with ExitStack() as running:
@@ -138,6 +128,22 @@ def serve(service: ServiceSettings, flows: Sequence[FlowSettings], loaded: Loade
         _log.info("stopped")
 
 
+def is_open_to_others(service: ServiceSettings, listening: socket.socket, *, allow_anonymous: bool) -> bool:
+    """Whether other machines reach it there. Raises SetupError where these may do more than was meant."""
+    if ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback:
+        return False
+    anonymous = role_of(service.anonymous_role)
+    where, logins = f"{SERVICE_LISTEN_KEY} = {_written(service)}", f"set {SERVICE_USERS_KEY} or {ISSUER_KEY}"
+    if not service.has_logins and not allow_anonymous:
+        found = f"{where} is open to other machines, and nobody has to log in"
+        raise SetupError(found, f"{logins}, or say --allow-anonymous")
+    if not service.has_logins and anonymous is not Role.VIEWER:
+        key = f"{SERVICE_ANONYMOUS_KEY} = {anonymous.word}"
+        found = f"{key} is for a service that only its own machine reaches, and {where} is open to others"
+        raise SetupError(found, logins)
+    return True
+
+
 class _Logins:
     """Who may log in, by a file, by a provider, or by both."""
 
@@ -145,11 +151,6 @@ class _Logins:
         oidc, self._file = service.oidc, service.users_file
         self.users = None if self._file is None else Users(read_users(self._file))
         self.oidc = None if oidc is None else Oidc(oidc, GroupRoles(read_groups(oidc.roles_file)))
-
-    @property
-    def are_needed(self) -> bool:
-        """Whether anybody has to."""
-        return self.users is not None or self.oidc is not None
 
     def warn_of_unknown(self, flows: Sequence[FlowSettings]) -> None:
         """Say which flows have roles and are not here."""

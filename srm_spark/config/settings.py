@@ -538,6 +538,11 @@ class ServiceSettings:
     oidc: OidcSettings | None = None
     """None: there is no OpenID provider."""
 
+    @property
+    def has_logins(self) -> bool:
+        """Whether everybody has to log in."""
+        return self.users_file is not None or self.oidc is not None
+
 
 @dataclass(frozen=True)
 class SigningSettings:
