@@ -148,23 +148,30 @@ def build_command(
         # There the files lie in the working directory of the driver.
         lists["--files"] = configs
         configs = [config.name for config in request.configs]
-        _require_different_names(request)
     command += request.spark
     for option in sorted(_LISTS):
-        ours, theirs = lists.get(option, []), request.lists.get(option, [])
-        # Where the option is not given, Spark takes the setting.
-        said = theirs or (_list(request.settings.get(_LISTS[option], "")) if ours else [])
-        command += [option, ",".join((*ours, *said))] if ours or said else []
+        ours = lists.get(option, [])
+        values = [*ours, *_of_user(request, option, has_ours=bool(ours))]
+        if option == "--files" and request.is_remote_driver:
+            _require_different_names(values)
+        command += [option, ",".join(values)] if values else []
     command.append(str(root / "jobs" / "srm_driver.py"))
     for config in configs:
         command += ["--config", config]
     return command + request.driver
 
 
-def _require_different_names(request: Request) -> None:
+def _of_user(request: Request, option: str, *, has_ours: bool) -> list[str]:
+    """What the user has in a list. Spark takes the setting itself, unless we give it the option."""
+    setting = request.settings.get(_LISTS[option], "") if has_ours else ""
+    text = ",".join(request.lists.get(option, [])) or setting
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _require_different_names(files: Sequence[str]) -> None:
     """Raises SetupError where two files would be one in the driver's folder: the first would be dropped unseen."""
     places: dict[str, set[str]] = {}
-    for file in (*(str(one.resolve()) for one in request.configs), *_list(",".join(request.lists.get("--files", [])))):
+    for file in files:
         path, _, name = file.partition("#")
         places.setdefault(name or Path(path).name, set()).add(path)
     for name, paths in places.items():
@@ -173,10 +180,6 @@ def _require_different_names(request: Request) -> None:
                 f"{' and '.join(sorted(paths))} would both be {name} where the driver runs, and only one would be "
                 "read; give them different names"
             )
-
-
-def _list(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
 
 
 def render(command: Sequence[str], environment: Mapping[str, str]) -> str:

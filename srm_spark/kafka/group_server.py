@@ -219,9 +219,11 @@ def _fetch(admin: AdminClient, groups: Sequence[str], timeout: float, places: Se
         except KafkaException as error:
             answers[group] = error.args[0]
         else:
-            known = [(p.topic, p.partition, p.offset, p.metadata or "") for p in partitions if p.error is None]
-            unsettled = [(p.topic, p.partition, UNSETTLED, "") for p in partitions if p.error is not None]
-            answers[group] = [*(row for row in known if row[2] >= 0), *unsettled]
+            answers[group] = [
+                (p.topic, p.partition, p.offset if p.error is None else UNSETTLED, p.metadata or "")
+                for p in partitions
+                if p.error is not None or p.offset >= 0
+            ]
     return answers
 
 

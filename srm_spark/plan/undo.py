@@ -78,14 +78,14 @@ def put_back(groups: Groups, state: MoveState, *, commits: bool) -> tuple[PutBac
         mine.setdefault(group, []).append(PutBack(group, remote, moved[-1], state.earlier.before.get((group, remote))))
     now, active = groups.offsets(mine), groups.active(mine)
     found: list[PutBack] = []
-    for group, rows in mine.items():
+    for group, every in mine.items():
         refusal = now[group].refusal
         if refusal is not None:
-            found += _left(rows, refusal.sentence)
+            found += _left(every, refusal.sentence)
             continue
-        stands = now[group].committed
-        found += _left((row for row in rows if row.remote in now[group].unsettled), UNSETTLED.sentence)
-        rows = [row for row in rows if row.remote not in now[group].unsettled]  # noqa: PLW2901
+        stands, unsettled = now[group].committed, now[group].unsettled
+        found += _left((row for row in every if row.remote in unsettled), UNSETTLED.sentence)
+        rows = [row for row in every if row.remote not in unsettled]
         due = [row for row in rows if _is_due(row, _stands(stands, row.remote), state)]
         found += [_elsewhere(row, _stands(stands, row.remote)) for row in rows if row not in due]
         why = active[group]

@@ -111,6 +111,8 @@ def test_two_files_that_would_be_one_where_the_driver_runs_are_refused() -> None
         command("--config", "/prod/flows.properties", *place)
     with pytest.raises(SetupError, match=r"/etc/flows\.properties and /x would both be flows\.properties"):
         command("--files", "/y,/x#flows.properties", *place)
+    with pytest.raises(SetupError, match=r"/etc/flows\.properties and /x/flows\.properties would both be flows"):
+        command("--conf", "spark.files=/x/flows.properties", *place)
     command("--config", "/prod/flows.properties", "--master", "yarn")
     words = command("--config", "/prod/other.properties", "--files", "/etc/flows.properties", *place)
     assert value_of(words, "--files") == "/etc/flows.properties,/prod/other.properties,/etc/flows.properties"

@@ -74,10 +74,9 @@ class _Check:
             raise TargetUnavailable(f"{text}; nothing is concluded from that, and it is asked again")
         seen = {}
         for partition, remote in remotes.items():
-            start, end = starts[partition], ends.get(remote)
-            epoch = None if end is None else end.epoch
-            logs = start.logs._replace(remote_id=ids.get(remote.topic), remote_epoch=epoch)
-            seen[partition] = replace(start, logs=logs, target_end=None if end is None else end.offset)
+            start, end = starts[partition], ends[remote]
+            logs = start.logs._replace(remote_id=ids[remote.topic], remote_epoch=end.epoch)
+            seen[partition] = replace(start, logs=logs, target_end=end.offset)
         return seen
 
     def _remote(self, partition: TopicPartition) -> TopicPartition:

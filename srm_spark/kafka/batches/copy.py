@@ -265,7 +265,6 @@ class _Copying:
         for partition, remote in self._routes.items():
             self._hand.open(partition, remote)
         while not (self._is_read and self._writer.is_idle):
-            self._let_go()
             self._ask()
             self._hand_over()
             self._send()
@@ -278,16 +277,6 @@ class _Copying:
     def _is_read(self) -> bool:
         is_taken = self._left_bytes <= 0 or not any(self._may_hand_over(r) for r in self._reader.readings.values())
         return is_taken and (self._reader.is_over or self._left_bytes <= 0)
-
-    def _let_go(self) -> None:
-        """Read no more of what has ended: nobody would take it, and what is full of it never comes to its end."""
-        for partition, reading in self._reader.readings.items():
-            if reading.pieces or reading.is_open:
-                if not self._writer.open(partition, self._routes[partition]).is_over:
-                    continue
-                self._reader.ahead -= sum(piece.batch.size for piece in reading.pieces)
-                reading.pieces.clear()
-                reading.end = min(reading.end, reading.next)
 
     def _ask(self) -> None:
         if self._left_bytes <= self._reader.ahead:
@@ -311,11 +300,19 @@ class _Copying:
         for reading in self._reader.readings.values():
             remote = self._routes[reading.partition]
             lane = self._writer.open(reading.partition, remote)
+            if lane.is_over:
+                self._let_go(reading)
             while self._has_room(lane) and self._may_hand_over(reading):
                 piece = reading.pieces.popleft()
                 self._reader.ahead -= piece.batch.size
                 self._left_bytes -= piece.batch.size
                 self._writer.add(remote, piece)
+
+    def _let_go(self, reading: PartitionReading) -> None:
+        """Read no more of what has ended: nobody would take it, and what is full of it never comes to its end."""
+        self._reader.ahead -= sum(piece.batch.size for piece in reading.pieces)
+        reading.pieces.clear()
+        reading.end = min(reading.end, reading.next)
 
     def _send(self) -> None:
         # While the target is not there, what waits goes on waiting: `check_silence` ends it.

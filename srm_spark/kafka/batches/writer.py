@@ -92,8 +92,6 @@ class Lane:
     refusal: Produced | None = None
     """What it said."""
     failure: Failure | None = None
-    stuck_since: float | None = None
-    """When its leader was found to be missing, or to take nothing for now; None since it took something."""
     added: int = 0
     answered: int = 0
     """Batches that are acknowledged, and so are all before them."""
@@ -173,6 +171,8 @@ class BatchWriter:
         """Requests on their way: since when, and the partitions that they are about."""
         self._gone_since: dict[TopicPartition, float] = {}
         """Remote partitions that the cluster does not know, and since when it says so."""
+        self._stuck_since: dict[TopicPartition, float] = {}
+        """Those whose leader is missing, or takes nothing for now, and since when: until it takes something."""
         self._look_at = self._add_at = self._moved_at = 0.0
         self._seconds = 0.0
         self._away = ""
@@ -199,7 +199,7 @@ class BatchWriter:
         """Go on with the same task along other lanes, under the same numbers."""
         for connection in list(self._flights):
             self.lost(connection)
-        self._lanes, self._gone_since, self._bytes = {}, {}, 0
+        self._lanes, self._gone_since, self._stuck_since, self._bytes = {}, {}, {}, 0
 
     def open(self, source: TopicPartition, remote: TopicPartition) -> Lane:
         """The lane of a partition, which begins here where there is none."""
@@ -210,6 +210,7 @@ class BatchWriter:
     def forget(self, remote: TopicPartition) -> None:
         """Let a lane begin anew of which everything is answered, or refused: numbers go on."""
         del self._lanes[remote]
+        self._stuck_since.pop(remote, None)
 
     def take_back(self, lane: Lane) -> list[Packed]:
         """What was refused and everything behind it, in order, once nothing flies; the lane begins anew."""
@@ -312,7 +313,7 @@ class BatchWriter:
             except ProtocolUnavailable:  # it may be dead, and its partitions another broker's soon
                 for lane in lanes:
                     self._leaders.pop(lane.remote, None)
-                    self._stick(lane)
+                    self._stick(lane.remote)
                 self._look_at = monotonic() + RETRY_SECONDS
                 continue
             try:
@@ -368,8 +369,7 @@ class BatchWriter:
                 lane = self._lanes[partition]
                 if lane.refused is not None and lane.flying and lane.failure is None:
                     # The numbers behind the refused one are given anew, and a broker may still come to these (KIP-360).
-                    lane.failure = Failure(FailureKind.NOT_ACKNOWLEDGED, f"{lane.remote}: {_DOUBT}")
-                    self.is_broken = True
+                    self._break(lane, FailureKind.NOT_ACKNOWLEDGED, f"{lane.remote}: {_DOUBT}")
                 self._repeat(lane, lane.flying)
                 lane.flying.clear()
                 lane.is_repeating = lane.is_known = False
@@ -379,14 +379,16 @@ class BatchWriter:
         late = monotonic() - self._bounds.answer_seconds
         for connection in [one for one, flights in self._flights.items() if flights[0][0] < late]:
             self.lost(connection)
-        now, why = monotonic(), f"no acknowledgement came in {self._seconds:.0f} s"
-        if not self.is_idle and now - self._moved_at > self._seconds:
-            self.fail(f"{why}: {self._away}" if self._away else why)
-        for lane in self._lanes.values():
+        if not self.is_idle and monotonic() - self._moved_at > self._seconds:
+            self.fail(f"{self._silence}: {self._away}" if self._away else self._silence)
+        for remote, since in self._stuck_since.items():
             # Others may be acknowledged all the time. One that only waits for its turn is not stuck.
-            if lane.stuck_since is not None and now - lane.stuck_since > self._seconds and lane.is_waiting:
-                self.end_lane(lane, Failure(FailureKind.NOT_ACKNOWLEDGED, f"{lane.remote}: {why}"))
-                self.is_broken = True
+            if monotonic() - since > self._seconds and (lane := self._lanes[remote]).is_waiting:
+                self._break(lane, FailureKind.NOT_ACKNOWLEDGED, f"{remote}: {self._silence}")
+
+    @property
+    def _silence(self) -> str:
+        return f"no acknowledgement came in {self._seconds:.0f} s"
 
     def fail(self, why: str) -> None:
         """Give up everything that is not acknowledged."""
@@ -394,8 +396,7 @@ class BatchWriter:
             self.lost(connection)
         for lane in self._lanes.values():
             if lane.is_waiting:
-                self.end_lane(lane, Failure(FailureKind.NOT_ACKNOWLEDGED, why))
-                self.is_broken = True
+                self._break(lane, FailureKind.NOT_ACKNOWLEDGED, why)
 
     def end_lane(self, lane: Lane, failure: Failure) -> None:
         """Nothing more of a partition is written; the first reason counts."""
@@ -412,13 +413,12 @@ class BatchWriter:
             self._leaders |= found
             self._end_gone(errors)
             for partition in self._lanes.keys() - self._leaders.keys():
-                self._stick(self._lanes[partition])
+                self._stick(partition)
         leader = self._leaders.get(remote)
         return None if leader is None else leader.node
 
-    def _stick(self, lane: Lane) -> None:
-        if lane.stuck_since is None:
-            lane.stuck_since = monotonic()
+    def _stick(self, remote: TopicPartition) -> None:
+        self._stuck_since.setdefault(remote, monotonic())
 
     def _end_gone(self, errors: Mapping[TopicPartition, int]) -> None:
         """Give up what cannot come back by waiting: the topic was deleted, and who starts anew makes it again."""
@@ -429,8 +429,7 @@ class BatchWriter:
             lane = self._lanes[remote]
             if now - since > GONE_SECONDS and lane.is_waiting:
                 text = f"no broker of the target has known {remote} for {GONE_SECONDS:g} s: it was deleted"
-                self.end_lane(lane, Failure(FailureKind.TARGET_CHANGED, text))
-                self.is_broken = True
+                self._break(lane, FailureKind.TARGET_CHANGED, text)
 
     def _may_send(self, connection: Connection) -> bool:
         in_flight = len(self._flights.get(connection, ()))
@@ -468,7 +467,8 @@ class BatchWriter:
             if not lane.is_over:
                 self._moved_at, self._away = monotonic(), ""
                 self._bytes -= sent.piece.batch.size
-                lane.is_known, lane.stuck_since = True, None
+                lane.is_known = True
+                self._stuck_since.pop(lane.remote, None)
                 return Acknowledged(lane.source, sent.piece, answer.base_offset, time.time())
             self._broken(lane, sent, answer, "a batch was taken behind one that was not")
         elif lane.refused is not None and answer.error in _REFUSED | {_OUT_OF_ORDER, _UNKNOWN}:
@@ -476,7 +476,7 @@ class BatchWriter:
         elif answer.error in _PASSING or (lane.is_repeating and answer.error == _OUT_OF_ORDER):
             self._leaders.pop(lane.remote, None)
             lane.is_repeating, lane.is_known = True, False
-            self._stick(lane)
+            self._stick(lane.remote)
             self._repeat(lane, [sent])
             if answer.error == BUSY:
                 self._away = f"{lane.remote}: {HIDDEN}"
@@ -509,6 +509,10 @@ class BatchWriter:
         )
         kind = _KINDS.get(answer.error, FailureKind.NOT_ACKNOWLEDGED)
         self._bytes -= 0 if lane.is_over else sent.piece.batch.size
+        self._break(lane, kind, text)
+
+    def _break(self, lane: Lane, kind: FailureKind, text: str) -> None:
+        """End it, with something unknown or out of order."""
         self.end_lane(lane, Failure(kind, text))
         self.is_broken = True
 
