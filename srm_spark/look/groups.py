@@ -17,7 +17,7 @@ from srm_spark.flow.clusters import Clusters, Connect, connect
 from srm_spark.flow.groups.checkpoints import Checkpoints
 from srm_spark.flow.groups.choice import NO_CONSUMER_GROUP
 from srm_spark.flow.groups.positions import Positions, Translator
-from srm_spark.flow.groups.sync import GroupSync, Synced, SyncState
+from srm_spark.flow.groups.sync import UNSETTLED, GroupSync, Synced, SyncState
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.look.answer import Answer, Because, Verdict
 from srm_spark.look.flows import hurried
@@ -103,12 +103,11 @@ class _Explained:
         return self._positioned(ruled, offsets, rules)
 
     def _without_offsets(self, ruled: Answer, offsets: GroupOffsets) -> Answer | None:
-        if offsets.refusal is not None:
-            why = f"{self._flow.source} does not tell where it stands: {offsets.refusal.sentence}"
-            return replace(
-                ruled, verdict=Verdict.WAITS, because=Because.REFUSED, why=why, remedy=offsets.refusal.kind.remedy
-            )
-        if not offsets.committed and not offsets.unsettled:
+        refusal = UNSETTLED if offsets.unsettled and not offsets.committed else offsets.refusal
+        if refusal is not None:
+            why = f"{self._flow.source} does not tell where it stands: {refusal.sentence}"
+            return replace(ruled, verdict=Verdict.WAITS, because=Because.REFUSED, why=why, remedy=refusal.kind.remedy)
+        if not offsets.committed:
             why = "it has no committed offset, so there is no position to translate"
             remedy = "let it commit; a reader that keeps offsets elsewhere is for srm-control offsets translate"
             return replace(ruled, verdict=Verdict.WAITS, because=Because.NO_OFFSETS, why=why, remedy=remedy)

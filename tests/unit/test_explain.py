@@ -203,6 +203,11 @@ def group_refused(world: World) -> None:
     world.flow.source.group_calls.refused["g"] = Failure(FailureKind.GROUP_UNANSWERED, "it is not told")
 
 
+def group_unsettled(world: World) -> None:
+    world.flow.source.group_calls.committed["g"] = {}
+    world.flow.source.group_calls.unsettled["g"] = {HERE}
+
+
 def group_elsewhere(world: World) -> None:
     world.topic("__own")
     world.flow.source.group_calls.committed["g"] = {TopicPartition("__own", 0): Committed(0)}
@@ -283,6 +288,7 @@ SKIPPED: dict[str, tuple[Callable[[], Answer], Verdict, Because]] = {
     "group: of shares or streams": (lambda: in_group({}, group_shared), LEFT_OUT, Because.NO_CONSUMER_GROUP),
     "group: no offsets": (lambda: in_group({}, group_without_offsets), WAITS, Because.NO_OFFSETS),
     "group: not told": (lambda: in_group({}, group_refused), WAITS, Because.REFUSED),
+    "group: in a transaction": (lambda: in_group({}, group_unsettled), WAITS, Because.REFUSED),
     "group: reads what does not flow": (lambda: in_group({}, group_elsewhere), LEFT_OUT, Because.NO_TOPIC_FLOWS),
     "group: no translation": (lambda: in_group({}, group_new), WAITS, Because.UNTRANSLATED),
     "group: active on the target": (lambda: in_group({}, group_active), WAITS, Because.ACTIVE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -493,6 +494,22 @@ def test_a_topic_of_another_name_waits_until_somebody_says_which_way(way: str, v
         world.copied()
     assert (world.values("A-t"), world.values("A.t")) == (values, [b"a", b"b"])
     assert world.losses == {}
+
+
+def test_a_topic_whose_id_is_not_known_for_a_moment_is_not_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.copied()
+    real, asked = world.flow.target.topic_ids, list[object]()
+
+    def late(names: Collection[str]) -> dict[str, str]:
+        asked.append(names)
+        return real(names) if len(asked) > 1 else {}
+
+    monkeypatch.setattr(world.flow.target, "topic_ids", late)
+    world.flow.write(b"b")
+    world.copied()
+    assert (world.held, world.values(), world.losses) == ({}, [b"a", b"b"], {})
 
 
 def test_a_topic_that_comes_later_waits_for_somebody_to_say_which_way_too() -> None:

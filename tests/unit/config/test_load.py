@@ -397,7 +397,7 @@ def test_strict_makes_unknown_keys_problems(loaded: Loader) -> None:
     ]
 
 
-@pytest.mark.parametrize("alias", ["cloudera", "srm", "workers", "connectors"])
+@pytest.mark.parametrize("alias", ["cloudera", "srm", "workers", "connectors", "mm"])
 def test_a_cluster_may_be_called_as_what_srm_begins_its_keys_with(alias: str, tmp_path: Path) -> None:
     path = tmp_path / "mm2.properties"
     lines = f"clusters = {alias}, B", f"{alias}.bootstrap.servers = a:1", "B.bootstrap.servers = b:1"

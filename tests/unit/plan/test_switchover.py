@@ -292,6 +292,22 @@ def test_a_group_that_read_on_at_the_source_between_two_calls_goes_back_as_well(
     assert (undo.left, scene.moved(), scene.states()) == ((), {}, set())
 
 
+def test_a_group_that_an_open_transaction_may_move_is_left_by_an_undo_until_that_is_over(scene: Scene) -> None:
+    flow = scene.worlds["B"].flow
+    flow.source.group_calls.committed["stays"] = {HERE: Committed(3)}
+    flow.target.group_calls.live["stays"] = ("reader",)
+    assert scene.apply(MoveKind.FAILOVER, "B").unsafe
+    flow.target.group_calls.unsettled["to-B"] = {THERE}
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    assert [one.left for one in undo.groups] == ["a transaction that may move its offset there is open"]
+    assert (scene.moved(), scene.states()) == ({"to-B": 2}, {"A->B"})
+    flow.target.group_calls.unsettled.clear()
+    with scene.switchover(MoveKind.FAILOVER, "B") as move:
+        (undo,) = move.undo()
+    assert (undo.left, scene.moved(), scene.states()) == ((), {}, set())
+
+
 def test_a_statement_that_cannot_be_written_keeps_no_other_from_being(scene: Scene) -> None:
     stamp = "20261128T000000Z"
     scene.worlds["C"].flow.write(b"d")
