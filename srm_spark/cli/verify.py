@@ -96,6 +96,10 @@ def verify(
     """
     if sample is not None and state is not None:
         raise click.UsageError("a sample is no stretch behind which a later one could go on: --sample or --state")
+    if since is not None and state is not None:
+        raise click.UsageError(
+            "what lies in front of --since is not compared, so no later one may go on behind it: --since or --state"
+        )
     with told():
         settings = settings_of(files, defines)
         flows = flows_in(settings, name, exit_code=ERROR)
@@ -122,6 +126,7 @@ def verify(
                 "partition": partition,
                 "since": None if since is None else time_of(since),
                 "sample": sample,
+                "goes_on": state is not None,
             }
             sign_verification(seal, statement, flows[0], found[0], asked)
             click.echo(f"the statement is {statement}, and its page {page_path(statement).name}", err=True)

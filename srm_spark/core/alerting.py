@@ -113,6 +113,9 @@ class Alerting:
         for key, fact in present.items():
             standing = self._standing.setdefault(key, _Standing(fact, now))
             standing.fact, standing.until = fact, None
+            if standing.told_value is not None and (fact.value or 0) < standing.told_value:
+                # Who counts since its driver began has begun anew: all of it is news.
+                standing.told_value = 0 if key[0] is AlertKind.RECORDS_LOST else fact.value
         for key, standing in list(self._standing.items()):
             kind, subject, _ = key
             is_unknown = (kind, subject) in unknown or (subject in unknown and kind not in _OF_THE_UNKNOWN)

@@ -48,12 +48,12 @@ class Audit:
     failed: str | None = None
     """Why the newest one came to no end; None where it did."""
 
-    @property
-    def found_differing(self) -> int | None:
-        """Differences of the newest one; None before the first, and where it has none but could not look at all."""
-        if self.ended is None or (self.unchecked is not None and not self.differences):
-            return None
-        return self.differences
+    def found_differing(self, now: int) -> int | None:
+        """Differences of the newest one; None before the first, and where it has none but could not look at all, or is
+        no answer of today: none has ended for too long."""
+        if self.differences:
+            return self.differences
+        return None if self.ended is None or self.unchecked is not None or self.late(now) is not None else 0
 
     def late(self, now: int) -> str | None:
         """That no audit has ended for too long; None where one has."""

@@ -272,8 +272,12 @@ class PartitionMap:
 
     def copy_of(self, upstream_offset: int) -> int | None:
         """Target offset of the copy of this source record; None where it has none that is known."""
-        copy = self.next_copy(upstream_offset)
-        return copy if copy is not None and self.next_copy(upstream_offset + 1) != copy else None
+        at = bisect_right(self._starts, upstream_offset) - 1
+        intervals = self._parts[at].intervals if at >= 0 else ()
+        number = bisect_right(intervals, upstream_offset, key=lambda interval: interval.upstream_end)
+        if number == len(intervals) or upstream_offset < intervals[number].upstream:
+            return None
+        return intervals[number].downstream + upstream_offset - intervals[number].upstream
 
     def next_copy(self, upstream_offset: int) -> int | None:
         """Target offset of the first copy of a record at or behind `upstream_offset`; None while there is none.

@@ -133,6 +133,8 @@ class Sides:
     """As of now: what is not there may have been deleted while it was read."""
     source_compacts: bool = False
     target_compacts: bool = False
+    ends: First | None = None
+    """Where both logs end, which compaction changes nothing of; None where that is not known."""
     stamp: Stamp | None = None
     """What the flow's copies get as a header; None where they get none."""
     own_stamp: Stamp | None = None
@@ -331,7 +333,7 @@ class _Looking:
         self._seen.take(record)
         if at < self._sides.first().target:
             self.checked.explained[Reason.TARGET_DELETED] += 1
-        elif self._sides.target_compacts and record.key is not None:
+        elif self._sides.target_compacts and record.key is not None and self._lies_within(target=at):
             self.checked.explained[Reason.TARGET_COMPACTED] += 1
         else:
             self._find(Difference.LOST, record.offset, None, f"its copy at target offset {at} is gone")
@@ -340,11 +342,16 @@ class _Looking:
         """What it is a copy of is not there."""
         if at < self._sides.first().source:
             self.checked.explained[Reason.SOURCE_DELETED] += 1
-        elif self._sides.source_compacts and copy.key is not None:
+        elif self._sides.source_compacts and copy.key is not None and self._lies_within(source=at):
             self.checked.explained[Reason.SOURCE_COMPACTED] += 1
         else:
             what = f"it should be the copy of source offset {at}, where the source has no record"
             self._find(Difference.FOREIGN, None, copy.offset, what)
+
+    def _lies_within(self, source: int = 0, target: int = 0) -> bool:
+        """Whether a log of today is so long."""
+        ends = self._sides.ends
+        return ends is None or (source < ends.source and target < ends.target)
 
     def has_no_copy(self, record: TailRecord) -> None:
         """The map knows none of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
@@ -85,7 +86,7 @@ def _of_flow(figures: FlowFigures) -> Iterator[Row]:
             yield names.PAUSED, flow, figures.paused
         if status.audit is not None and status.audit.ended is not None:
             yield names.AUDITED, flow, status.audit.records
-            yield from _known(names.DIFFERING, flow, status.audit.found_differing)
+            yield from _known(names.DIFFERING, flow, status.audit.found_differing(int(time.time() * 1000)))
             yield names.AUDIT_END, flow, status.audit.ended / 1000
 
 

@@ -77,7 +77,8 @@ DIFFERING = Metric(
     "gauge",
     _FLOW,
     "records",
-    "That the newest audit found to be other than their copies; not there before an audit has ended.",
+    "That the newest audit found to be other than their copies; not there before an audit has ended, nor where it "
+    "found none and the next ones are late.",
 )
 AUDIT_END = Metric(
     "srm_audit_end_timestamp_seconds",

@@ -90,7 +90,7 @@ class Sampler:
             lost=status.lost_records,
             quarantined=len(status.parked) if is_running else None,
             audited_at=None if audit is None else audit.ended,
-            differing=None if audit is None else audit.found_differing,
+            differing=None if audit is None else audit.found_differing(period.at),
             is_audited=status.audit is not None,
             differs=None if audit is None else audit.first,
             audit_late=None if audit is None else audit.late(period.at),

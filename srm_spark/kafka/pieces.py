@@ -68,9 +68,9 @@ def _sealed(reader: RunReader, partition: TopicPartition, offsets: OffsetRange) 
     silent_since = time.monotonic()
     while reader.is_busy:
         for part in reader.parts(_LOOK_SECONDS):
-            silent_since = time.monotonic()
             if part[0].records and not part[0].is_control:
                 yield _seal(partition, part, offsets)
+            silent_since = time.monotonic()  # behind who took it: that may have lasted, and is no silence
         silent_since = max(silent_since, reader.moved_at)
         if reader.is_gone or (reader.is_busy and time.monotonic() - silent_since > _SILENT_SECONDS):
             raise SourceUnavailable(reader.silence(time.monotonic() - silent_since))

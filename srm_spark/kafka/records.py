@@ -47,8 +47,8 @@ def read_range(
                 record = record_of(message)
                 if record.offset >= offsets.end:
                     return
-                silent_since = time.monotonic()
                 yield record
+                silent_since = time.monotonic()  # behind who took it: that may have lasted, and is no silence
             position = max(position, consumer.position([asked])[0].offset)
             if time.monotonic() - silent_since > _SILENT_SECONDS:
                 raise error(

@@ -49,9 +49,22 @@ def facts_of(
                     for one in series.left_groups()
                 )
     unknown: set[str | tuple[AlertKind, str]] = {str(now.flow) for now in nows if not now.is_known}
-    # Whoever has taken the flow over, or cannot look now, has not mended what was found.
-    unknown |= {(AlertKind.COPIES_DIFFER, str(now.flow)) for now in nows if now.is_audited and now.differing is None}
+    unknown |= {(kind, str(now.flow)) for now in nows for kind in _unknown(now)}
     return facts, unknown
+
+
+def _unknown(now: FlowNow) -> Iterator[AlertKind]:
+    """What is not known of it now: whoever has taken the flow over, or cannot look, has not mended what was found."""
+    if now.is_audited and now.differing is None:
+        yield AlertKind.COPIES_DIFFER
+    if now.lag_seconds is None:
+        yield AlertKind.RPO
+    if now.lost is None:
+        yield AlertKind.RECORDS_LOST
+    if now.quarantined is None:
+        yield AlertKind.QUARANTINE
+    if now.state is not FlowState.RUNNING:
+        yield from (AlertKind.STANDING_STILL, AlertKind.AUDIT_LATE, AlertKind.GROUP_NOT_SYNCED)
 
 
 def _of_flow(now: FlowNow, settings: AlertSettings) -> Iterator[Fact]:

@@ -445,6 +445,7 @@ class _Flow:
             newest,
             source_compacts=partition.topic in here,
             target_compacts=self._remotes[partition].topic in there,
+            ends=First(self._ends[partition], self._target_ends.get(self._remotes[partition], 0)),
             stamp=settings.stamp,
             own_stamp=settings.own_stamp,
             one_sided=OneSided(

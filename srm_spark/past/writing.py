@@ -98,8 +98,9 @@ class TargetHistory:
         if self._query is not None and (failure := self._query.failure()) is not None:
             raise QueryFailed(failure.sentence, failure.kind)
         found = self._cluster.topics()
-        partitions = {topic: found[topic] for topic in self._topics & found.keys()}
-        topic_ids = self._cluster.topic_ids(partitions.keys())
+        topic_ids = self._cluster.topic_ids(self._topics & found.keys())
+        # One without an id, which the broker does not know yet, would be counted again as another topic.
+        partitions = {topic: found[topic] for topic in topic_ids}
         if self._query is None or (partitions, topic_ids) != (self._partitions, self._topic_ids):
             self.stop()
             self._partitions, self._topic_ids = partitions, topic_ids

@@ -53,6 +53,14 @@ def test_losses_are_told_at_once_and_each_new_one_again() -> None:
     ]  # fmt: skip
 
 
+def test_another_driver_that_counts_anew_has_news() -> None:
+    alerting = Alerting(SETTINGS)
+    lost = [Fact(AlertKind.RECORDS_LOST, "A->B", f"{count} records are lost", value=count) for count in (10, 5, 5)]
+    assert [bool(due(alerting, now, fact)) for now, fact in enumerate(lost)] == [True, True, False]
+    differ = [Fact(AlertKind.COPIES_DIFFER, "A->B", f"{count} differ", value=count) for count in (10, 5, 8)]
+    assert [bool(due(alerting, now, fact)) for now, fact in enumerate(differ)] == [True, False, True]
+
+
 def test_nobody_was_told_so_it_is_due_still_as_it_is_by_then() -> None:
     alerting = Alerting(SETTINGS)
     alerting.judge([RPO], (), 0)

@@ -157,9 +157,18 @@ def test_what_cannot_be_looked_at_again_now_is_told_and_kept() -> None:
     assert scene.look().differences == 1
     scene.flow.remote.open_since = 1
     audit = scene.look()
-    assert (audit.found_differing, audit.unchecked) == (None, "t-0: source offset 1 cannot be looked at again now")
+    assert (audit.found_differing(audit.since), audit.unchecked) == (
+        None,
+        "t-0: source offset 1 cannot be looked at again now",
+    )
     scene.flow.remote.open_since = None
     assert scene.look().differences == 1
+
+
+def test_what_was_right_long_ago_is_no_answer_of_today() -> None:
+    good = Audit(60.0, 0, ended=1000)
+    assert [good.found_differing(now) for now in (1000, 181_000, 182_000)] == [0, 0, None]
+    assert replace(good, differences=2).found_differing(10**9) == 2
 
 
 def test_a_difference_whose_record_is_deleted_is_none_any_more() -> None:

@@ -131,6 +131,15 @@ def test_both_sides_of_a_hole_stay_known() -> None:
     assert chain.holes() == [Hole(OffsetRange(20, 30), 20, 32)]
 
 
+def test_what_has_no_copy_has_not_the_next_one_s() -> None:
+    chain = PartitionMap()
+    chain.put(stretch(0, 10, 10, Interval(0, 0, 4), Interval(6, 4, 4)))
+    assert [chain.copy_of(offset) for offset in range(11)] == [0, 1, 2, 3, None, None, 4, 5, 6, 7, None]
+    hole = with_hole()
+    at = next(iter(hole.holes())).source
+    assert [hole.copy_of(offset) for offset in range(at.start, at.end)] == [None] * (at.end - at.start)
+
+
 def test_what_may_be_a_copy_in_a_hole_is_not_skipped() -> None:
     chain = with_hole()
     assert [chain.next_copy(offset) for offset in (20, 25, 30)] == [20, 20, 32]

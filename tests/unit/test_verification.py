@@ -125,6 +125,18 @@ def test_what_the_target_deleted_or_compacted_is_explained() -> None:
     assert found(without, [*THERE[:4], *THERE[5:]], target_compacts=True).differences == {Difference.LOST: 1}
 
 
+def test_compaction_shortens_no_log() -> None:
+    """What lies behind the end of one was cut off, be its topic compacted or not."""
+    ends = First(10, 106)
+    cut = found(HERE, THERE[:6], target_compacts=True, ends=ends)
+    assert (cut.differences, cut.explained) == ({Difference.LOST: 4}, {})
+    assert found(HERE, [*THERE[:4], *THERE[5:6]], target_compacts=True, ends=ends).explained == {
+        Reason.TARGET_COMPACTED: 1
+    }
+    made_anew = found(HERE[:6], THERE, source_compacts=True, ends=First(6, 110))
+    assert made_anew.differences == {Difference.FOREIGN: 4}
+
+
 def test_what_the_source_deleted_or_compacted_is_explained() -> None:
     assert found(HERE[4:], THERE, first=First(4, 0)).explained == {Reason.SOURCE_DELETED: 4}
     assert found([*HERE[:4], *HERE[5:]], THERE, source_compacts=True).explained == {Reason.SOURCE_COMPACTED: 1}
