@@ -51,7 +51,7 @@ def fill(source: LocalKafka, workload: Workload, records: int) -> SourceBatches:
     else:
         _write_all(source.bootstrap_servers, workload, records)
     if workload.is_compacted:
-        records = _close_logs(source.bootstrap_servers, workload, records)
+        records = _close_logs(source, workload, records)
     found = _await_records(source, workload, records)
     if (why_not := misfit(workload, found)) is not None:
         raise SrmError(f"{workload.topic}: {why_not}")
@@ -161,16 +161,30 @@ def _write_by_java(source: LocalKafka, workload: Workload, records: int) -> None
         source.tool(_JAVA, *options, "--payload-file", str(path), *codec, timeout=_JAVA_SECONDS)
 
 
-def _close_logs(servers: str, workload: Workload, records: int) -> int:
+def _close_logs(source: LocalKafka, workload: Workload, records: int) -> int:
     """Have everything compacted: a record more in each partition begins a new file. How many records will be left."""
+    servers = source.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
+    before = _files(source, workload)
     _configure(admin, workload.topic, AlterConfigOpType.SET)
-    writing = _Writing(servers, workload)
-    for partition in range(workload.partitions):
-        writing.add(b"last", b"last", partition, [])
-    writing.finish()
+    deadline = time.monotonic() + _COMPACTION_SECONDS
+    while left := [number for number, count in before.items() if _files(source, workload)[number] == count]:
+        if time.monotonic() > deadline:
+            raise SrmError(f"{workload.topic}: partitions {left} have begun no new file")
+        writing = _Writing(servers, workload)
+        for partition in left:  # the broker may not know of the setting yet
+            writing.add(b"last", b"last", partition, [])
+        writing.finish()
     _configure(admin, workload.topic, AlterConfigOpType.DELETE)
     return len({key_of(workload, number) for number in range(records)}) + workload.partitions
+
+
+def _files(source: LocalKafka, workload: Workload) -> dict[int, int]:
+    """How many files each partition has."""
+    folders = {
+        number: source.directory / "data" / f"{workload.topic}-{number}" for number in range(workload.partitions)
+    }
+    return {number: len(list(folder.glob("*.log"))) for number, folder in folders.items()}
 
 
 def _configure(admin: AdminClient, topic: str, operation: AlterConfigOpType) -> None:

@@ -146,14 +146,16 @@ class ControlReader:
             if time.monotonic() > deadline:
                 text = f"not read to its end in {timeout:g} s: {left}; last seen: {self._last_error}"
                 raise self._error(f"{self._where}: {text}")
+            refused: KafkaError | None = None
             # Asked for 1000 it would wait the whole time for the thousandth.
             for message in self._consumer.consume(1, _POLL_SECONDS) + self._consumer.consume(1000, 0):
                 if (error := message.error()) is not None:
-                    if not is_passing(error):
-                        hint = remedy(error, f"READ on topic {self._topic}", "the next start tries again")
-                        raise self._error(f"{self._where}: cannot read: {named(error)}; {hint}")
+                    refused = error if not is_passing(error) else refused
                     continue
-                yield self._record(message)
+                yield self._record(message)  # what came behind an error is not given again
+            if refused is not None:
+                hint = remedy(refused, f"READ on topic {self._topic}", "the next start tries again")
+                raise self._error(f"{self._where}: cannot read: {named(refused)}; {hint}")
             self._skip_markers(ends)
 
     def close(self) -> None:

@@ -19,6 +19,8 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
 from srm_spark.flow.topics.followed import FollowedTopic
 
+_WRITE_SECONDS = 5.0
+
 
 class Checkpoints:
     """The checkpoints topic of one flow: what it says, and what has to be added."""
@@ -33,7 +35,8 @@ class Checkpoints:
         self._followed = FollowedTopic(
             clusters.target, self._topic, role, TargetUnavailable, timeout, forget=self.last.clear
         )
-        self._writer = clusters.own_writer("checkpoints", CheckpointFailed)
+        # While they are written nothing else of the flow's state is: they are there again with the next round.
+        self._writer = clusters.own_writer("checkpoints", CheckpointFailed, seconds=_WRITE_SECONDS)
 
     def refresh(self) -> None:
         """Take in what the topic says; records that are no checkpoints are passed over."""

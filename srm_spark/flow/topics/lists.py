@@ -191,9 +191,10 @@ class FlowLists:
 
     def topics_changed(self) -> bool:
         """Whether the topic lists were changed since the last call."""
-        has_changed = self._changed.is_set()
-        self._changed.clear()
-        return has_changed
+        if not self._changed.is_set():
+            return False
+        self._changed.clear()  # where it was not set, that would undo what happens now
+        return True
 
     def close(self) -> None:
         """Stop reading."""
@@ -204,9 +205,10 @@ class FlowLists:
             log.info("flow=%s %s%s", self._flow, "lists: " if isinstance(act, Act) else "", act)
         if acts:
             self._known.acts = tuple(self._acts.acts)
-            self._commands.take(self._acts.commands, self._acts.newest)
         if ListKind.TOPICS in self._filters.take(self._acts.state.lists):
             self._changed.set()
+        if acts:  # behind the lists: from here on all of it may be answered
+            self._commands.take(self._acts.commands, self._acts.newest)
         self._tell_strange()
 
     def _tell_strange(self) -> None:

@@ -38,8 +38,10 @@ class RestartWatch:
         except SrmError as error:
             log.debug("flow=%s cannot look for restarts: %s", self._settings.flow, error)
             return
-        self._answer(commands, acts.newest)
-        self._wake()
+        try:
+            self._answer(commands, acts.newest)
+        finally:
+            self._wake()  # it is known now, and would not be new at the next look
 
     def close(self) -> None:
         """Stop reading."""
