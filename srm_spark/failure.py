@@ -207,7 +207,12 @@ class FailureKind(Enum):
         "another driver owns the flow, and waiting was not wanted",
         "stop that driver, or start without --no-wait",
     )
-    LEASE_LOST = ("lease-lost", Effect.RETRIES, "another driver took over the flow", "nothing: this one waits")
+    LEASE_LOST = (
+        "lease-lost",
+        Effect.RETRIES,
+        "another driver took over the flow, or the lease could not be confirmed",
+        "nothing: this one waits",
+    )
 
     # Consumer groups.
     GROUP_HAS_MEMBERS = (

@@ -35,11 +35,6 @@ def commit(cluster: Kafka, group: str, offsets: Mapping[Place, int], metadata: s
     await_until(is_done, TIMEOUT, f"offsets of group {group}")
 
 
-def commit_note(cluster: Kafka, group: str, topic: str, metadata: str) -> None:
-    """Leave metadata at offset 0 of a topic's first partition."""
-    commit(cluster, group, {(topic, 0): 0}, metadata)
-
-
 def committed(cluster: Kafka, group: str, topic: str) -> dict[Place, tuple[int, str]]:
     """Where a group stands, with its metadata.
 

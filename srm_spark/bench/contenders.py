@@ -73,10 +73,10 @@ Contender = Callable[[Job], AbstractContextManager[int]]
 
 
 @contextmanager
-def mirror_maker(job: Job) -> Iterator[int]:
+def mirror_maker(job: Job, extra: Mapping[str, str] = {}) -> Iterator[int]:
     """MirrorMaker 2 in dedicated mode, from its jars, with its own defaults; yields its process id."""
     main = "org.apache.kafka.connect.mirror.MirrorMaker"
-    process = JavaProcess(main, str(job.config({})), log_path=job.log_path, heap="1g", jvm_options=())
+    process = JavaProcess(main, str(job.config(extra)), log_path=job.log_path, heap="1g", jvm_options=())
     process.start()
     try:
         yield process.pid

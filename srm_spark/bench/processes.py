@@ -48,6 +48,22 @@ def cpu_by_process(pid: int) -> dict[int, float]:
     return seconds
 
 
+def suspended(pid: int) -> list[psutil.Process]:
+    """The tree under `pid`, stopped as a machine is that hangs."""
+    found = list(_tree(pid))
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    return found
+
+
+def killed(pid: int) -> None:
+    """The tree under `pid`, killed as a machine is that loses power."""
+    for process in suspended(pid):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
 def _living_tree(pid: int) -> Iterator[psutil.Process]:
     if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
         raise SrmError(f"process {pid} has ended")

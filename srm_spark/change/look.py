@@ -41,7 +41,6 @@ from srm_spark.flow.topics.progress import Position, copied_topics
 from srm_spark.flow.topics.remote_acls import AclComparison, no_authorizer, read_acls
 from srm_spark.flow.topics.remote_topics import RemoteTopics, lacking
 from srm_spark.kafka.access import Access
-from srm_spark.kafka.lease import lease_group
 from srm_spark.plan.renames import renames_of
 
 _RIGHTS_SECONDS = 10.0
@@ -280,8 +279,11 @@ def _groups(clusters: Clusters, recorded: Recorded) -> GroupsFound:
 def _owner(clusters: Clusters) -> tuple[str | None, str | None]:
     """The driver that runs the flow, and why that is not known."""
     try:
-        with closing(clusters.target.groups("READ")) as groups:
-            return ", ".join(groups.members(lease_group(clusters.settings.flow))) or None, None
+        lease = clusters.make_lease()
+        try:
+            return lease.other_owner(), None
+        finally:
+            lease.release()
     except FlowError as error:
         return None, f"whether a driver runs the flow is not known: {error}"
 

@@ -413,6 +413,11 @@ class FlowSettings:
         return control_topic(self.flow.source)
 
     @property
+    def leases_topic(self) -> str:
+        """Who may write the flow, on the target: a log of claims (`core/leases.py`)."""
+        return f"mm2-leases.{self.flow.source}.internal"
+
+    @property
     def quarantine_topic(self) -> str:
         """The quarantine, on the target; a name of this form never flows (`ReplicationPolicy.isMM2InternalTopic`)."""
         return f"mm2-quarantine.{self.flow.source}.internal"

@@ -86,6 +86,7 @@ def _check_target(flow: FlowSettings, topics: _Topics, target: Access) -> Iterat
     needed = frozenset({"READ", "WRITE"})
     check = f"{flow.flow}: record progress on {alias}"
     yield _own_topic(check, flow.progress_topic, needed, target, flow.target)
+    yield _own_topic(f"{flow.flow}: take the lease on {alias}", flow.leases_topic, needed, target, flow.target)
     yield _own_topic(f"{flow.flow}: keep the offset map on {alias}", flow.map_topic, needed, target, flow.target)
     check = f"{flow.flow}: read the lists of srm-control on {alias}"
     yield _own_topic(check, flow.control_topic, frozenset({"READ"}), target, flow.target)
@@ -227,7 +228,7 @@ def _own_topic(check: str, topic: str, needed: Operations, access: Access, clust
 
 def _group(flow: FlowSettings, target: Access) -> Finding:
     group = f"srm-{flow.flow}"
-    check = f"{flow.flow}: take the lease of the flow on {flow.flow.target}"
+    check = f"{flow.flow}: keep drivers of older versions out on {flow.flow.target}"
     allowed = target.on_group(group)
     if allowed is None:
         return unknown(

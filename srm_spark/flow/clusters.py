@@ -21,6 +21,7 @@ from srm_spark.kafka.clients import options
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.fencing import FencingToken, TokenNote
 from srm_spark.kafka.lease import Lease, lease_group
+from srm_spark.kafka.older_drivers import OlderDrivers
 from srm_spark.kafka.transactions import LeasedWriter, SettledWriter
 
 if TYPE_CHECKING:
@@ -94,14 +95,14 @@ Connect = Callable[[FlowSettings], Clusters]
 
 def connect(settings: FlowSettings) -> Clusters:
     """Clients of both clusters; nothing is asked of them yet."""
-    flow, target = settings.flow, target_of(settings, "admin")
+    target = target_of(settings, "admin")
     return Clusters(
         settings=settings,
         source=source_of(settings, "admin"),
         target=target,
         policy=settings.policy(),
         filters=filters_of(settings),
-        make_lease=partial(Lease, flow, target, settings.progress_topic),
+        make_lease=partial(lease_of, settings, target),
         make_fence=partial(fence_of, settings),
         make_shift_writer=partial(shift_writer_of, settings),
     )
@@ -115,6 +116,12 @@ def filters_of(settings: FlowSettings) -> Filters:
         ListedFilter(load_filter(GROUPS, chosen.filter_class, chosen.groups, chosen.groups_exclude)),
         ListedFilter(NameFilter((".*",)), steps_back=True),
     )
+
+
+def lease_of(settings: FlowSettings, target: ClusterClient) -> Lease:
+    """The right to write the flow, which is not held yet."""
+    older = OlderDrivers(target, lease_group(settings.flow), settings.progress_topic)
+    return Lease(settings.flow, target, settings.leases_topic, older)
 
 
 def fence_of(settings: FlowSettings, name: str = "") -> BrokerFence:
@@ -145,9 +152,7 @@ def shift_writer_of(
         return None
     client = options(settings.target, {}, role)
     note = TokenNote("", 0)  # of the default mode: nobody looks at it
-    own = FencingToken(
-        lease_group(settings.flow), settings.progress_topic, note, client, settings.admin_timeout_seconds
-    )
+    own = FencingToken(lease_group(settings.flow), settings.leases_topic, note, client, settings.admin_timeout_seconds)
     return LeasedWriter(own, role, ProgressFailed, require_lease)
 
 

@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from srm_spark.errors import LeaseHeld
 from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.topics.internal_topics import ensure_topic, leases_topic
 from srm_spark.kafka.lease import Lease
 
 
 @contextmanager
 def owned(clusters: Clusters) -> Iterator[tuple[Clusters, Lease]]:
-    """The flow is ours while the block lasts; needs its progress topic. Raises LeaseHeld while a driver runs it."""
+    """The flow is ours while the block lasts. Raises LeaseHeld while a driver runs it."""
     flow = clusters.settings.flow
+    ensure_topic(clusters.target, leases_topic(clusters.settings))
     lease = clusters.make_lease()
     try:
         owner = lease.other_owner()

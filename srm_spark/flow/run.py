@@ -38,6 +38,7 @@ from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.internal_topics import (
     control_topic,
     ensure_topic,
+    leases_topic,
     map_topic,
     quarantine_topic,
     syncs_topic,
@@ -81,7 +82,7 @@ class FlowRun:
 
     Ticks in the thread of its flow and not by the driver's clock: a tick may take minutes, for it starts and stops
     queries, and the lease that it looks at is lost or kept with it. The lease itself has a thread, too (`kafka.lease`):
-    its consumer must be polled whatever anybody waits for.
+    its owner must be heard whatever anybody waits for.
     """
 
     def __init__(
@@ -134,7 +135,9 @@ class FlowRun:
         self.has_begun = False
         """Whether it got the lease."""
         self._lanes = Lanes(settings)
-        self._look_due, self._lag_due = Every(settings.topics.refresh_seconds), Every(settings.timings.lag_seconds)
+        refresh, retry = settings.topics.refresh_seconds, settings.timings.retry_paused_seconds
+        self._look_due, self._lag_due = Every(refresh if refresh >= 0 else retry), Every(settings.timings.lag_seconds)
+        self._paused_due = Every(retry, time.monotonic() + retry)
         self._author_due = Every(_AUTHOR_SECONDS)
 
     def __enter__(self) -> FlowRun:
@@ -179,6 +182,7 @@ class FlowRun:
             for warning in factors_too_large(self._clusters):
                 log.warning("flow=%s %s", self._settings.flow, warning)
         self._recorded.progress.ensure()
+        ensure_topic(self._clusters.target, leases_topic(self._settings))
         if not self._own():
             return False
         self.has_begun = True
@@ -205,7 +209,7 @@ class FlowRun:
             owner = self._lease.other_owner()
             if owner is None and self._lease.acquire():
                 return True
-            reason = f"another driver owns the flow: {owner or 'it was faster'}"
+            reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
             if not self._waits:
                 raise LeaseHeld(f"flow {self._settings.flow}: {reason}; stop that driver, or start without --no-wait")
             self._show(FlowState.WAITING, reason)
@@ -247,15 +251,18 @@ class FlowRun:
         elif self._look_due.is_due(now):
             self._look_due.done(now)
             self._look(now, is_wanted=self._settings.topics.refresh_enabled)
+        elif self._paused_due.is_due(now):  # however seldom anybody wants new topics
+            self._paused_due.done(now)
+            self._look(now, is_wanted=False)
         elif self._lag_due.is_due(now) or self._services.pulse.is_quiet:
             self._follow_lag()
 
     def _check_lease(self) -> None:
         if not self._lease.is_held():
-            raise lost(self._settings.flow, self._lease.group)
+            raise lost(self._settings.flow, self._lease.why_lost)
 
     def _may_go_on(self) -> bool:
-        return self._lease.is_held() and not self._stop.is_set()
+        return not self._stop.is_set() and self._lease.is_certain()
 
     def _look(self, now: float, *, is_wanted: bool) -> None:
         """Look whether the set of partitions should be another one; other topics only where that `is_wanted`."""
@@ -389,12 +396,18 @@ class FlowRun:
             self._show_running()
 
     def _show_running(self, **changes: Any) -> None:
-        """Show what changed; it runs unless the pulse says that nothing moves."""
+        """Show what changed; it runs unless the pulse says that nothing moves, or what copied has ended meanwhile."""
         stall = self._services.pulse.stall
-        if stall is None:
-            self._show(FlowState.RUNNING, self._assigner.unseen or self._lanes.obstacle, **changes)
-        else:
+        if stall is not None:
             self._show(FlowState.STALLED, stall.reason, unknown_since=stall.since, **changes)
+        elif self._has_ended():
+            self._show(FlowState.STARTING, None, **changes)
+        else:
+            self._show(FlowState.RUNNING, self._assigner.unseen or self._lanes.obstacle, **changes)
+
+    def _has_ended(self) -> bool:
+        """Whether the next look will find that nothing is copied: a look that waits for a cluster may be long over."""
+        return not self._lease.is_held() or (self._generation is not None and self._generation.failure() is not None)
 
     def _lag(self) -> dict[TopicPartition, int]:
         """Below zero where a log ends before what was copied: it was made anew, or cut."""

@@ -7,7 +7,7 @@ refused credentials show up nowhere else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -122,17 +122,11 @@ def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_err
 
 
 def member(
-    cluster: ClusterSettings,
-    group: str,
-    session_ms: int,
-    on_error: LastError,
-    *,
-    on_commit: Callable[[KafkaError | None, list[KafkaTopicPartition]], None],
-    poll_ms: int,
+    cluster: ClusterSettings, group: str, role: str, on_error: LastError, *, session_ms: int, poll_ms: int
 ) -> Consumer:
-    """A consumer that joins `group`, for what membership means and not for records; `on_commit` is told by a poll."""
+    """A consumer that joins `group`, for what membership means and not for records."""
     fixed: dict[str, Any] = {
-        **options(cluster, {}, group),
+        **options(cluster, {}, role),
         "group.id": group,
         "group.protocol": "classic",
         "session.timeout.ms": session_ms,
@@ -144,7 +138,6 @@ def member(
         "fetch.message.max.bytes": 1024,
         "allow.auto.create.topics": False,
         "error_cb": on_error,
-        "on_commit": on_commit,
     }
     with _refusing(cluster):
         return Consumer(with_tokens(fixed), logger=QUIET)

@@ -4,7 +4,7 @@ A slot is one Spark task of a batch; it writes under a transactional id of its o
 under `srm-A->B-driver`. A fencing token is the right of one generation of the flow to do so:
 
 ```
-new generation  the lease's owner commits its token as metadata of the lease group, then initialises every id
+new generation  the lease's owner notes its token in the log of leases, then initialises every id
 any writer      initialises its id, then looks at the token: one that is not the newest gives up
 ```
 
@@ -21,12 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka import KafkaException, Producer
 
 from srm_spark.errors import LeaseLost, TargetUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
 from srm_spark.kafka.failures import named, remedy
+from srm_spark.kafka.lease_log import LeaseLog
 from srm_spark.kafka.tokens import with_tokens
 
 DRIVER_SLOT = "driver"
@@ -38,22 +38,22 @@ _LONGEST_MS = 900_000
 
 
 class TokenNote(NamedTuple):
-    """A fencing token as it is written down, in the lease group's metadata."""
+    """A fencing token as it is written down, as the note of a lease."""
 
     token: str
     slots: int
     """How many slots that generation had."""
 
     def encode(self) -> str:
-        """As metadata of a committed offset."""
+        """As a note."""
         # What older versions call a token; a driver of one reads it during an upgrade.
         return json.dumps({"term": self.token, "slots": self.slots})
 
     @classmethod
-    def decode(cls, metadata: str | None) -> TokenNote | None:
+    def decode(cls, note: str | None) -> TokenNote | None:
         """None where there is none, or it is somebody else's."""
         try:
-            document = json.loads(metadata or "null")
+            document = json.loads(note or "null")
             return cls(str(document["term"]), int(document["slots"]))
         except (ValueError, TypeError, KeyError):
             return None
@@ -64,9 +64,9 @@ class FencingToken:
     """The right of one generation to write its flow; travels to the executors."""
 
     group: str
-    """The lease group, `srm-A->B`; the transactional ids begin with it."""
+    """What the lease is called, `srm-A->B`; the transactional ids begin with it."""
     topic: str
-    """The progress topic, whose partition 0 the lease is about."""
+    """That of the leases."""
     note: TokenNote
     options: Mapping[str, str | int | float | bool] = field(repr=False)
     """librdkafka options of clients of the target."""
@@ -79,14 +79,16 @@ class FencingToken:
 
 
 def newest_token(fencing: FencingToken) -> TokenNote | None:
-    """What the group's coordinator knows now. Raises KafkaException where it does not answer."""
-    own = {**fencing.options, "group.id": fencing.group, "enable.auto.commit": False}
-    consumer = Consumer(with_tokens(own), logger=QUIET)
+    """What the log says now. Raises TargetUnavailable where it cannot be read."""
+    log = LeaseLog(fencing.options, fencing.topic, fencing.group)
     try:
-        (committed,) = consumer.committed([KafkaTopicPartition(fencing.topic, 0)], fencing.timeout)
+        if not log.catch_up(fencing.timeout):
+            way = f"allow {log.missing_right}" if log.refused else f"check the leader of topic {fencing.topic}"
+            text = f"{fencing.group}: which generation of the flow is the newest is not known"
+            raise TargetUnavailable(f"{text}; last seen: {log.last_error}; {way}")
     finally:
-        consumer.close()
-    return TokenNote.decode(committed.metadata) if committed.offset >= 0 else None
+        log.close()
+    return TokenNote.decode(log.standing.note)
 
 
 def fence(fencing: FencingToken, slots: int) -> None:
@@ -109,11 +111,7 @@ def open_producer(
 def require_newest(fencing: FencingToken, slot: int | str) -> None:
     """Raises LeaseLost where there is a newer token, TargetUnavailable where nobody says so."""
     name = fencing.transactional_id(slot)
-    try:
-        newest = newest_token(fencing)
-    except KafkaException as error:
-        text = f"{name}: which generation of the flow is the newest cannot be asked: {named(error.args[0])}"
-        raise TargetUnavailable(f"{text}; check the coordinator of group {fencing.group}") from error
+    newest = newest_token(fencing)
     if newest is None or newest.token != fencing.note.token:
         raise LeaseLost(f"{name}: a newer generation of the flow has begun; this one gives up")
 

@@ -1,225 +1,230 @@
-"""Who may write a flow: the driver that holds partition 0 of the progress topic in the group `srm-A->B`.
+"""Who may write a flow: the owner by the log of leases on its target (`core/leases.py` has the rules).
 
-Kafka's group coordinator on the target decides. A driver that dies is dropped after the session timeout; one that
-leaves in peace is replaced at once. A driver does not join while another one is there, so the owner is never disturbed.
+A thread of its own reads the log and lets the owner be heard twice a second, whatever else the flow's threads wait for.
+What is written asks first, see `Permit`.
 
-A thread of its own serves the membership for as long as it lasts, whatever else the flow's threads wait for, and has
-it confirmed every few seconds: the coordinator takes an offset commit from a living member only, and counts its session
-from there. What is written asks first, see `Permit`.
-
-No task of the driver's clock (`flow/periodic.py`): a consumer is polled all the time, commands without a driver have a
-lease, too, and a clock that is late must never cost one.
+No task of the driver's clock (`flow/periodic.py`): commands without a driver have a lease, too, and a clock that is
+late must never cost one.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+import uuid
 from dataclasses import dataclass, field
-from functools import partial
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
-from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka import KafkaException
 
 from srm_spark.config.settings import ClusterSettings
-from srm_spark.core.lease_clock import LeaseClock
+from srm_spark.core.driver_status import place_of
+from srm_spark.core.leases import HELD_SECONDS, PATIENCE_SECONDS, Candidate, LeaseClock
 from srm_spark.core.model import Flow
 from srm_spark.errors import LeaseLost, TargetUnavailable
-from srm_spark.kafka.clients import LastError, member
+from srm_spark.kafka.clients import options
 from srm_spark.kafka.cluster import ClusterClient
-from srm_spark.kafka.failures import is_denied
-from srm_spark.kafka.groups import GroupsClient
+from srm_spark.kafka.fencing import TokenNote
+from srm_spark.kafka.lease_log import LeaseLog
+from srm_spark.kafka.older_drivers import OlderDrivers
 
 log = logging.getLogger(__name__)
 
-SESSION_MS = 10_000
-"""A dead owner's lease is free after this; with the poll of the one that waits it stays below 15 s."""
-POLL_MS = 300_000
-"""A member that does not poll for so long is dropped, too; no shorter than the session."""
-_JOIN_SECONDS = 30.0
-_HAND_OVER_SECONDS = 60.0
-"""For the batch in progress; the coordinator waits for `POLL_MS`."""
-_CONFIRM_SECONDS = 2.0
-_MARGIN_SECONDS = 1.0
-"""What was asked right in front of the end is written behind it."""
-_POLL_SECONDS = 0.2
-_NOTE_POLL_SECONDS = 0.02
+_READ_SECONDS = 0.2
+_CLAIM_SECONDS = 10.0
+_LEAVE_SECONDS = 2.0
 _WATCH_SECONDS = 0.5
-_SURE_SECONDS = 3.5
-_ANSWER_SECONDS = 1.5
-"""How long another process relies on what the coordinator said to it."""
+_WATCHED_SECONDS = 1.4
+_ANSWER_SECONDS = 0.5
+"""How long another process relies on what it has read of the owner."""
 
 
 def lease_group(flow: Flow) -> str:
-    """The group whose only member may write a flow."""
+    """What the lease of a flow is called; its transactional ids begin with it."""
     return f"srm-{flow}"
+
+
+def lease_log(flow: Flow, cluster: ClusterSettings, topic: str, role: str) -> LeaseLog:
+    """The log of a flow's leases; nothing is asked of the target yet."""
+    return LeaseLog(options(cluster, {}, f"{flow}|{role}"), topic, lease_group(flow))
 
 
 class Lease:
     """The right to write one flow."""
 
-    def __init__(self, flow: Flow, target: ClusterClient, topic: str, poll_ms: int = POLL_MS) -> None:
+    def __init__(self, flow: Flow, target: ClusterClient, topic: str, older: OlderDrivers | None = None) -> None:
+        """`topic` is that of the leases; `older` are drivers that know nothing of it."""
         self.group = lease_group(flow)
-        self._flow = flow
-        self._target = target
-        self._topic = topic
-        self._poll_ms = poll_ms
-        self._last_error = LastError()
-        self._consumer: Consumer | None = None
-        self._groups = GroupsClient(target, "READ")
-        self._clock = LeaseClock(SESSION_MS / 1000 - _MARGIN_SECONDS)
-        self._note = self._asked_note = ""
-        self._confirmed_note: str | None = None
+        self._flow, self._target, self._topic, self._older = flow, target, topic, older
+        self._ours = Candidate(place_of(socket.gethostname(), os.getpid()))
+        self._log: LeaseLog | None = None
+        self._changed = threading.Condition()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        self._member = ""
-        self._asked_at = 0.0
-        self._is_asking = False
+        self._failed: Exception | None = None
+        self.older_token: TokenNote | None = None
+        """That of the last owner who knew nothing of the log."""
 
     def other_owner(self) -> str | None:
-        """Who holds the lease, if it is somebody else."""
-        if self._consumer is not None:
+        """Who holds the lease, if it is somebody else; one that is not heard is waited for.
+
+        Raises TargetUnavailable where the target does not say.
+        """
+        if self._ours.is_owner:
             return None
-        described = self._groups.describe(self.group)
-        names = (_named(member, name) for member, name in zip(described.ids, described.members, strict=True))
-        return ", ".join(names) or None
+        if self._older is not None and (older := self._older.owner()) is not None:
+            return older
+        self._listen()
+        with self._changed:
+            deadline = time.monotonic() + max(self._target.timeout, PATIENCE_SECONDS + _CLAIM_SECONDS)
+            # What this process has given up is free as soon as that is read.
+            while (owner := self._ours.owner(time.monotonic())) is None or (
+                owner and self._ours.standing.holder in _ended
+            ):
+                self._wait(deadline)
+            return owner or None
 
     def acquire(self) -> bool:
-        """Join the group; False when somebody else was faster, and then nothing is left behind."""
-        self._groups.close()
-        self._clock, self._over = LeaseClock(self._clock.seconds), threading.Event()
-        self._is_asking = False
-        told = partial(self._told, self._over)
-        self._consumer = consumer = member(
-            self._target.settings, self.group, SESSION_MS, self._last_error, on_commit=told, poll_ms=self._poll_ms
-        )
-        try:
-            self._join(consumer)
-            if self.is_held():
-                self._note, self._confirmed_note = self._noted(consumer), None
-        except KafkaException as error:
-            right = f"READ on group {self.group}, and on topic {self._topic}"
-            failure = self._target.failure(f"join the group {self.group}", error, right)
-            self.release()
-            raise failure from error
-        if not self.is_held():
-            self.release()
-            return False
-        self._member = str(consumer.memberid())
-        _leases[self._member] = self
-        self._thread = threading.Thread(target=self._serve, name=f"srm lease {self._flow}", daemon=True)
-        self._thread.start()
+        """Claim it; False when somebody else was faster, or an owner who is not heard cannot be replaced now.
+
+        Raises TargetUnavailable where nobody has it, and the claim gets no answer.
+        """
+        lease_log = self._listen()
+        with self._changed:
+            now = time.monotonic()
+            if self._ours.owner(now) != "":  # somebody has come since it was free
+                return False
+            is_free = self._ours.standing.is_free
+            lease_log.append(self._ours.claim(uuid.uuid4().hex, now))
+            while not (self._ours.is_owner or self._ours.is_late):
+                if not is_free and time.monotonic() > now + PATIENCE_SECONDS:
+                    return False  # a log that takes no claim takes nothing of its owner's either
+                self._wait(now + _CLAIM_SECONDS)
+            if self._ours.is_late:
+                return False
+        _leases[self._ours.holder] = self
+        if self._older is not None:
+            self.older_token = self._older.take_note()
+            self._older.keep_out()
         return True
 
     def is_held(self) -> bool:
-        """Whether the lease is ours for certain, and nobody else is to have it."""
-        return self._clock.is_held(time.monotonic())
+        """Whether the lease is ours, as far as anybody knows; see `require` for what is certain."""
+        return self._ours.is_held(time.monotonic()) and not self._is_overruled
+
+    @property
+    def why_lost(self) -> str:
+        """Whose it is, or why nothing of it can be confirmed; for where it is not held."""
+        ours, lease_log = self._ours, self._log
+        if self._is_overruled:
+            return "a driver of an older version has it"
+        if lease_log is None:
+            return "it was given up"
+        if ours.standing.holder != ours.holder:
+            return f"{ours.standing.name} has it"
+        return f"nothing was confirmed for {HELD_SECONDS:g} s; last seen: {self._failed or lease_log.last_error}"
+
+    @property
+    def _is_overruled(self) -> bool:
+        return self._older is not None and self._older.has_come
+
+    def is_certain(self) -> bool:
+        """Wait until it is ours for certain, and nobody else is to have it; False where it is not ours."""
+        with self._changed:
+            while not self._ours.is_sure(time.monotonic()) or self._is_overruled:
+                if not self.is_held():
+                    return False
+                self._changed.wait(_READ_SECONDS)
+        return True
 
     def require(self) -> None:
-        """Raises LeaseLost where nothing may be written any more; what has begun when another driver came may be."""
-        if not self._clock.may_write(time.monotonic()):
-            raise lost(self._flow, self.group)
+        """The same. Raises LeaseLost where it is not ours."""
+        if not self.is_certain():
+            raise lost(self._flow, self.why_lost)
 
     @property
     def permit(self) -> Permit:
         """The same question for who writes elsewhere."""
-        target = self._target
-        return Permit(self._flow, self._member, target.settings, dict(target.properties), target.timeout)
+        return Permit(self._flow, self._ours.holder, self._target.settings, self._topic, self._target.timeout)
 
-    def note(self, metadata: str) -> None:
-        """Leave a note that others can read, with the next confirmation; only the owner can, since the coordinator
-        refuses everybody else.
+    @property
+    def noted(self) -> str:
+        """The newest note: of the owner before, until another one is left."""
+        return self._ours.note
 
-        Raises LeaseLost where the lease is somebody else's, or ran out while the coordinator did not answer.
+    def note(self, text: str) -> None:
+        """Leave a note that others can read; only the owner's counts.
+
+        Raises LeaseLost where the lease is somebody else's, or ran out while the target did not answer.
         """
-        self._note = metadata
-        while self._confirmed_note != metadata:
-            if not self.is_held():
-                raise LeaseLost(f"group {self.group}: cannot get a note: nothing was confirmed in time")
-            time.sleep(_NOTE_POLL_SECONDS)
+        with self._changed:
+            self._ours.say(text)
+            while self._ours.confirmed_note != text or not self._ours.is_sure(time.monotonic()):
+                if not self.is_held():
+                    raise lost(self._flow, self.why_lost)
+                self._changed.wait(_READ_SECONDS)
 
     def release(self) -> None:
-        """Leave the group, so that another driver can take over at once."""
+        """Give it up, so that another driver can take over at once."""
         self._over.set()
-        self._clock.end()
-        if _leases.pop(self._member, None) is not None:
-            _ended[self._member] = time.time() + SESSION_MS / 1000
-        self._groups.close()
         if self._thread is not None:
             self._thread.join()
-            self._thread = None
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            _leave(consumer)
+        if _leases.pop(self._ours.holder, None) is not None:
+            _ended.add(self._ours.holder)
+        last = self._ours.leave(time.monotonic())
+        if self._log is not None:
+            if last is not None:
+                self._log.append(last)
+                self._log.flush(_LEAVE_SECONDS)
+            self._log.close()
+        if self._older is not None:
+            self._older.close()
+        self._log = self._thread = None
 
-    def _join(self, consumer: Consumer) -> None:
-        consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
-        deadline = time.monotonic() + _JOIN_SECONDS
-        while not self.is_held() and time.monotonic() < deadline:
-            self._asked_at = time.monotonic()
-            self._look_at(consumer.poll(_POLL_SECONDS))
-            if consumer.assignment() and not self.is_held():
-                break  # we are a member, but partition 0 is another's
+    def _listen(self) -> LeaseLog:
+        """Read the log from now on, in a thread."""
+        if self._log is None:
+            self._over, self._ours, self._failed = threading.Event(), Candidate(self._ours.name), None
+            self._log = lease_log(self._flow, self._target.settings, self._topic, "lease")
+            self._thread = threading.Thread(
+                target=self._serve, args=(self._log, self._over), name=f"srm lease {self._flow}", daemon=True
+            )
+            self._thread.start()
+        return self._log
 
-    def _serve(self) -> None:
-        consumer, next_time = self._consumer, 0.0
-        assert consumer is not None
-        while not self._over.is_set():
-            consumer.poll(_POLL_SECONDS)
-            now = time.monotonic()
-            is_due = now >= next_time or self._asked_note != self._note
-            if is_due and not self._is_asking and self._clock.may_write(now):
-                next_time = now + _CONFIRM_SECONDS
-                with suppress(KafkaException):  # then nothing is confirmed
-                    self._asked_at, self._asked_note = time.monotonic(), self._note
-                    consumer.commit(offsets=[self._place(self._asked_note)], asynchronous=True)
-                    self._is_asking = True
+    def _serve(self, lease_log: LeaseLog, over: threading.Event) -> None:
+        try:
+            self._listen_until(lease_log, over)
+        except Exception as error:  # nothing is confirmed any more, and whoever waits is told why
+            log.exception("flow=%s its lease is not kept", self._flow)
+            with self._changed:
+                self._failed = error
+                self._changed.notify_all()
 
-    def _told(self, over: threading.Event, error: KafkaError | None, _: list[KafkaTopicPartition]) -> None:
-        """The coordinator's answer to a confirmation; one is under way at a time.
+    def _listen_until(self, lease_log: LeaseLog, over: threading.Event) -> None:
+        while not over.is_set():
+            records = lease_log.read(_READ_SECONDS)
+            with self._changed:
+                now, age = time.monotonic(), time.time() - lease_log.spoken_ms / 1000
+                self._ours.heard(records, lease_log.standing, now, is_all=lease_log.is_at_end, age=age)
+                if (record := self._ours.beat(now)) is not None:
+                    lease_log.append(record)
+                self._changed.notify_all()
 
-        What a consumer hears that was left behind says nothing of the lease, nor do its assignments.
-        """
-        if over is not self._over:
-            return
-        if error is None and self._is_asking:
-            self._clock.confirmed(self._asked_at)
-            self._confirmed_note = self._asked_note
-        self._is_asking = False
-
-    def _place(self, note: str) -> KafkaTopicPartition:
-        return KafkaTopicPartition(self._topic, 0, 0, note)
-
-    def _noted(self, consumer: Consumer) -> str:
-        """What the owner before has left; a confirmation says it again."""
-        (committed,) = consumer.committed([KafkaTopicPartition(self._topic, 0)], self._target.timeout)
-        return committed.metadata or ""
-
-    def _look_at(self, message: Message | None) -> None:
-        error = None if message is None else message.error()
-        if error is not None and is_denied(error):
-            raise KafkaException(error)
-
-    def _assigned(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
-        consumer.incremental_assign(partitions)
-        consumer.pause(partitions)  # membership is all we want; no record is fetched
-        if any(partition.partition == 0 for partition in partitions):
-            self._clock.confirmed(self._asked_at)
-
-    def _revoked(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
-        # The next owner gets the partition only when this returns: until then nobody else writes.
-        if consumer is self._consumer and any(partition.partition == 0 for partition in partitions):
-            if not self._over.is_set():
-                self._clock.hand_over(time.monotonic() + _HAND_OVER_SECONDS)
-                self._over.wait(_HAND_OVER_SECONDS)
-            self._clock.end()
-
-    def _lost(self, consumer: Consumer, _partitions: list[KafkaTopicPartition]) -> None:
-        if consumer is self._consumer:
-            self._clock.end()  # the session is over, somebody else may own it by now
+    def _wait(self, deadline: float) -> None:
+        """For what is read next. Raises TargetUnavailable where nothing is, or we may not."""
+        assert self._log is not None
+        what = f"take the lease {self.group}"
+        if self._failed is not None:
+            raise self._target.refused(what, str(self._failed)) from self._failed
+        if self._log.refused is not None:
+            raise self._target.failure(what, KafkaException(self._log.refused), self._log.missing_right)
+        if time.monotonic() > deadline:
+            reason = f"topic {self._topic} does not answer in time; last seen: {self._log.last_error}"
+            raise self._target.refused(what, reason)
+        self._changed.wait(_READ_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -227,37 +232,38 @@ class Permit:
     """Whether a flow may still be written, for whoever writes it; travels with the batch function.
 
     In the driver's process its lease says so. Elsewhere, where a query of Spark Connect may outlive its driver by an
-    hour, the coordinator is asked who the group's member is.
+    hour, the log is read.
     """
 
     flow: Flow
-    member: str
-    """The owner's id in the group."""
-    cluster: ClusterSettings
-    properties: Mapping[str, str] = field(repr=False)
-    """Of administrative clients."""
+    holder: str
+    """The owner, as the log calls him."""
+    cluster: ClusterSettings = field(repr=False)
+    topic: str
+    """That of the leases."""
     seconds: float
-    """For a call."""
+    """For an answer."""
 
     def require(self) -> None:
         """Raises LeaseLost where the owner has changed, TargetUnavailable where nobody says whether it has."""
-        lease = _leases.get(self.member)
+        lease = _leases.get(self.holder)
         if lease is not None:
             lease.require()
-        elif self.member not in _others.ids(self):
-            raise lost(self.flow, lease_group(self.flow))
+        else:
+            _others.require(self)
 
 
 class Watch:
     """Asks for a permit again and again in a thread of its own, for who writes all the time and cannot wait for it.
 
-    What is called sure was asked `_SURE_SECONDS` ago at most. A driver that takes over waits longer than that until the
-    remote topics stand still, before it compares or writes anything.
+    What is called sure was asked `_WATCHED_SECONDS` ago at most. With how long the answer counts that is less than who
+    takes over waits, where nobody is fenced, from the owner's last sign of life on (`PATIENCE_SECONDS`) until the
+    remote topics have stood still (`Patience` in `flow/recovery/settling.py`).
     """
 
     def __init__(self, permit: Permit) -> None:
         self._permit = permit
-        self._clock = LeaseClock(_SURE_SECONDS)
+        self._clock = LeaseClock(_WATCHED_SECONDS)
         self._loss: LeaseLost | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask, name=f"srm permit {permit.flow}", daemon=True)
@@ -267,7 +273,7 @@ class Watch:
         """Whether something may be written now; while nobody says so, wait. Raises LeaseLost."""
         if self._loss is not None:
             raise self._loss
-        return self._clock.may_write(time.monotonic())
+        return self._clock.is_held(time.monotonic())
 
     def end(self) -> None:
         """Ask no more."""
@@ -289,59 +295,52 @@ class Watch:
             self._over.wait(_WATCH_SECONDS)
 
 
-def lost(flow: Flow, group: str) -> LeaseLost:
+def lost(flow: Flow, why: str = "") -> LeaseLost:
     """The error where a flow is not ours any more."""
-    return LeaseLost(f"flow {flow}: the lease (group {group}) is lost")
+    return LeaseLost(f"the lease of flow {flow} is lost{f': {why}' * bool(why)}")
 
 
-def _leave(consumer: Consumer) -> None:
-    """Leave the group, or be dropped by it.
+class _Other:
+    """The log of one flow's leases, in a process that holds none."""
 
-    librdkafka's `close` waits without end for the answer to a commit where the brokers are gone (its issue 3740), and
-    cannot be interrupted. Once a session has passed the coordinator has dropped us anyway: the thread is left behind.
-    """
-    leaving = threading.Thread(target=consumer.close, name="srm lease leaves", daemon=True)
-    leaving.start()
-    leaving.join(SESSION_MS / 1000)
-    if leaving.is_alive():
-        log.warning("a lease's group did not answer within %d s and was not left", SESSION_MS // 1000)
+    def __init__(self, permit: Permit) -> None:
+        self.lock = threading.Lock()
+        self._log = lease_log(permit.flow, permit.cluster, permit.topic, "permit")
+        self._clock = LeaseClock(_ANSWER_SECONDS)
 
+    def require(self, permit: Permit) -> None:
+        asked_at = time.monotonic()
+        if self._clock.is_held(asked_at) and self._is_of(permit):
+            return
+        if not self._log.catch_up(permit.seconds):
+            reason = f"topic {permit.topic} does not say so; last seen: {self._log.last_error}"
+            raise TargetUnavailable(f"flow {permit.flow}: whether it may be written is not known: {reason}")
+        self._clock.confirmed(asked_at)
+        if not self._is_of(permit):
+            raise lost(permit.flow)
 
-def _named(member: str, name: str) -> str:
-    until = _ended.get(member)
-    if until is None:
-        return name
-    return f"this driver's own lease of before, until {time.strftime('%H:%M:%S', time.localtime(until))} at the latest"
+    def _is_of(self, permit: Permit) -> bool:
+        return self._log.standing.holder == permit.holder and not self._log.standing.is_left
 
 
 class _Others:
-    """Members of lease groups as their coordinators say, in a process that holds no lease."""
+    """Of all flows."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: dict[Flow, GroupsClient] = {}
-        self._answers: dict[Flow, tuple[float, frozenset[str]]] = {}
+        self._known: dict[Flow, _Other] = {}
 
-    def ids(self, permit: Permit) -> frozenset[str]:
+    def require(self, permit: Permit) -> None:
         with self._lock:
-            at, ids = self._answers.get(permit.flow, (float("-inf"), frozenset[str]()))
-            asked_at = time.monotonic()
-            if asked_at - at < _ANSWER_SECONDS:
-                return ids
-            groups = self._groups.get(permit.flow)
-            if groups is None:
-                role = f"{permit.flow}|permit"
-                cluster = ClusterClient(
-                    permit.cluster, TargetUnavailable, properties=permit.properties, timeout=permit.seconds, role=role
-                )
-                groups = self._groups[permit.flow] = GroupsClient(cluster, "READ")
-            answer = frozenset(groups.describe(lease_group(permit.flow)).ids)
-            self._answers[permit.flow] = asked_at, answer
-            return answer
+            other = self._known.get(permit.flow)
+            if other is None:
+                other = self._known[permit.flow] = _Other(permit)
+        with other.lock:
+            other.require(permit)
 
 
 _leases: dict[str, Lease] = {}
-"""Leases of this process, by the owner's id in the group."""
-_ended: dict[str, float] = {}
-"""Ids of owners that this process was, and when the coordinator has forgotten them for certain (time of day)."""
+"""Leases of this process, by their holder."""
+_ended: set[str] = set()
+"""Holders that this process was."""
 _others = _Others()

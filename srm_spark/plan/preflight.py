@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -22,7 +22,6 @@ from srm_spark.flow.refused.quarantine import Quarantine
 from srm_spark.flow.topics.lists import take_lists
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.progress import ProgressTopic
-from srm_spark.kafka.lease import lease_group
 from srm_spark.plan.drain import behind
 from srm_spark.plan.groups import Earlier, Judge
 from srm_spark.plan.rights import WriteRights, left_in_force
@@ -64,12 +63,12 @@ class Preflight:
         self._progress = ProgressTopic(self._settings, target)
         self._quarantine = Quarantine(settings, target, f"{settings.flow}|move-quarantine")
         self._here, self._there = self._ends.source.groups("DESCRIBE"), target.groups("READ")
-        self._sync = GroupSync(self._ends)
-        self._lost: dict[TopicPartition, tuple[OffsetRange, ...]] = {}
+        self._sync, self._lease = GroupSync(self._ends), self._ends.make_lease()
         self._source_down: str | None = None
 
     def close(self) -> None:
         """Let go of the connections."""
+        self._lease.release()
         if self._rights is not None:
             self._rights.close()
         for part in (
@@ -99,13 +98,13 @@ class Preflight:
 
     def owner(self) -> str | None:
         """The driver that runs the flow."""
-        return ", ".join(self._there.members(lease_group(self._settings.flow))) or None
+        return self._lease.other_owner()
 
     def ranges(self) -> tuple[Range, ...]:
         """How far each partition has been copied. Heartbeats are nobody's data: they never stand still."""
         self._progress.refresh()
-        losses = self._progress.take_totals().losses
-        self._lost.update({p: tuple(loss.offsets for loss in lost) for p, lost in losses.items()})
+        self._maps.refresh()
+        lost = self._losses()
         self._quarantine.refresh()
         quarantined = Counter(place.partition for place in self._quarantine.entries)
         positions, source = self._progress.positions, self._ends.source
@@ -128,11 +127,21 @@ class Preflight:
                 starts.get(partition, 0),
                 target_ends.get(remote),
                 None if start is None or start.hold is None else start.hold.why.sentence,
-                self._lost.get(partition, ()),
+                lost.get(partition, ()),
                 quarantined[partition],
             )
             for partition, remote in remotes.items()
         )
+
+    def _losses(self) -> dict[TopicPartition, tuple[OffsetRange, ...]]:
+        """All that were ever found of the topics that are copied now; what was copied in the end is none of them."""
+        found: defaultdict[TopicPartition, set[OffsetRange]] = defaultdict(set)
+        with self._maps.lock:
+            for kept in self._maps.losses.values():
+                known = self._maps.maps.get(kept.partition)
+                if known is None or not known.is_of_another(kept.topic_id):
+                    found[kept.partition].add(kept.loss.offsets)
+        return {partition: tuple(sorted(offsets)) for partition, offsets in found.items()}
 
     def moves(
         self,

@@ -154,7 +154,7 @@ def test_without_the_identity_guard_records_of_a_topic_created_anew_are_lost(
 def _fencing(pair: Pair) -> FencingToken:
     """That of the generation that runs now."""
     options = {"bootstrap.servers": pair.target.bootstrap_servers}
-    fencing = FencingToken(f"srm-{pair.flow}", pair.progress_topic, TokenNote("", 0), options, 30.0)
+    fencing = FencingToken(f"srm-{pair.flow}", f"mm2-leases.{pair.alias}.internal", TokenNote("", 0), options, 30.0)
     note = newest_token(fencing)
     assert note is not None
     return replace(fencing, note=note)

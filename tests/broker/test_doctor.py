@@ -192,7 +192,8 @@ def test_missing_permissions_are_told_with_the_command_that_grants_them(
     assert allowed["A->B: give remote topics ACLs on B"].health is Health.OK
 
     found = findings(everybody | login("A", "admin", "secret") | login("B", "guest", "guest"))
-    lease = found["A->B: take the lease of the flow on B"]
+    assert found["A->B: take the lease on B"].health is not Health.OK
+    lease = found["A->B: keep drivers of older versions out on B"]
     assert lease.health is Health.FAILED
     assert lease.remedy == (
         f"kafka-acls.sh --bootstrap-server {guarded.bootstrap_servers} --add --allow-principal 'User:guest' "

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
 from srm_spark.config.settings import FlowSettings
+from srm_spark.core.leases import PATIENCE_SECONDS, Standing
 from srm_spark.flow.batch.reading import THREADS
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.runner import FlowRunner
@@ -29,6 +29,7 @@ from tests.broker.map_reader import assert_map_is_exact, read_map
 from tests.broker.mirror import SOON
 from tests.broker.process import kill_all_of, srm_driver
 from tests.kafka_io import Kafka, numbered
+from tests.lease_io import standing
 from tests.soak.load import Load, await_all, compare
 
 PARTITIONS = 3
@@ -113,6 +114,7 @@ def test_a_driver_that_dies_at_any_moment_of_its_start_leaves_nothing_lost_or_do
     topic, remote = f"t-{unique}", f"a.t-{unique}"
     source.create(topic, PARTITIONS)
     log = tmp_path / "driver.log"
+    found, since = Standing(), time.monotonic()
 
     def copies() -> bool:
         return " state=running" in log.read_text(errors="replace")
@@ -122,11 +124,12 @@ def test_a_driver_that_dies_at_any_moment_of_its_start_leaves_nothing_lost_or_do
 
     def is_free() -> bool:
         """The lease of who was killed is over: who starts before waits for it, and for Spark meanwhile."""
-        group = "srm-a->b"
-        try:
-            return not target.admin.describe_consumer_groups([group])[group].result().members
-        except KafkaException:  # nobody coordinates it yet
-            return False
+        nonlocal found, since
+        if "mm2-leases.a.internal" not in target.topics():
+            return True
+        if (now := standing(target, "a->b")) != found:
+            found, since = now, time.monotonic()
+        return found.is_free or time.monotonic() - since > 2 * PATIENCE_SECONDS
 
     with Load(source, topic, PARTITIONS, per_second=2000, size=500) as load:
         for moment in (copies, takes_over):

@@ -32,8 +32,8 @@ from tests.broker.dying import BATCH_COMMITTER, DyingCommitter
 from tests.broker.map_reader import Part, assert_map_is_exact, read_map
 from tests.broker.mirror import SOON, await_held, await_lag_zero
 from tests.broker.pair_io import await_committed
-from tests.group_io import commit_note
 from tests.kafka_io import Kafka, Record, numbered, records
+from tests.lease_io import leave_note
 
 
 def replicate(pair: Pair) -> Driver:
@@ -69,8 +69,9 @@ def test_whole_batches_and_records_that_are_changed_are_one_transaction(pair: Pa
     for number, age in enumerate((0, day_ms, 0)):
         pair.source.write(pair.topic(), [Record(None, b"v%d" % number * 20_000, 0, now_ms - age)] * 5)
     partition, options = TopicPartition(pair.topic(), 0), {"bootstrap.servers": pair.target.bootstrap_servers}
-    fencing = FencingToken(f"g{pair.unique}", progress, TokenNote("token", 1), options, 30.0)
-    commit_note(pair.target, fencing.group, progress, fencing.note.encode())
+    fencing = FencingToken(f"g{pair.unique}", pair.topic("leases"), TokenNote("token", 1), options, 30.0)
+    pair.target.create(fencing.topic)
+    leave_note(pair.target, fencing.topic, fencing.group, fencing.note.encode())
     fetch = Fetch(fetch_options({"bootstrap.servers": pair.source.bootstrap_servers}), "a", 30.0)
     reports: list[PartitionReport] = []
     for ends in ((0, 10), (10, 15)):
@@ -129,11 +130,13 @@ def test_a_writer_of_an_older_term_gives_up(pair: Pair) -> None:
     pair.target.create(topic)
     options = {"bootstrap.servers": pair.target.bootstrap_servers}
     older, newer = (
-        FencingToken(f"g{pair.unique}", topic, TokenNote(name, 2), options, 30.0) for name in ("older", "newer")
+        FencingToken(f"g{pair.unique}", pair.topic("leases"), TokenNote(name, 2), options, 30.0)
+        for name in ("older", "newer")
     )
+    pair.target.create(older.topic)
 
     def begin(fencing: FencingToken) -> None:
-        commit_note(pair.target, fencing.group, topic, fencing.note.encode())
+        leave_note(pair.target, fencing.topic, fencing.group, fencing.note.encode())
         fence(fencing, 2)
 
     assert newest_token(older) is None
@@ -158,8 +161,9 @@ def test_a_settled_writer_goes_on_where_its_id_was_taken_over_between_two_calls(
     topic = pair.topic("progress")
     pair.target.create(topic)
     options = {"bootstrap.servers": pair.target.bootstrap_servers}
-    fencing = FencingToken(f"g{pair.unique}", topic, TokenNote("term", 1), options, 30.0)
-    commit_note(pair.target, fencing.group, topic, fencing.note.encode())
+    fencing = FencingToken(f"g{pair.unique}", pair.topic("leases"), TokenNote("term", 1), options, 30.0)
+    pair.target.create(fencing.topic)
+    leave_note(pair.target, fencing.topic, fencing.group, fencing.note.encode())
     writer = SettledWriter(fencing, "test", ProgressFailed)
     for value in (b"first", b"second"):
         fence(fencing, 1)

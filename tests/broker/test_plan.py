@@ -62,7 +62,7 @@ def test_a_plan_is_applied_and_a_driver_has_nothing_left_to_do(
     assert planned.exit_code == 0, planned.output
     steps = json.loads(path.read_text())["flows"][0]["steps"]
     does = [step["does"] for step in steps]
-    assert does == [*["create-internal-topic"] * 8, "create-topic", "add-partitions", "add-acl"], planned.output
+    assert does == [*["create-internal-topic"] * 9, "create-topic", "add-partitions", "add-acl"], planned.output
 
     applied = ask("apply", str(path), "--yes")
     assert applied.exit_code == 0, applied.output

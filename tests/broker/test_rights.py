@@ -33,7 +33,7 @@ from tests.kafka_io import Kafka, Record, numbered
 
 pytestmark = pytest.mark.slow
 
-USERS = {f"u{number}": f"pass-{number}" for number in range(35)}
+USERS = {f"u{number}": f"pass-{number}" for number in range(38)}
 ALL = "u0"
 """Who lacks nothing."""
 PARTS = 5

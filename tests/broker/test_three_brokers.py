@@ -216,7 +216,8 @@ def test_an_unclean_election_of_the_target_is_found_where_others_write_and_no_co
     """The new leader knows nothing of the flow's producer, so it takes what comes; the old one only hung."""
     source, there, a = Kafka(primary), Kafka(target), f"a{unique}"
     topic, remote = f"t-{unique}", f"a{unique}.t-{unique}"
-    for name, partitions in {"mm2-offsets": 3, "mm2-offset-map": 1, "mm2-control": 1, "mm2-srm-status": 1}.items():
+    for name in ("mm2-leases", "mm2-offset-map", "mm2-control", "mm2-srm-status", *["mm2-offsets"]):
+        partitions = 3 if name == "mm2-offsets" else 1
         there.place(f"{name}.{a}.internal", [(1,)] * partitions, cleanup_policy="compact")
     there.place(remote, [(2, 3)], min_insync_replicas="1", unclean_leader_election_enable="true")
     target.broker(3).kill()

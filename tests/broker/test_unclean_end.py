@@ -29,6 +29,7 @@ PARTITIONS, REPLICAS = 4, [1, 2, 3]
 OWN = {
     "__consumer_offsets": 3,
     "mm2-offsets.a.internal": 3,
+    "mm2-leases.a.internal": 1,
     "mm2-offset-map.a.internal": 1,
     "mm2-control.a.internal": 1,
     "mm2-srm-status.a.internal": 1,

@@ -337,7 +337,7 @@ def _freeze(scene: Scene, frozen: Sequence[psutil.Process], first: Fault | None 
         scene.start_driver()
     else:
         first(scene)
-    time.sleep(scene.chance.uniform(35, 50))  # the lease is free after 10 s; the heir needs 20 to start
+    time.sleep(scene.chance.uniform(12, 25))  # the lease is free after 3 s; the heir needs 5 to start
     for one in frozen:
         with suppress(psutil.NoSuchProcess):
             one.resume()

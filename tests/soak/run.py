@@ -45,6 +45,7 @@ _INTERNAL = {
     "__consumer_offsets": (3, "compact"),
     "__transaction_state": (3, "compact"),
     "mm2-offsets.a.internal": (3, "compact"),
+    "mm2-leases.a.internal": (1, "compact"),
     _MAP: (1, "compact"),
     "mm2-control.a.internal": (1, "compact"),
     "mm2-srm-status.a.internal": (1, "compact"),

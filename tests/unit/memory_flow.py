@@ -80,14 +80,23 @@ class MemoryLease:
         """Whether it is ours."""
         return self.held
 
+    def is_certain(self) -> bool:
+        """Whether it is."""
+        return self.held
+
     def require(self) -> None:
         """Raises LeaseLost where somebody has taken it."""
         if self.owner is not None:
-            raise LeaseLost(f"group {self.group}: {self.owner} has it")
+            raise LeaseLost(f"{self.group}: {self.owner} has it")
 
     def mark(self, note: str) -> None:
         """Leave a note."""
         self.note = note
+
+    @property
+    def why_lost(self) -> str:
+        """Whose it is."""
+        return f"{self.owner} has it"
 
     def release(self) -> None:
         """Give it back."""

@@ -57,7 +57,7 @@ class Aside:
         return replay(self.flow.settings, topics, is_dry_run=is_dry_run, means=means)
 
     def _fence(self, _: Clusters, lease: Lease, slots: int) -> FencingToken:
-        return FencingToken(lease.group, self.flow.settings.progress_topic, TokenNote("now", slots), {}, 1.0)
+        return FencingToken(lease.group, self.flow.settings.leases_topic, TokenNote("now", slots), {}, 1.0)
 
     def _ends(self, remotes: Mapping[TopicPartition, TopicPartition]) -> dict[TopicPartition, int]:
         return self.flow.target.end_offsets(remotes.values())

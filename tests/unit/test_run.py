@@ -97,6 +97,27 @@ def test_what_a_batch_recorded_before_a_clean_end_is_counted() -> None:
 # The lease
 
 
+@pytest.mark.parametrize("what", ["its lease is lost", "its query has failed"])
+def test_a_look_that_waited_for_a_cluster_does_not_show_as_running_what_has_ended_meanwhile(what: str) -> None:
+    world = World()
+    world.flow.write(b"a")
+    with world.run() as run:
+        run.begin()
+        assert world.shown[-1][0].value == "running"
+
+        def ends(asked: str) -> None:
+            if asked == "list offsets":
+                world.flow.source.happens = lambda _: None
+                if what == "its lease is lost":
+                    world.flow.lease.held = False
+                else:
+                    world.generation.failed = Failure(FailureKind.LEASE_LOST, "it is lost")
+
+        world.flow.source.happens = ends
+        run.tick()
+        assert world.shown[-1][0].value == "starting"
+
+
 def test_a_flow_of_another_driver_is_left_alone_or_waited_for() -> None:
     world = World()
     world.flow.lease.owner = "driver@host"

@@ -12,7 +12,7 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.offset_map import Maps
 from srm_spark.kafka.clients import options
-from srm_spark.kafka.fencing import FencingToken, TokenNote, fence, newest_token
+from srm_spark.kafka.fencing import FencingToken, TokenNote, fence
 from srm_spark.kafka.lease import Lease
 
 log = logging.getLogger(__name__)
@@ -51,12 +51,13 @@ def new_fencing(clusters: Clusters, lease: Lease, slots: int) -> FencingToken:
     settings = clusters.settings
     fencing = FencingToken(
         lease.group,
-        settings.progress_topic,
+        settings.leases_topic,
         TokenNote(uuid.uuid4().hex, slots),
         options(settings.target, {}, f"{settings.flow}|transactions"),
         settings.admin_timeout_seconds,
     )
-    fence_older(fencing, newest_token(fencing), lease.note, fence)
+    before = [note for note in (TokenNote.decode(lease.noted), lease.older_token) if note is not None]
+    fence_older(fencing, max(before, key=lambda note: note.slots, default=None), lease.note, fence)
     return fencing
 
 

@@ -93,6 +93,18 @@ def lists_topic(name: str, replication_factor: int) -> InternalTopic:
     return InternalTopic(TopicSpec(name, 1, replication_factor, _COMPACTED), "the lists of srm-control", is_truth=True)
 
 
+def leases_topic(settings: FlowSettings) -> InternalTopic:
+    """Where drivers claim the flow. Two records a second: its segments are short, and compacted soon; not so soon that
+    who reads misses a claim that others have seen."""
+    configs = {
+        **_COMPACTED,
+        "segment.ms": "600000",
+        "min.compaction.lag.ms": "600000",
+        "min.cleanable.dirty.ratio": "0.1",
+    }
+    return InternalTopic(TopicSpec(settings.leases_topic, 1, settings.progress_replication_factor, configs))
+
+
 def status_topic(settings: FlowSettings) -> InternalTopic:
     """Where drivers say how their flow is. The broker stamps it, so that one clock counts; short segments are compacted
     soon, for whoever asks reads all of it."""
@@ -141,6 +153,7 @@ def internal_topics(clusters: Clusters) -> Iterator[tuple[Cluster, InternalTopic
     """All that a flow writes, each with its cluster."""
     settings = clusters.settings
     yield clusters.target, progress_topic(settings)
+    yield clusters.target, leases_topic(settings)
     yield clusters.target, map_topic(settings)
     yield clusters.target, control_topic(settings)
     yield clusters.target, status_topic(settings)

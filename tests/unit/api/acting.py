@@ -97,7 +97,7 @@ class Site:
 
         return ReplayMeans(
             flow.reach,
-            lambda _, lease, slots: FencingToken(lease.group, "progress", TokenNote("now", slots), {}, 1.0),
+            lambda _, lease, slots: FencingToken(lease.group, "leases", TokenNote("now", slots), {}, 1.0),
             ends,
             lambda *_: MemoryProducer(flow.target),
         )

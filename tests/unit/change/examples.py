@@ -14,7 +14,14 @@ from srm_spark.change.report import RunReport, load_report, report_path
 from srm_spark.config.settings import HeartbeatSettings
 from srm_spark.core.acls import Acl
 from srm_spark.errors import TargetUnavailable
-from srm_spark.flow.topics.internal_topics import control_topic, ensure_topic, meta_topic, metrics_topic, status_topic
+from srm_spark.flow.topics.internal_topics import (
+    control_topic,
+    ensure_topic,
+    leases_topic,
+    meta_topic,
+    metrics_topic,
+    status_topic,
+)
 from srm_spark.flow.topics.offset_map import OffsetMaps
 from srm_spark.flow.topics.remote_acls import RemoteAcls
 from srm_spark.flow.topics.topic_configs import TopicConfigs
@@ -67,7 +74,7 @@ def run_plan(
 
 def drive(flow: MemoryFlow) -> None:
     """What a driver does at the start of the flow, and what it keeps alike."""
-    for make in (control_topic, status_topic, metrics_topic, meta_topic):
+    for make in (leases_topic, control_topic, status_topic, metrics_topic, meta_topic):
         ensure_topic(flow.target, make(flow.settings))
     assigned = flow.start()
     remotes = {topic: route.remote_topic for topic, route in assigned.assignment.routes.items()}

@@ -46,13 +46,13 @@ def test_it_does_what_a_flow_does_and_then_nothing(flow: MemoryFlow, path: Path)
     said: list[str] = []
     report = run_plan(flow, path, said.append)
     assert said == [
-        "A->B: internal topics: 7 steps",
+        "A->B: internal topics: 8 steps",
         "A->B: remote topics: 2 steps",
         "A->B: partitions: 2 steps",
         "A->B: configs: 2 steps",
         "A->B: ACLs: 2 steps",
     ]
-    assert (len(report.of("A->B").done), report.refused, report.of("A->B").is_ended) == (15, 0, True)
+    assert (len(report.of("A->B").done), report.refused, report.of("A->B").is_ended) == (16, 0, True)
     after = held(flow)
     assert after == as_driven()
     said.clear()
@@ -171,7 +171,7 @@ def test_what_is_refused_is_told_the_others_go_on_and_the_next_run_finishes(flow
         (f"A.t3: retention.ms {WEEK} -> {DAY}", "not allowed"),
         ("ALLOW READ on topic A.t to User:ann from *", "not allowed"),
     ]
-    assert (len(report.of("A->B").done), report.refused) == (12, 3)
+    assert (len(report.of("A->B").done), report.refused) == (13, 3)
     assert held(flow)["ours"] == {remote: {"retention.ms": DAY} for remote in ("A.t2", "A.t4")}, (
         "what was refused is not"
     )
@@ -179,7 +179,7 @@ def test_what_is_refused_is_told_the_others_go_on_and_the_next_run_finishes(flow
     assert run_plan(flow, path).refused == 3
     flow.target.forbidden = {}
     report = run_plan(flow, path)
-    assert (len(report.of("A->B").done), report.refused) == (15, 0)
+    assert (len(report.of("A->B").done), report.refused) == (16, 0)
     assert held(flow) == as_driven()
 
 

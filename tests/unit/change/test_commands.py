@@ -23,10 +23,12 @@ from tests.unit.memory_flow import MemoryFlow
 CONFIG = "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\ndialect = mm2\n"
 CONFIG += "emit.heartbeats.enabled = false\n"
 PLAN = f"""\
-A->B: 9 changes
+A->B: 10 changes
   internal topics on B
     + mm2-offsets.A.internal: 25 partitions, factor 1, cleanup.policy=compact  (for how far each partition was \
 replicated)
+    + mm2-leases.A.internal: 1 partition, factor 1, cleanup.policy=compact, min.cleanable.dirty.ratio=0.1, \
+min.compaction.lag.ms=600000, segment.ms=600000  (the flow writes there)
     + mm2-offset-map.A.internal: 1 partition, factor 1, cleanup.policy=compact  (for the offset map)
     + mm2-control.A.internal: 1 partition, factor 1, cleanup.policy=compact  (for the lists of srm-control)
     + mm2-srm-status.A.internal: 1 partition, factor 1, cleanup.policy=compact, message.timestamp.type=LogAppendTime, \
@@ -92,7 +94,7 @@ def test_a_plan_as_json_is_what_is_written(flow: MemoryFlow, ask: Ask, tmp_path:
     result = ask("plan", "--out", str(path), "--prune", "-o", "json")
     assert read(result) == json.loads(path.read_text())
     (of_flow,) = read(result)["flows"]
-    assert [step["does"] for step in of_flow["steps"]][7:] == ["create-topic", "add-acl"]
+    assert [step["does"] for step in of_flow["steps"]][8:] == ["create-topic", "add-acl"]
     assert [finding["health"] for finding in of_flow["rights"]] == ["failed", "unknown"]
     assert "srm-control apply" in result.stderr
 
@@ -106,7 +108,7 @@ def test_losses_and_what_is_kept_and_a_driver_are_printed(flow: MemoryFlow, ask:
     flow.source.held["t"].configs.clear()
     flow.target.held["A.t"].configs["retention.ms"] = "5"
     flow.target.held["mm2-offsets.A.internal"].configs["cleanup.policy"] = "delete"
-    flow.target.group_calls.live["srm-A->B"] = ("host-1",)
+    flow.lease.owner = "host-1"
     text = ask("plan").output
     assert "  host-1 runs the flow and does all of this by itself, but for what only --prune removes\n" in text
     assert "  is kept as it is\n    A.t: retention.ms=5: set by hand; target.override.policy = reset takes it" in text
@@ -152,7 +154,7 @@ def test_a_plan_is_applied_and_a_second_run_says_that_nothing_is_left(
     refused = ask("apply", path, stdin="n\n")
     assert (refused.exit_code, "nothing was changed" in refused.output, flow.target.held) == (1, True, {})
     result = ask("apply", path, stdin="y\n")
-    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "A->B: 9 changes done, 0 refused")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "A->B: 10 changes done, 0 refused")
     assert "    + A.t: 1 partition, factor 1" in result.stderr
     assert "no topic and no partition is ever deleted" in result.stderr
     assert (tmp_path / "plan.report.json").exists()
@@ -201,7 +203,7 @@ def test_an_interrupt_says_how_to_go_on(flow: MemoryFlow, ask: Ask, tmp_path: Pa
     result = ask("apply", path, "--yes")
     assert (result.exit_code, "the same command goes on" in result.output) == (130, True)
     flow.target.happens = lambda _: None
-    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 9 changes done, 0 refused"
+    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 10 changes done, 0 refused"
 
 
 @pytest.mark.parametrize("word", ["plan", "drift", "apply"])
@@ -239,7 +241,7 @@ def test_a_cluster_that_goes_away_says_how_to_go_on(flow: MemoryFlow, ask: Ask, 
     assert (result.exit_code, "the same command goes on" in result.output) == (1, True)
     assert result.output.splitlines()[-1] == "Error: cluster B (memory:B): cannot add ACLs: no broker answers"
     flow.target.happens, flow.target.down = lambda _: None, None
-    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 9 changes done, 0 refused"
+    assert ask("apply", path, "--yes").stdout.splitlines()[0] == "A->B: 10 changes done, 0 refused"
 
 
 def test_a_run_that_stopped_behind_its_last_step_is_finished(flow: MemoryFlow, ask: Ask, tmp_path: Path) -> None:

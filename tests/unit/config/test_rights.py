@@ -95,7 +95,7 @@ def test_the_exactly_once_mode_writes_in_transactions(tmp_path: Path) -> None:
 
 def test_positions_are_set_under_the_id_that_fences_the_records() -> None:
     flow = Flow("A", "B")
-    own = FencingToken(lease_group(flow), "progress", TokenNote("", 0), {}, 1.0)
+    own = FencingToken(lease_group(flow), "leases", TokenNote("", 0), {}, 1.0)
     assert own.transactional_id(RECORDS_SLOT) == fence_id(flow), "else an older writer of positions is fenced by nobody"
 
 

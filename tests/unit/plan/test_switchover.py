@@ -24,7 +24,7 @@ from srm_spark.plan import Move, MoveKind, MoveOutcome, SiteStatement, Stage, Sw
 from srm_spark.plan.document import site_plan_document, site_statement_document, undo_document
 from srm_spark.plan.drain import Stillness
 from tests.memory_cluster import MemoryGroups, MemoryLog, MemoryTopic
-from tests.unit.memory_flow import HERE, THERE
+from tests.unit.memory_flow import HERE, THERE, MemoryLease
 from tests.unit.memory_run import World
 
 FILE = """clusters = A, B, C
@@ -50,11 +50,11 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.folder, self.told = folder, list[str]()
         self.worlds = {"B": World(SYNCED), "C": World(SYNCED)}
+        self.owners = dict.fromkeys(("A->B", "A->C"), "driver")
         for alias, world in self.worlds.items():
             world.flow.write(b"a", b"b", b"c")
             world.copied()
             world.flow.source.group_calls.committed[f"to-{alias}"] = {HERE: Committed(2)}
-            world.flow.target.group_calls.live[f"srm-A->{alias}"] = ("driver",)
         file = folder / "srm.properties"
         file.write_text(FILE)
         self.settings = load_settings([file])
@@ -62,9 +62,10 @@ class Scene:
     def reach(self, settings: FlowSettings) -> Clusters:
         if settings.flow.target == "A":
             there = self.worlds[settings.flow.source].flow
-            back = replace(there.reach(settings), source=there.target, target=there.source)
-            return replace(back, settings=settings, policy=settings.policy())
-        return replace(self.worlds[settings.flow.target].flow.reach(settings), settings=settings)
+            ends = replace(there.reach(settings), source=there.target, target=there.source, policy=settings.policy())
+        else:
+            ends = self.worlds[settings.flow.target].flow.reach(settings)
+        return replace(ends, settings=settings, make_lease=lambda: MemoryLease(self.owners.get(str(settings.flow))))  # type: ignore[arg-type, return-value]
 
     def switchover(self, kind: MoveKind = MoveKind.FAILOVER, *targets: str, **more: object) -> Switchover:
         options = {"folder": self.folder, "wait_seconds": 0.0, "tell": self.told.append, "reach": self.reach, **more}
@@ -138,7 +139,7 @@ def test_a_fence_that_fails_moves_nothing_and_runs_again(scene: Scene) -> None:
 
 
 def test_where_one_flow_refuses_nothing_is_touched(scene: Scene) -> None:
-    del scene.worlds["C"].flow.target.group_calls.live["srm-A->C"]
+    del scene.owners["A->C"]
     fenced = scene.folder / "fenced"
     with scene.switchover(MoveKind.PLANNED_FAILOVER, fence=f"touch {fenced}") as move:
         plan = move.plan()
@@ -519,7 +520,7 @@ def test_a_failover_that_did_not_end_is_no_part_of_the_next_one_once_it_was_led_
         with Move(scene.settings, "A->B", MoveKind.FAILOVER, **fenced) as move:
             assert move.apply(move.plan()).unsafe
     assert (scene.folder / "fenced").read_text() == "stopped\n"
-    scene.worlds["B"].flow.source.group_calls.live = {"srm-B->A": ("driver",)}
+    scene.owners["B->A"] = "driver"
     for topic in ("mm2-offsets.B.internal", "mm2-offset-map.B.internal"):  # the way back has run
         scene.worlds["B"].flow.source.held[topic] = MemoryTopic([MemoryLog()], {})
     with Move(scene.settings, "A->B", MoveKind.FAILBACK, groups=groups, tell=scene.told.append, **options) as back:
