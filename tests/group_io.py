@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from tests.awaiting import await_until
 from tests.kafka_io import TIMEOUT, Kafka, Log
 
+_NO_COORDINATOR = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 Place = tuple[str, int]
 """Topic and partition."""
 
@@ -43,10 +56,22 @@ def committed(cluster: Kafka, group: str, topic: str) -> dict[Place, tuple[int, 
     consumer = Consumer({**cluster.options, "group.id": group})
     try:
         asked = [TopicPartition(topic, number) for number in range(cluster.topics().get(topic, 0))]
-        found = consumer.committed(asked, TIMEOUT) if asked else []
+        found = _committed(consumer, asked) if asked else []
     finally:
         consumer.close()
     return {(p.topic, p.partition): (p.offset, p.metadata or "") for p in found if p.offset >= 0}
+
+
+def _committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    """As soon as the group has a coordinator that has loaded it: a broker that has just started has none."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            return consumer.committed(asked, TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_COORDINATOR or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def member(cluster: Kafka, group: str, topic: str, **options: str) -> Consumer:
