@@ -85,8 +85,8 @@ def two_nodes(name: str, job: Job) -> Iterator[list[Node]]:
             node.close()
 
 
-def takeovers(name: str, how: str, rounds: int, load: Load) -> list[float]:
-    """Seconds of each round. Raises SrmError where a record was copied twice."""
+def takeovers(name: str, how: str, rounds: int, load: Load) -> tuple[list[float], int]:
+    """Seconds of each round, and how many records were copied more than once. Raises SrmError where one is missing."""
     seconds = list[float]()
     with laid_out(load) as (bed, job, names), two_nodes(name, job) as nodes:
         bed.await_copied(names, load.partitions)
@@ -103,9 +103,7 @@ def takeovers(name: str, how: str, rounds: int, load: Load) -> list[float]:
                 again()
             time.sleep(_SETTLE_SECONDS)
             copies.look()
-            if set(copies.found.values()) != {rounds + 1}:
-                raise SrmError(f"{rounds + 1} records were written into each partition, and copied: {copies.found}")
-    return seconds
+    return seconds, sum(copies.found.values()) - (rounds + 1) * load.partitions
 
 
 class _Copies:
@@ -155,9 +153,10 @@ def main(*, partitions: int, rounds: int, theirs: int) -> None:
     load = Load(partitions=partitions)
     for name, how, count in ((OURS, _KILLED, rounds), (OURS, _STOPPED, rounds), (THEIRS, _KILLED, theirs)):
         if count:
-            found = spread(takeovers(name, how, count, load))
-            words = f"{found['median']:.1f} s ({found['min']:.1f} to {found['max']:.1f})"
-            click.echo(f"{name:>14} {how}: {words}, {count} rounds")
+            seconds, doubled = takeovers(name, how, count, load)
+            found = spread(seconds)
+            words = f"{found['median']:.1f} s ({found['min']:.1f} to {found['max']:.1f}), rounds: {count}"
+            click.echo(f"{name:>14} {how}: {words}, records copied twice: {doubled}")
 
 
 if __name__ == "__main__":
