@@ -101,6 +101,8 @@ class World:
 
     keys: Mapping[str, str] = field(default_factory=dict)
     timings: Timings = QUICK
+    refresh_seconds: float = 0.0
+    """Between two looks for topics."""
     shown: list[tuple[FlowState, str | None, dict[str, Any]]] = field(default_factory=list)
     generations: list[MemoryGeneration] = field(default_factory=list)
     waited: list[bool] = field(default_factory=list)
@@ -125,7 +127,9 @@ class World:
 
     def _settings(self, keys: Mapping[str, str]) -> FlowSettings:
         settings = flow_settings({"A->B.topics": ".*", "state.path": "", **keys})
-        return replace(settings, timings=self.timings, topics=replace(settings.topics, refresh_seconds=0.0))
+        return replace(
+            settings, timings=self.timings, topics=replace(settings.topics, refresh_seconds=self.refresh_seconds)
+        )
 
     def change(self, keys: Mapping[str, str]) -> None:
         """Other settings from the next run on."""

@@ -492,6 +492,24 @@ def test_a_flow_that_does_not_run_answers_for_no_other_driver(
     assert (woken, released) == ([True], [True]), "it counts for this driver all the same"
 
 
+def test_a_restart_counts_though_nobody_can_look_who_owns_the_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, woken, lease = Commanded(count=1), list[bool](), MemoryLease()
+    world.copied()
+    monkeypatch.setattr(lease, "release", MagicMock(side_effect=OSError("too many open files")))
+    watch = RestartWatch(
+        world.flow.settings,
+        lambda settings: replace(world.flow.reach(settings), make_lease=lambda: lease),  # type: ignore[arg-type, return-value]
+        Restarts(),
+        lambda: woken.append(True),
+    )
+    watch.look()
+    world.command_restart()
+    with pytest.raises(OSError, match="too many"):
+        watch.look()
+    watch.close()
+    assert woken == [True], "at the next look it is no news"
+
+
 @pytest.mark.parametrize("keys", [{"flow.retry.delay.ms": "3600000"}, {"flow.retry.count": "0"}])
 def test_a_restart_counts_that_was_read_by_a_run_which_failed_before_it_looked(
     keys: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -245,6 +245,43 @@ def test_a_paused_partition_is_tried_again_in_time() -> None:
     assert world.values() == [b"a", b"b"]
 
 
+@pytest.mark.parametrize("refresh", [600.0, -1.0])
+def test_it_is_tried_again_however_seldom_anybody_wants_new_topics(refresh: float) -> None:
+    world = World(timings=replace(QUICK, retry_paused_seconds=0.3), refresh_seconds=refresh)
+    world.flow.write(b"a", b"b")
+    world.refuse = lambda *_: Failure(FailureKind.NO_KEY, "no key")
+    with world.run() as run:
+        run.begin()
+        run.tick()  # the first look of all
+        world.generation.copy()
+        run.tick()
+        assert world.generation.partitions == set()
+        world.refuse = lambda *_: None
+
+        def is_tried() -> bool:
+            run.tick()
+            return world.generation.partitions == {HERE}
+
+        await_until(is_tried, 10, "another try")
+        world.generation.copy()
+    assert world.values() == [b"a", b"b"]
+
+
+def test_who_wants_no_new_topics_is_not_looked_at_all_the_time() -> None:
+    world, asked = World(refresh_seconds=-1.0), list[str]()
+    world.flow.write(b"a")
+    world.refuse = lambda *_: Failure(FailureKind.TOO_LARGE, "too large")
+    with world.run() as run:
+        run.begin()
+        run.tick()
+        world.generation.copy()
+        run.tick()
+        world.flow.target.happens = asked.append
+        for _ in range(5):
+            run.tick()
+    assert "read configs" not in asked, "limits of what is held"
+
+
 def test_a_restart_tries_it_at_once_and_copies_nothing_twice() -> None:
     world = World()
     world.flow.write(b"a", b"b")

@@ -15,7 +15,7 @@ from srm_spark.config.load import load_settings
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.acls import Acl
 from srm_spark.core.cluster import Committed
-from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.model import Flow, OffsetRange, TopicPartition
 from srm_spark.errors import MoveError
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
@@ -125,6 +125,19 @@ def test_no_group_moves_before_every_flow_is_drained_and_the_fence_runs_once(
         assert plan.stages == (Stage.DRAIN, Stage.COMMIT, Stage.CHECK)
         assert move.apply(plan).unsafe == ()
     assert (scene.moved(), scene.states(), fenced.read_text()) == ({"to-B": 2, "to-C": 2}, set(), "stopped\n")
+
+
+def test_what_was_lost_before_the_newest_commit_is_in_the_statement(scene: Scene) -> None:
+    world = scene.worlds["C"]
+    world.flow.write(b"d", b"e", b"f")
+    world.flow.log.delete_before(5)
+    world.copied()
+    world.flow.write(b"g")
+    world.copied()
+    with scene.switchover(MoveKind.FAILOVER, "C") as move:
+        (statement,) = move.apply(move.plan()).statements
+    assert statement.snapshot is not None
+    assert [one.lost for one in statement.snapshot.ranges if one.partition == HERE] == [(OffsetRange(3, 5),)]
 
 
 def test_a_fence_that_fails_moves_nothing_and_runs_again(scene: Scene) -> None:
