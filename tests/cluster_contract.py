@@ -231,7 +231,6 @@ class ClusterContract(ABC):
             assert topic in groups.names()
             assert groups.offsets([topic])[topic].committed == stands
             assert groups.active([topic]) == {topic: False}
-            assert groups.members(topic) == ()
             assert groups.offsets([f"{topic}-no"])[f"{topic}-no"].committed == {}
 
     def test_errors_are_those_of_its_side(self, cluster: Cluster) -> None:

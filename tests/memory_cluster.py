@@ -138,11 +138,6 @@ class MemoryGroups(Groups):
         """Whether there are members."""
         return {group: self.refused.get(group, bool(self.live.get(group))) for group in groups}
 
-    def members(self, group: str) -> tuple[str, ...]:
-        """As the test says."""
-        self._answer("describe groups")
-        return self.live.get(group, ())
-
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
         """Refused where a group has members, as by a coordinator."""
         if group in self.joining:

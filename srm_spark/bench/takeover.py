@@ -9,9 +9,10 @@ other after five minutes (`scheduled.rebalance.max.delay.ms`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 import click
 import psutil
@@ -34,9 +35,12 @@ class Node:
     """One of the two processes."""
 
     def __init__(self, job: Job, start: Contender) -> None:
-        self._job, self._start = job, start
-        self._stack = ExitStack()
-        self.pid = self._stack.enter_context(start(job))
+        self._job, self._start, self._stack = job, start, ExitStack()
+        self.begin()
+
+    def begin(self) -> None:
+        """Start it."""
+        self.pid = self._stack.enter_context(self._start(self._job))
 
     def is_owner(self) -> bool:
         """Whether it copies, by what its log said last."""
@@ -47,12 +51,7 @@ class Node:
         """End it as a machine ends that loses power; what starts it again."""
         killed(self.pid)
         self.close()
-
-        def again() -> None:
-            self._stack = ExitStack()
-            self.pid = self._stack.enter_context(self._start(self._job))
-
-        return again
+        return self.begin
 
     def stop(self) -> Callable[[], None]:
         """Let it stand still as a machine does that hangs; what lets it go on."""
@@ -136,11 +135,8 @@ class _Copies:
 
 
 def _contender(name: str, port: int) -> Contender:
-    extra: Mapping[str, str] = {}
-    if name == OURS:
-        return lambda job: srm_spark(job, extra)
     extra = {"dedicated.mode.enable.internal.rest": "true", "listeners": f"http://127.0.0.1:{port}"}
-    return lambda job: mirror_maker(job, extra)
+    return srm_spark if name == OURS else partial(mirror_maker, extra=extra)
 
 
 @click.command()

@@ -62,7 +62,7 @@ def rights_of_flow(settings: FlowSettings) -> tuple[Right, ...]:
         rights += _control(flow.target, settings.quarantine_topic, "the quarantine", reads=True)
     if settings.is_realtime:
         rights += _control(flow.target, settings.reports_topic, "reports of the real-time lane", reads=True)
-    rights += _control(flow.target, settings.leases_topic, "who owns the flow", reads=True)
+    rights += _control(flow.target, settings.leases_topic, "the log of leases", reads=True)
     rights.append(Right(flow.target, "READ", "GROUP", f"srm-{flow}", "keeps drivers out that know no log of leases"))
     if settings.is_exactly_once:
         rights.append(

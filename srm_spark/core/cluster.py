@@ -185,9 +185,6 @@ class Groups(Protocol):
     def active(self, groups: Collection[str]) -> dict[str, bool | Failure]:
         """Whether each group has members (or is just changing them); a failure where that is not known."""
 
-    def members(self, group: str) -> tuple[str, ...]:
-        """Client id and host of each member; none of a group that does not exist."""
-
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
         """Set where a group stands; per partition None, or why it was refused (a group with members is)."""
 

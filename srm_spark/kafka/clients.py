@@ -107,18 +107,29 @@ def control_producer(cluster: ClusterSettings, extra: Mapping[str, str], role: s
 
 def reader(cluster: ClusterSettings, extra: Mapping[str, str], role: str, on_error: LastError) -> Consumer:
     """A consumer that is assigned by hand, commits nothing and reads committed records from the beginning."""
+    with _refusing(cluster):
+        return reader_by(options(cluster, extra, role), role, on_error)
+
+
+def reader_by(given: Mapping[str, str | int | float | bool], role: str, on_error: LastError, **more: Any) -> Consumer:
+    """The same by options of librdkafka, with `more` of them, `_` for each dot. Raises KafkaException."""
     fixed: dict[str, Any] = {
         "isolation.level": "read_committed",
-        **options(cluster, extra, role),
+        **given,
         "group.id": f"srm-reader-{role}",  # librdkafka insists on one; it is never joined
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "enable.partition.eof": False,
         "allow.auto.create.topics": False,
         "error_cb": on_error,
+        **{name.replace("_", "."): value for name, value in more.items()},
     }
-    with _refusing(cluster):
-        return Consumer(with_tokens(fixed), logger=QUIET)
+    return Consumer(with_tokens(fixed), logger=QUIET)
+
+
+def bytes_of(value: str | bytes | None) -> bytes | None:
+    """A key or value as a client hands it on."""
+    return value.encode() if isinstance(value, str) else value
 
 
 def member(

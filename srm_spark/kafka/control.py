@@ -14,7 +14,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.cluster import ControlRecord, ReadRecord
 from srm_spark.core.wording import count
 from srm_spark.errors import FlowError
-from srm_spark.kafka.clients import LastError, control_producer, reader
+from srm_spark.kafka.clients import LastError, bytes_of, control_producer, reader
 from srm_spark.kafka.failures import is_denied, is_passing, named, remedy
 from srm_spark.kafka.librdkafka import headers_of
 
@@ -172,7 +172,7 @@ class ControlReader:
         assert partition is not None
         assert offset is not None
         self._next[partition] = offset + 1
-        key, value, headers = _bytes(message.key()), _bytes(message.value()), dict(headers_of(message))
+        key, value, headers = bytes_of(message.key()), bytes_of(message.value()), dict(headers_of(message))
         kind, timestamp = message.timestamp()
         return ReadRecord(
             partition, offset, key, value, headers, None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
@@ -184,7 +184,3 @@ class ControlReader:
         asked = [KafkaTopicPartition(self._topic, partition) for partition in ends]
         for position in self._consumer.position(asked):
             self._next[position.partition] = max(self._next[position.partition], position.offset)
-
-
-def _bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value

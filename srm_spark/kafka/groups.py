@@ -98,10 +98,6 @@ class GroupsClient:
             raise self._cluster.refused(f"describe the group {group}", described.sentence)
         return described
 
-    def members(self, group: str) -> tuple[str, ...]:
-        """Client id and host of each member; none of a group that does not exist."""
-        return self.describe(group).members
-
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Failure | None]:
         """Set where a group stands; per partition None, or why the broker refused it (a group with members is)."""
         rows = [(*partition, committed.offset, committed.metadata) for partition, committed in offsets.items()]

@@ -16,7 +16,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.reports import PartitionReport, report_fields, report_of
 from srm_spark.errors import TargetUnavailable, TargetWriteFailed
-from srm_spark.kafka.clients import LastError, control_producer, reader
+from srm_spark.kafka.clients import LastError, bytes_of, control_producer, reader
 from srm_spark.kafka.failures import is_passing, named, remedy
 
 
@@ -90,8 +90,8 @@ class ReportReader:
                     if not is_passing(error):
                         hint = remedy(error, f"READ on topic {self._topic}", "the next start tries again")
                         raise TargetUnavailable(f"{self._where}: cannot read {self._topic}: {named(error)}; {hint}")
-                elif message.key() == self._key and (value := message.value()) is not None:
-                    reports.append(LaneReport.decode(value if isinstance(value, bytes) else value.encode()))
+                elif message.key() == self._key and (value := bytes_of(message.value())) is not None:
+                    reports.append(LaneReport.decode(value))
         return reports
 
     def close(self) -> None:

@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.core.leases import Act, LeaseRecord, Standing
-from srm_spark.kafka.clients import QUIET, ClientOptions, LastError
+from srm_spark.errors import TargetUnavailable
+from srm_spark.kafka.clients import QUIET, ClientOptions, LastError, bytes_of, reader_by
 from srm_spark.kafka.failures import is_denied, is_passing
 from srm_spark.kafka.tokens import with_tokens
 
@@ -63,8 +64,11 @@ class LeaseLog:
             self._from(consumer, 0)
         return found
 
-    def catch_up(self, seconds: float) -> bool:
-        """Read all that is there when this is called; False where that was not possible in so many seconds."""
+    def caught_up(self, seconds: float) -> Standing:
+        """The standing behind all that is there when this is called.
+
+        Raises TargetUnavailable where that cannot be read in so many seconds.
+        """
         deadline, end = time.monotonic() + seconds, None
         while (left := deadline - time.monotonic()) > 0 and self.refused is None:
             if self._consumer is None:
@@ -78,10 +82,13 @@ class LeaseLog:
                 if self._next > end:  # the topic is another one
                     self._near_end(self._consumer, first, end)
             elif self._next >= end:
-                return True
+                return self.standing
             else:
                 self.read(left)
-        return False
+        way = f"allow {self.missing_right}" if self.refused else f"check the leader of topic {self._topic}"
+        raise TargetUnavailable(
+            f"topic {self._topic} does not say who holds the lease {self._group}; last seen: {self.last_error}; {way}"
+        )
 
     def append(self, record: LeaseRecord) -> None:
         """Send a record; that it arrived is seen by reading it."""
@@ -116,17 +123,8 @@ class LeaseLog:
 
     def _open(self, seconds: float) -> Consumer | None:
         """A consumer near the end of the topic; None while the target does not say where that is."""
-        fixed: ClientOptions = {
-            **self._options,
-            "isolation.level": "read_uncommitted",
-            "group.id": f"srm-reader-{self._group}",  # librdkafka insists on one; it is never joined
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-            "allow.auto.create.topics": False,
-            "fetch.error.backoff.ms": 100,
-        }
-        consumer = Consumer(with_tokens({**fixed, "error_cb": self.last_error}), logger=QUIET)
+        more: ClientOptions = {"enable_partition_eof": True, "fetch_error_backoff_ms": 100}
+        consumer = reader_by(self._options, self._group, self.last_error, isolation_level="read_uncommitted", **more)
         places = self._places(consumer, max(seconds, _TRY_SECONDS))
         if places is None:
             consumer.close()
@@ -160,7 +158,7 @@ class LeaseLog:
             if error is None:
                 assert offset is not None
                 self._next = offset + 1
-                record = LeaseRecord.decode(_bytes(message.value())) if message.key() in keys else None
+                record = LeaseRecord.decode(bytes_of(message.value())) if message.key() in keys else None
                 if record is not None:
                     standing = self.standing.after(offset, record)
                     if standing.newest == offset:
@@ -180,7 +178,3 @@ class LeaseLog:
         self.last_error(error)
         if is_denied(error) and not is_passing(error):
             self.refused, self.missing_right = error, f"{operation} on topic {self._topic}"
-
-
-def _bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -53,15 +52,16 @@ class OlderDrivers:
 
         Where somebody is in the group it is one of ours, who has done so.
         """
-        consumer = self._member(LastError())
+        consumer, note = self._member(LastError()), None
         try:
             (committed,) = consumer.committed([KafkaTopicPartition(self._topic, 0)], self._target.timeout)
             note = TokenNote.decode(committed.metadata)
             if note is not None and note.token != _TAKEN:
                 place = KafkaTopicPartition(self._topic, 0, 0, note._replace(token=_TAKEN).encode())
-                with _unless_there_are_members():
-                    consumer.commit(offsets=[place], asynchronous=False)
+                consumer.commit(offsets=[place], asynchronous=False)
         except KafkaException as error:
+            if note is not None and error.args[0].code() in _HAS_MEMBERS:
+                return note
             right = f"READ on group {self._group}, and on topic {self._topic}"
             raise self._target.failure(f"read the note of group {self._group}", error, right) from error
         finally:
@@ -116,12 +116,3 @@ class OlderDrivers:
                     self.has_come = not is_ours and self.owner() is not None
         finally:
             consumer.close()
-
-
-@contextmanager
-def _unless_there_are_members() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as error:
-        if error.args[0].code() not in _HAS_MEMBERS:
-            raise

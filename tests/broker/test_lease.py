@@ -24,6 +24,7 @@ from srm_spark.flow.clusters import connect
 from srm_spark.flow.owned import owned
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.fencing import TokenNote
+from srm_spark.kafka.groups import GroupsClient
 from srm_spark.kafka.lease import Lease, Permit
 from srm_spark.kafka.older_drivers import OlderDrivers
 from srm_spark.testing import KafkaCluster, LocalKafka
@@ -42,6 +43,12 @@ def client(target: KafkaCluster) -> ClusterClient:
 
 def lease_at(target: KafkaCluster, unique: str, older: OlderDrivers | None = None) -> Lease:
     return Lease(Flow(f"a{unique}", "b"), client(target), f"leases-{unique}", older)
+
+
+def members(target: KafkaCluster, group: str) -> tuple[str, ...]:
+    """Who is in a group."""
+    with closing(GroupsClient(client(target), "READ")) as groups:
+        return groups.describe(group).members
 
 
 @contextmanager
@@ -234,15 +241,13 @@ def test_drivers_that_know_no_log_are_waited_for_and_kept_out(target: KafkaClust
         left = TokenNote.decode(committed(kafka, group, topic)[topic, 0][1])
         assert left is not None
         assert (left.slots, left.token == note.token) == (3, False), "his writers find another token"
-        described = client(target).groups("READ")
-        await_until(lambda: len(described.members(group)) == 1, 20, "a member of ours keeps others out")
-        described.close()
+        await_until(lambda: len(members(target, group)) == 1, 20, "a member of ours keeps others out")
         other = lease_at(target, unique, OlderDrivers(client(target), group, topic))
         assert other.other_owner() == HERE, "which is no older driver"
         other.release()
     finally:
         lease.release()
-    await_until(lambda: not client(target).groups("READ").members(group), 20, "that it has left")
+    await_until(lambda: not members(target, group), 20, "that it has left")
 
 
 def test_a_driver_that_knows_no_log_and_came_at_the_same_time_has_the_flow(target: KafkaCluster, unique: str) -> None:
