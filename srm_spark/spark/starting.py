@@ -5,6 +5,7 @@ pyspark offers no way to say either; what it starts is a fork of this process fo
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import threading
@@ -28,7 +29,7 @@ def sparing_the_jvm() -> Iterator[None]:
     nobody wants to hear that it cannot start, now that pyspark has taken away what it was to write to. As with any
     other child, what counts is our stderr of now: whoever sends it elsewhere for this moment does that for all it says.
     """
-    said, says = os.pipe()
+    said, says = (_beyond_stderr(end) for end in os.pipe())
     stderr = _copy_of_stderr()
     is_heard = threading.Event()
     is_heard.set()
@@ -66,7 +67,16 @@ def _copy_of_stderr() -> int:
     try:
         return os.dup(_STDERR)
     except OSError:  # a process may be started without any
-        return os.open(os.devnull, os.O_WRONLY)
+        return _beyond_stderr(os.open(os.devnull, os.O_WRONLY))
+
+
+def _beyond_stderr(end: int) -> int:
+    """Whoever gives a process without stderr one later takes what has the number 2, whatever that is by then."""
+    if end > _STDERR:
+        return end
+    moved = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)
+    os.close(end)
+    return moved
 
 
 def _tell(stderr: int, text: bytes) -> None:

@@ -61,15 +61,22 @@ def test_where_it_speaks_to_was_decided_when_it_started(capfd: pytest.CaptureFix
     assert (tmp_path / "log").read_text() == "said\n"
 
 
-def test_a_process_without_stderr_starts_one_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_process_without_stderr_starts_one_all_the_same_and_may_get_one_meanwhile(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     kept = os.dup(2)
     os.close(2)
     try:
         with sparing_the_jvm():
-            jvm = subprocess.Popen(["/bin/sh", "-c", "echo said >&2"], preexec_fn=lambda: None)  # noqa: PLW1509
-            code = jvm.wait(30)
+            command = ["/bin/sh", "-c", "read _; echo said >&2"]
+            jvm = subprocess.Popen(command, stdin=subprocess.PIPE, preexec_fn=lambda: None)  # noqa: PLW1509
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(2)
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-    assert code == 0
+    jvm.communicate(b"\n", timeout=30)
+    for thread in [thread for thread in threading.enumerate() if thread.name == THREAD]:
+        thread.join(30)
+    assert jvm.returncode == 0
     assert capfd.readouterr().err == ""
