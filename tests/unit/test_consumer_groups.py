@@ -228,6 +228,33 @@ def test_what_was_said_of_a_remote_topic_that_was_deleted_holds_no_checkpoint_ba
     assert rounds.checkpoints() == [old, Checkpoint("g", THERE, 4, 4, "note")]
 
 
+@pytest.mark.parametrize("is_new_run", [True, False])
+def test_a_group_goes_back_where_the_target_lost_what_it_stood_behind(*, is_new_run: bool) -> None:
+    """New records lie where the lost ones lay: who stands behind these would skip them."""
+    rounds = Rounds()
+    rounds.here.committed["g"] = {HERE: Committed(10)}
+    assert rounds.round() == {"g": (SyncState.SYNCED, "")}
+    rounds.flow.remote.cut(7)
+    rounds.flow.write(*(b"more" for _ in range(5)))
+    rounds.flow.run()
+    if is_new_run:
+        rounds.begin_again()
+    assert rounds.round() == {"g": (SyncState.SYNCED, "")}
+    assert rounds.there.committed["g"][THERE].offset == 7
+    rounds.there.committed["g"] = {THERE: Committed(8)}
+    assert rounds.round()["g"][0] is SyncState.AHEAD, "it consumed one there"
+
+
+def test_a_group_that_consumed_on_the_target_is_not_set_back_where_that_lost_copies() -> None:
+    rounds = Rounds()
+    rounds.round()
+    rounds.there.committed["g"] = {THERE: Committed(9)}
+    rounds.flow.remote.cut(3)
+    rounds.flow.write(*(b"more" for _ in range(8)))
+    rounds.flow.run()
+    assert rounds.round()["g"][0] is SyncState.AHEAD
+
+
 def test_where_a_transaction_may_move_a_group_it_is_not_taken_for_nowhere() -> None:
     rounds = Rounds()
     rounds.there.committed["g"] = {THERE: Committed(8)}

@@ -2,16 +2,20 @@
 
 Rules (KIP-545, `MirrorCheckpointTask`, KAFKA-19794): only groups without members; never backward over what the
 group did on the target; looked at once more right before each commit, and the broker refuses it once somebody joined.
+Backward where the target has lost copies that were made again since: a group that has not consumed there would skip
+some of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
+from srm_spark.core.checkpoints import GroupPartition, TranslationStatus
 from srm_spark.core.cluster import Committed
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import Checkpoint, TopicPartition
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.groups.positions import GroupPosition, Positions
@@ -43,6 +47,15 @@ class Synced:
     """Of the failure, where a cluster refused something."""
 
 
+class _Said(NamedTuple):
+    """Where a group was told to go on; one that still stands there has not consumed on the target."""
+
+    upstream: int
+    """Where it stood on the source then."""
+    downstream: int
+
+
+_BY_THE_MAP = (TranslationStatus.EXACT, TranslationStatus.AHEAD)
 WantedPositions = Mapping[TopicPartition, GroupPosition]
 
 
@@ -53,8 +66,12 @@ class GroupSync:
         self._groups = clusters.target.groups("READ")
         self._require_lease = clusters.require_lease
         self._follows_rewinds = clusters.settings.checkpoints.rewinds_enabled
-        self._ours: dict[tuple[str, TopicPartition], int] = {}
-        """What we committed last: a group that still stands there has not consumed on the target."""
+        self._said: dict[GroupPartition, _Said] = {}
+
+    def learn(self, checkpoints: Iterable[Checkpoint]) -> None:
+        """Take in what was said of groups before, by whoever that was; what is known of them already counts more."""
+        for one in checkpoints:
+            self._said.setdefault((one.group, one.partition), _Said(one.upstream, one.downstream))
 
     def sync(self, positions: Positions, *, commits: bool = True) -> tuple[Synced, ...]:
         """Commit what is due, or only tell what would be; one verdict per position."""
@@ -75,6 +92,9 @@ class GroupSync:
                 settled, unsettled = _parted(mine, answer.unsettled)
                 verdicts += unsettled
                 verdicts += self._one(group, settled, answer.committed, commits=commits)
+        for one in verdicts:
+            if one.state in (SyncState.SYNCED, SyncState.IN_STEP):
+                self._said[_place(one.position)] = _Said(one.position.committed.offset, _downstream(one.position))
         return tuple(verdicts)
 
     def close(self) -> None:
@@ -119,7 +139,6 @@ class GroupSync:
         for remote, refusal in self._groups.commit(group, offsets).items():
             before = _offset(now.get(remote))
             if refusal is None:
-                self._ours[group, remote] = offsets[remote].offset
                 yield Synced(due[remote], SyncState.SYNCED, "", before)
             else:
                 yield _refused(due[remote], refusal, before)
@@ -128,8 +147,12 @@ class GroupSync:
         downstream = _downstream(position)
         if current is None or current.offset < downstream:
             return True
-        stands_still = self._ours.get((position.group, position.remote)) == current.offset
-        return self._follows_rewinds and stands_still and downstream < current.offset
+        said = self._said.get(_place(position))
+        if said is None or said.downstream != current.offset or downstream == current.offset:
+            return False
+        if position.committed.offset < said.upstream:
+            return self._follows_rewinds
+        return position.translation.status in _BY_THE_MAP  # the log was another one; syncs may only have become coarser
 
 
 UNSETTLED = Failure(FailureKind.GROUP_UNANSWERED, "a transaction that may move its offset there is open")
@@ -155,6 +178,10 @@ def _left(position: GroupPosition, current: Committed | None) -> Synced:
 
 def _offset(committed: Committed | None) -> int | None:
     return None if committed is None else committed.offset
+
+
+def _place(position: GroupPosition) -> GroupPartition:
+    return position.group, position.remote
 
 
 def _downstream(position: GroupPosition) -> int:
