@@ -122,13 +122,12 @@ class Fit:
         return next((why for is_so, why in checks if is_so), None)
 
 
-def batches_in(data: memoryview) -> Iterator[Batch]:
-    """The batches of a fetch answer; the last one may be cut off, and is left out then.
+def batches_in(data: memoryview, at: int = 0) -> Iterator[Batch]:
+    """The batches of a fetch answer from the place `at` on; the last one may be cut off, and is left out then.
 
     Raises CodecError where a header cannot be true, OddTimes where only its times are strange. Of message formats
     before 2 only place, size and `magic` are told.
     """
-    at = 0
     while len(data) - at > _MAGIC_AT:
         base_offset, length = _FIRST.unpack_from(data, at)
         size, is_old = _PREFIX + length, data[at + _MAGIC_AT] < MAGIC

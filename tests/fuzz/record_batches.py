@@ -24,6 +24,7 @@ from srm_spark.core.record_batch import Batch, batches_in
 from srm_spark.errors import CodecError
 from srm_spark.kafka.batches.codecs import CODECS, decompress
 from srm_spark.kafka.batches.packing import merge
+from srm_spark.kafka.batches.skimming import Skimmed, plain_rows
 from srm_spark.kafka.batches.unpacking import unpack
 from srm_spark.kafka.batches.ways import Way, best
 from tests.batch_bytes import NOW, Raw, batch
@@ -109,10 +110,12 @@ def judge(data: memoryview, chance: random.Random, way: Way) -> str:
     try:
         found = list(batches_in(data))
     except CodecError:
+        plain_rows(data, 2**62, way, takes_transactions=True)
         return "no batches"
     parts: list[tuple[Batch, memoryview]] = [(one, data[one.at : one.at + one.size]) for one in found]
     start, end = chance.choice(((0, 2**62), (1, 102), (101, 400)))
     codec = chance.choice(("", "", "none", "lz4"))
+    _compare_skimmed(data, parts, start, end, way)
     outcome = "refused"
     with suppress(CodecError):
         done = merge(
@@ -138,6 +141,23 @@ def judge(data: memoryview, chance: random.Random, way: Way) -> str:
         with suppress(CodecError):
             list(unpack(_PARTITION, parts, start, end, way=way))
     return outcome
+
+
+def _compare_skimmed(data: memoryview, parts: list[tuple[Batch, memoryview]], start: int, end: int, way: Way) -> None:
+    """What is known by a table comes to the same as what is known batch by batch."""
+    table = plain_rows(data, end, way, takes_transactions=True)
+    count, limits = len(table), Limits(max_bytes=500, needs_key=True)
+    if count:
+        assert [Skimmed(data, table).batch(row)._replace(at=0) for row in range(count)] == [
+            one._replace(at=0) for one, _ in parts[:count]
+        ]
+        alike = [
+            merge(_PARTITION, some, start, end, limits=limits, now_ms=NOW, codec="none", way=way)
+            for some in ([Skimmed(data, table)], parts[:count])
+        ]
+        assert alike[0].stop == alike[1].stop
+        assert [one.data for one in alike[0].pieces] == [one.data for one in alike[1].pieces]
+        assert [one.stretches for one in alike[0].pieces] == [one.stretches for one in alike[1].pieces]
 
 
 def run(cases: int, seed: int, way: Way) -> tuple[Counter[str], int]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import crc32c
 
 from srm_spark.core.model import PausedPartition, TopicPartition
-from srm_spark.core.record_batch import CHECKED_FROM, MAGIC, Batch, Odd, OddTimes, batches_in
+from srm_spark.core.record_batch import CHECKED_FROM, HEADER_BYTES, MAGIC, Batch, Odd, OddTimes, batches_in
 from srm_spark.errors import CodecError
 from srm_spark.failure import Failure, FailureKind
+from srm_spark.kafka.batches.codecs import NONE
+from srm_spark.kafka.batches.skimming import SMALL_BYTES, Skimmed
 
 _REMEDY = "delete it on the source (kafka-delete-records) or let retention pass it"
+
+
+Skim = Callable[[memoryview, int], Skimmed | None]
+"""Several batches at once, with which these bytes begin, before this offset; None where each is to be looked at."""
 
 
 def sound(partition: TopicPartition, records: memoryview, end: int, found: list[Batch]) -> CodecError | None:
@@ -19,15 +27,49 @@ def sound(partition: TopicPartition, records: memoryview, end: int, found: list[
     """
     try:
         for batch in batches_in(records):
-            if batch.base_offset < end and batch.magic == MAGIC:
-                if crc32c.crc32c(records[batch.at + CHECKED_FROM : batch.at + batch.size]) != batch.checksum:
-                    raise CodecError(f"the batch at offset {batch.base_offset} is damaged: {Odd.CHECKSUM.value}")
-                if not batch.codec:
-                    raise CodecError(f"the batch at offset {batch.base_offset} is compressed in an unknown codec")
+            _check(records, batch, end)
             found.append(batch)
     except CodecError as error:
-        return error if isinstance(error, OddTimes) else CodecError(f"{partition}: {error}")
+        return _told(partition, error)
     return None
+
+
+def sound_sources(
+    partition: TopicPartition, records: memoryview, end: int, found: list[Batch | Skimmed], skim: Skim
+) -> CodecError | None:
+    """The same, small ones together where there is a way to `skim` them."""
+    at: int | None = 0
+    try:
+        while at is not None:
+            at = _find(records, at, end, found, skim)
+    except CodecError as error:
+        return _told(partition, error)
+    return None
+
+
+def _find(records: memoryview, at: int, end: int, found: list[Batch | Skimmed], skim: Skim) -> int | None:
+    """Find batches from the place `at` on, up to several that are found together: where these end; None at the end."""
+    for batch in batches_in(records, at):
+        is_small = batch.size < SMALL_BYTES and batch.magic == MAGIC and batch.codec == NONE
+        has_more = len(records) - batch.at - batch.size >= HEADER_BYTES  # the loops take half a second to load
+        if is_small and has_more and (several := skim(records[batch.at :], end)) is not None:
+            found.append(several)
+            return batch.at + several.size
+        _check(records, batch, end)
+        found.append(batch)
+    return None
+
+
+def _check(records: memoryview, batch: Batch, end: int) -> None:
+    if batch.base_offset < end and batch.magic == MAGIC:
+        if crc32c.crc32c(records[batch.at + CHECKED_FROM : batch.at + batch.size]) != batch.checksum:
+            raise CodecError(f"the batch at offset {batch.base_offset} is damaged: {Odd.CHECKSUM.value}")
+        if not batch.codec:
+            raise CodecError(f"the batch at offset {batch.base_offset} is compressed in an unknown codec")
+
+
+def _told(partition: TopicPartition, error: CodecError) -> CodecError:
+    return error if isinstance(error, OddTimes) else CodecError(f"{partition}: {error}")
 
 
 def broken_hold(offset: int, sentence: str) -> PausedPartition:

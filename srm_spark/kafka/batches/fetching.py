@@ -24,6 +24,7 @@ from srm_spark.errors import CodecError, ProtocolUnavailable
 from srm_spark.kafka.batches.bounds import FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers, Connection, Leader
 from srm_spark.kafka.batches.session import ENDED, Session
+from srm_spark.kafka.batches.skimming import Skimmed
 from srm_spark.kafka.batches.wire import SESSIONLESS, FetchedPartition, TopicKey, Wanted, fetch_answer, fetch_body
 from srm_spark.kafka.failures import named
 
@@ -67,6 +68,7 @@ class Place:
 
 
 P = TypeVar("P", bound=Place)
+_B = TypeVar("_B", Batch, Batch | Skimmed)
 
 
 @dataclass(frozen=True)
@@ -362,7 +364,7 @@ class Fetching(ABC, Generic[P]):
         place.bytes += len(answer.records)
         return True
 
-    def _present(self, batches: Iterable[Batch], answer: FetchedPartition) -> Iterator[Batch]:
+    def _present(self, batches: Iterable[_B], answer: FetchedPartition) -> Iterator[_B]:
         """The batches, those of aborted transactions as if they held nothing (KIP-98)."""
         if not self._committed:
             yield from batches
@@ -372,7 +374,9 @@ class Fetching(ABC, Generic[P]):
         for batch in batches:
             while starting and starting[0][1] < batch.end:
                 aborting.add(starting.pop(0)[0])
-            if batch.is_control:
+            if not isinstance(batch, Batch):
+                pass  # of no transaction, where one was aborted
+            elif batch.is_control:
                 aborting.discard(batch.producer_id)
             elif batch.is_transactional and batch.producer_id in aborting:
                 yield batch._replace(records=0)

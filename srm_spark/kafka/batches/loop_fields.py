@@ -36,6 +36,8 @@ PLACE, END, OFFSET, BASE_TIME, STAMP, COUNT, LAST = range(7)
 """A row of `table`, which is a source batch: where its records lie, its base offset and time, the time that its records
 have instead of their own (`NO_STAMP` for none), how many they are, and the last offset relative to the first."""
 NO_STAMP = -(2**62)
+BEGIN, CHECKSUM = 7, 8
+"""Where such batches are known by nothing else: where the whole batch lies, and the checksum that it says."""
 
 ROW, AT, LEFT, NEXT, UPTO, RECORDS, FIRST_TIME, MAX_TIME, LAST_TIME, STRETCHES, WANTED, ASKED, CONTENT = range(13)
 """`state`. Of the source: the row that is read, the place in it (-1 before it is begun), records left in it, and the

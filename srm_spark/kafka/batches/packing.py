@@ -10,7 +10,7 @@ Keys, values and headers are copied as they are; offsets and times are counted a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ from srm_spark.kafka.batches import loop_fields
 from srm_spark.kafka.batches.codecs import NONE
 from srm_spark.kafka.batches.columns import columns_of
 from srm_spark.kafka.batches.packer import TARGET_BYTES, Packer, Packing, Stop, Why
-from srm_spark.kafka.batches.sources import Group, Groups, Part, arena, broken
+from srm_spark.kafka.batches.skimming import Skimmed
+from srm_spark.kafka.batches.sources import Group, Groups, Source, arena, broken
 from srm_spark.kafka.batches.ways import Way, best
 
 _SPARE_IN_RECORD = 19
@@ -36,7 +37,7 @@ _REFUSALS = {loop_fields.NO_KEY: Why.NO_KEY, loop_fields.EARLY: Why.EARLY, loop_
 
 def merge(
     partition: TopicPartition,
-    parts: Sequence[Part],
+    parts: Sequence[Source],
     start: int,
     end: int,
     *,
@@ -54,11 +55,12 @@ def merge(
     batch that is damaged, of which it takes nothing. Checksums are not looked at. Raises CodecError for batches of an
     old format, and for a codec or level that there is not.
     """
-    wanted = [part for part in parts if _is_wanted(part[0], start, end)]
-    if (old := next((batch for batch, _ in wanted if batch.magic != MAGIC), None)) is not None:
-        raise CodecError(f"{partition}: the batch at offset {old.base_offset} has message format {old.magic}")
+    wanted = list(_wanted(parts, start, end))
+    old = (part[0] for part in wanted if not isinstance(part, Skimmed) and part[0].magic != MAGIC)
+    if (odd := next(old, None)) is not None:
+        raise CodecError(f"{partition}: the batch at offset {odd.base_offset} has message format {odd.magic}")
     way = way or best()
-    codec = codec or (wanted[0][0].codec if wanted else "") or NONE
+    codec = codec or (_codec(wanted[0]) if wanted else "") or NONE
     room = _room(wanted)
     packer = Packer(way, codec, level, target_bytes=target_bytes, max_bytes=limits.max_bytes, room=room)
     course = _Merging(way, packer, partition, _bounds(start, end, limits, now_ms))
@@ -66,10 +68,9 @@ def merge(
     if (damage := course.damage) is None:
         return packer.finish(course.stop)
     batch, why, sentence = damage
-    before = wanted[: next(at for at, (one, _) in enumerate(wanted) if one is batch)]
     done = merge(
         partition,
-        before,
+        list(_up_to(batch, wanted)),
         start,
         batch.base_offset,
         limits=limits,
@@ -82,15 +83,42 @@ def merge(
     return Packing(done.pieces, done.stop or Stop(max(start, batch.base_offset), why, sentence, batch.end))
 
 
+def _wanted(parts: Iterable[Source], start: int, end: int) -> Iterator[Source]:
+    for part in parts:
+        if isinstance(part, Skimmed):
+            if (within := part.within(start, end)) is not None:
+                yield within
+        elif _is_wanted(part[0], start, end):
+            yield part
+
+
+def _up_to(batch: Batch, parts: Iterable[Source]) -> Iterator[Source]:
+    """What lies in front of this batch, and those that were found together with it."""
+    for part in parts:
+        if isinstance(part, Skimmed):
+            yield part
+            if part.base_offset <= batch.base_offset < part.end:
+                return
+        elif part[0] is batch:
+            return
+        else:
+            yield part
+
+
 def _is_wanted(batch: Batch, start: int, end: int) -> bool:
     return bool(batch.records) and not batch.is_control and batch.base_offset < end and batch.end > start
 
 
-def _room(parts: Sequence[Part]) -> int:
+def _codec(part: Source) -> str:
+    return NONE if isinstance(part, Skimmed) else part[0].codec
+
+
+def _room(parts: Sequence[Source]) -> int:
     """At most so many bytes of records come out of these batches, as far as that is known before."""
-    if any(batch.codec != NONE for batch, _ in parts):
+    if any(_codec(part) != NONE for part in parts):
         return _ENDLESS
-    return sum(batch.size + _SPARE_IN_RECORD * batch.records for batch, _ in parts)
+    known = (part if isinstance(part, Skimmed) else part[0] for part in parts)
+    return sum(one.size + _SPARE_IN_RECORD * one.records for one in known)
 
 
 def pack(
@@ -131,7 +159,7 @@ class _Merging:
         self.damage: tuple[Batch, Why, str] | None = None
         """The batch that is damaged, and how; what was packed may hold some of its records."""
 
-    def run(self, parts: Sequence[Part]) -> None:
+    def run(self, parts: Sequence[Source]) -> None:
         """Pack as far as it goes."""
         with arena() as memory:
             groups = Groups(self._way, parts, memory)
@@ -152,7 +180,7 @@ class _Merging:
         if (why := _REFUSALS.get(code)) is not None:
             self.stop = Stop(offset, why, f"{self._partition}: the record at offset {offset}: {why.value}", offset + 1)
         elif code not in (loop_fields.DONE, loop_fields.FULL):
-            batch = group.batches[self._packer.number(loop_fields.ROW)]
+            batch = group.batch(self._packer.number(loop_fields.ROW))
             behind = batch.base_offset + self._packer.number(loop_fields.NEXT)
             why = Why.NO_TIME if code == loop_fields.BAD_TIME else Why.BROKEN
             self.damage = batch, why, broken(self._partition, batch, code, behind)

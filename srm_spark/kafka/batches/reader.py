@@ -12,15 +12,17 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.record_batch import Batch, OddTimes
 from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.batches.bounds import USUAL_FETCH, FetchBounds
 from srm_spark.kafka.batches.brokers import Brokers
-from srm_spark.kafka.batches.damage import broken_hold, sound
+from srm_spark.kafka.batches.damage import broken_hold, sound_sources
 from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place
 from srm_spark.kafka.batches.packer import Packed
+from srm_spark.kafka.batches.skimming import Skimmed, skim
 from srm_spark.kafka.batches.sorting import Form, sort
 from srm_spark.kafka.batches.wire import FetchedPartition
 
@@ -111,10 +113,15 @@ class BatchReader(Fetching[PartitionReading]):
         if not self._come(place, answer):
             return
         before = place.next
-        batches: list[Batch] = []
-        error = sound(place.partition, answer.records, place.end, batches)
-        parts = [(b, answer.records[b.at : b.at + b.size]) for b in self._present(batches, answer)]
-        found = sort(place.partition, parts, place.next, place.end, place.form)
+        several: list[Batch | Skimmed] = []
+        # Where none was aborted, what lies in front of the last stable offset is committed.
+        may_skim = partial(skim, takes_transactions=not (self._committed and answer.aborted))
+        error = sound_sources(place.partition, answer.records, place.end, several, may_skim)
+        sources = [
+            one if isinstance(one, Skimmed) else (one, answer.records[one.at : one.at + one.size])
+            for one in self._present(several, answer)
+        ]
+        found = sort(place.partition, sources, place.next, place.end, place.form)
         place.pieces.extend(found.pieces)
         self.ahead += sum(piece.batch.size for piece in found.pieces)
         place.next, place.stop, place.hold = found.next, found.stop, found.hold

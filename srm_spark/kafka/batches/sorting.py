@@ -22,7 +22,8 @@ from srm_spark.kafka.batches.codecs import NONE
 from srm_spark.kafka.batches.damage import broken_hold
 from srm_spark.kafka.batches.packer import TARGET_BYTES, Packed, Why, whole
 from srm_spark.kafka.batches.packing import merge
-from srm_spark.kafka.batches.sources import Part
+from srm_spark.kafka.batches.skimming import Skimmed
+from srm_spark.kafka.batches.sources import Part, Source
 from srm_spark.kafka.batches.unpacking import unpack
 from srm_spark.kafka.producers import level_of
 
@@ -81,13 +82,16 @@ class Pieces:
     batches: list[Packed]
 
 
-def sort(partition: TopicPartition, parts: Iterable[Part], start: int, end: int, form: Form) -> Sorted:
+def sort(partition: TopicPartition, parts: Iterable[Source], start: int, end: int, form: Form) -> Sorted:
     """Sort consecutive batches, of which the records at offsets `start` to before `end` are wanted."""
     sorting = _Sorting(partition, end, form, Sorted(start))
-    for batch, data in parts:
+    for part in parts:
         if sorting.found.next >= end or sorting.found.is_over:
             break
-        sorting.add(batch, data)
+        if isinstance(part, Skimmed):
+            sorting.add_several(part)
+        else:
+            sorting.add(*part)
     sorting.pack()
     return sorting.found
 
@@ -117,7 +121,7 @@ class _Sorting:
     end: int
     form: Form
     found: Sorted
-    loose: list[Part] = field(default_factory=list)
+    loose: list[Source] = field(default_factory=list)
     """Batches that are to be packed anew, behind all pieces; `next` is behind them."""
     loose_from: int = 0
     """The first offset that they are about."""
@@ -138,10 +142,7 @@ class _Sorting:
             if not found.is_over:
                 found.pieces.append(whole(batch, data))
         elif why is None or why in _PACKED_ANEW:
-            if not self.loose:
-                self.loose_from, self.is_fine = found.next, True
-            self.loose.append((batch, data))
-            self.is_fine = self.is_fine and why is None
+            self._loosen((batch, data), is_fine=why is None)
         else:
             self.pack()
             if not found.is_over:
@@ -151,17 +152,29 @@ class _Sorting:
         if not found.is_over:
             self._pass(batch)
 
-    def _pass(self, batch: Batch) -> None:
+    def add_several(self, several: Skimmed) -> None:
+        """The next ones, all of which are small."""
+        if several.end > self.found.next:
+            self._loosen(several, is_fine=False)
+            self._pass(several)
+
+    def _loosen(self, source: Source, *, is_fine: bool) -> None:
+        if not self.loose:
+            self.loose_from, self.is_fine = self.found.next, True
+        self.loose.append(source)
+        self.is_fine = self.is_fine and is_fine
+
+    def _pass(self, batch: Batch | Skimmed) -> None:
         self.found.next = max(self.found.next, min(batch.end, self.end))
 
     def pack(self) -> None:
         """Pack anew what is loose, but for a single batch that need not be."""
         found, form, parts = self.found, self.form, self.loose
         self.loose = []
-        if len(parts) == 1 and self.is_fine:
-            found.pieces.append(whole(*parts[0]))
-            return
         if not parts:
+            return
+        if len(parts) == 1 and self.is_fine and not isinstance(parts[0], Skimmed):
+            found.pieces.append(whole(*parts[0]))
             return
         packing = merge(
             self.partition,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from srm_spark.core.record_batch import HEADER_BYTES, Batch
 from srm_spark.errors import CodecError
 from srm_spark.kafka.batches import loop_fields
 from srm_spark.kafka.batches.codecs import NONE, decompress_into
+from srm_spark.kafka.batches.skimming import Skimmed
 from srm_spark.kafka.batches.ways import Way
 
 MOST_BYTES = 134_217_728
@@ -27,6 +28,7 @@ _KEPT_BYTES = 16_777_216
 
 Part = tuple[Batch, memoryview]
 """A batch that was fetched, and its bytes, which begin where it does."""
+Source = Part | Skimmed
 
 
 class _Arena(threading.local):
@@ -93,22 +95,20 @@ def broken(partition: TopicPartition, batch: Batch, code: int, behind: int) -> s
 class Group:
     """Batches whose records lie in memory as they are."""
 
-    batches: Sequence[Batch]
+    batch: Callable[[int], Batch]
+    """By its row."""
     base: Any
     table: Any
     views: Sequence[memoryview]
     """Kept while the loop reads."""
-
-    @property
-    def ratio(self) -> float:
-        """How many times smaller they were in the log."""
-        return sum(map(len, self.views)) / max(1, sum(batch.size - HEADER_BYTES for batch in self.batches))
+    ratio: float
+    """How many times smaller they were in the log."""
 
 
 class Groups:
     """Batches, decompressed some at a time. Raises CodecError at one that is damaged, behind the ones before it."""
 
-    def __init__(self, way: Way, parts: Sequence[Part], memory: memoryview) -> None:
+    def __init__(self, way: Way, parts: Sequence[Source], memory: memoryview) -> None:
         self._way, self._parts, self._memory = way, parts, memory
         self.broken: Batch | None = None
 
@@ -116,10 +116,14 @@ class Groups:
         used = 0
         batches: list[Batch] = []
         views: list[memoryview] = []
-        for batch, data in self._parts:
-            if used >= _GROUP_BYTES:
+        for part in self._parts:
+            if batches and (isinstance(part, Skimmed) or used >= _GROUP_BYTES):
                 yield self._group(batches, views)
                 batches, views, used = [], [], 0
+            if isinstance(part, Skimmed):
+                yield self._skimmed(part)
+                continue
+            batch, data = part
             try:
                 view = plain_records(batch, data, self._memory[used:])
             except CodecError:
@@ -135,4 +139,10 @@ class Groups:
 
     def _group(self, batches: list[Batch], views: list[memoryview]) -> Group:
         base, places = self._way.memory(views)
-        return Group(batches, base, self._way.array(table_of(batches, views, places)), views)
+        table = self._way.array(table_of(batches, views, places))
+        ratio = sum(map(len, views)) / max(1, sum(batch.size - HEADER_BYTES for batch in batches))
+        return Group(batches.__getitem__, base, table, views, ratio)
+
+    def _skimmed(self, part: Skimmed) -> Group:
+        base, _ = self._way.memory([part.data])
+        return Group(part.batch, base, self._way.array(part.table), [part.data], 1.0)

@@ -61,7 +61,7 @@ def unpack(
 def _runs(partition: TopicPartition, group: Group, start: int, end: int, way: Way) -> Iterator[Run]:
     unpacking = _Unpacking(partition, group, way)
     totals, code = unpacking.measure(start, end)
-    batch = group.batches[totals[loop_fields.BATCH]]
+    batch = group.batch(totals[loop_fields.BATCH])
     if code == loop_fields.DONE:
         yield from unpacking.filled()
         return

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 _PACK, _UNPACK, _JIT = "srm_spark.kafka.batches.pack_loop", "srm_spark.kafka.batches.unpack_loop", "srm_spark.kafka.jit"
+_SKIM = "srm_spark.kafka.batches.skim_loop"
 """Imported when they are needed: numba takes a process 120 MB and half a second."""
 _NOTHING = memoryview(bytes(1))
 
@@ -25,6 +26,7 @@ _NOTHING = memoryview(bytes(1))
 class Way:
     """The loops, and what they take."""
 
+    skim: Callable[..., int]
     merge: Callable[..., int]
     pack: Callable[..., int]
     measure: Callable[..., int]
@@ -40,6 +42,7 @@ def interpreted() -> Way:
     """The loops as Python."""
     pack_loop, unpack_loop = import_module(_PACK), import_module(_UNPACK)
     return Way(
+        import_module(_SKIM).skim_rows,
         pack_loop.merge_rows,
         pack_loop.pack_rows,
         unpack_loop.measure_rows,
@@ -68,6 +71,7 @@ def best() -> Way:
         return interpreted()
     pack_loop, unpack_loop = import_module(_PACK), import_module(_UNPACK)
     return Way(
+        import_module(_SKIM).skim_compiled,
         pack_loop.merge_compiled,
         pack_loop.pack_compiled,
         unpack_loop.measure_compiled,
