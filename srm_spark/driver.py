@@ -19,8 +19,8 @@ from srm_spark.export.figures import FlowFigures
 from srm_spark.export.server import MetricsServer
 from srm_spark.flow.meter import Meter
 from srm_spark.flow.periodic import Periodic, Task
-from srm_spark.flow.publishing import new_driver
 from srm_spark.flow.runner import FlowRunner
+from srm_spark.flow.share import Share, new_driver
 from srm_spark.flow.status import FlowState, Statuses
 from srm_spark.flow.topics.heartbeat import BeatGroup, Heartbeats, beat_groups, telling
 from srm_spark.kafka.batches.ways import is_used
@@ -98,6 +98,8 @@ class Driver:
         self._waits = waits
         self._tasks = Periodic()
         self._id = new_driver()
+        # One that must not wait for a flow cannot give any away.
+        self._share = Share(self._id) if waits else None
         self._runners = [self._runner(flow) for flow in settings.flows]
         self._auditors: dict[Flow, Auditor] = {}
         self._beats: dict[str, tuple[BeatGroup, Task]] = {}
@@ -203,6 +205,7 @@ class Driver:
             meter=Meter(keeps_partitions=export is not None and export.has_partitions)
             if before is None
             else before.meter,
+            share=self._share,
         )
 
     def _start(self, runner: FlowRunner) -> None:

@@ -41,7 +41,9 @@ def fill(source: LocalKafka, workload: Workload, records: int) -> SourceBatches:
     those of the workload.
     """
     client = ClusterClient(ClusterSettings("source", source.bootstrap_servers), SourceUnavailable)
-    configs = {"cleanup.policy": "compact"} if workload.is_compacted else {}
+    # What was compacted while it was filled would keep the rest from it: half of a log must be new by default.
+    compacts = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001"}
+    configs = compacts if workload.is_compacted else {}
     if reason := client.create([TopicSpec(workload.topic, workload.partitions, 1, configs)])[workload.topic]:
         raise SrmError(f"topic {workload.topic} cannot be created: {reason}")
     if workload.by_java:

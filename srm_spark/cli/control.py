@@ -20,6 +20,7 @@ _COMMANDS = {
     "config": ("config", "config"),
     "deploy": ("deploy", "deploy"),
     "drift": ("plan", "drift"),
+    "drivers": ("drivers", "drivers"),
     "explain": ("explain", "explain"),
     "failback": ("moves", "failback"),
     "failover": ("moves", "failover"),

@@ -284,6 +284,12 @@ OWN = (
         TRANSFORMS_IGNORE, "false", "`true` passes over `transforms` and `predicates`: records are copied unchanged."
     ),
     _number("flow.retry.count", "-1", -1, "Failed starts in a row before a flow is given up; -1: never."),
+    _flag(
+        "flow.spread.enabled",
+        "true",
+        "Of several drivers that run the same file, one with more to do gives the flow to one that stands by and has "
+        "less. `false`: a flow stays where it is until its driver ends.",
+    ),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
     Key(
         OVERRIDES_KEY,

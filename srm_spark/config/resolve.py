@@ -166,6 +166,7 @@ class Resolver:
             control_replication_factor=_control_factor(values, of_worker),
             progress_partitions=of_worker.number("offset.storage.partitions"),
             retry_count=values.number("flow.retry.count"),
+            is_spread=values.flag("flow.spread.enabled"),
             retry_delay_seconds=values.number("flow.retry.delay.ms") / 1000,
             admin_timeout_seconds=values.number("admin.timeout.ms") / 1000,
             source_admin=self._client(source, connector, "source", "admin"),

@@ -340,6 +340,8 @@ class FlowSettings:
     retry_count: int = -1
     """Failed starts in a row before the flow is given up; -1 retries for ever."""
     retry_delay_seconds: float = 10.0
+    is_spread: bool = True
+    """A driver with more to do than another one that stands by gives the flow to that."""
     admin_timeout_seconds: float = 60.0
     source_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Java admin properties on the source, on top of the source's common ones."""

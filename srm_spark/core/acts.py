@@ -1,10 +1,11 @@
-"""What is done to a flow besides its lists: paused, resumed, restarted, set to other offsets. No I/O.
+"""What is done to a flow besides its lists: paused, restarted, set to other offsets, led away from a host. No I/O.
 
 A record here is one act of the same log as the lists' (`core/lists.py`), of another kind:
 
 ```
 key   ["act","6f0c…"]
 value {"v":1,"kind":"pause","topic":"orders","partition":3,"at":1700000000000,"who":"ann@host","why":"maintenance"}
+value {"v":1,"kind":"drain","host":"h1","at":1700000000000,"who":"ann@host","why":"new kernel"}
 value {"v":1,"kind":"offsets","topic":"orders","partition":3,"shift":[100,50,"Xy…"],"at":1700000000000,"who":"ann@host"}
 ```
 
@@ -36,6 +37,13 @@ class CommandKind(Enum):
     RESUME = "resume"
     RESTART = "restart"
     OFFSETS = "offsets"
+    DRAIN = "drain"
+    """The drivers of a host give the flow away, and take it only where nobody else does."""
+    RETURN = "return"
+    """The end of that."""
+
+
+OF_HOSTS = (CommandKind.DRAIN, CommandKind.RETURN)
 
 
 @dataclass(frozen=True)
@@ -81,10 +89,14 @@ class Command:
     why: str = ""
     shift: Shift | None = None
     """Of an act on offsets."""
+    host: str = ""
+    """Of one that is about the drivers of a host."""
 
     @property
     def said(self) -> str:
         """What was done, without who and why."""
+        if self.host:
+            return escaped(f"{self.kind.value} {self.host}")
         if self.shift is not None:
             return escaped(f"{self.kind.value} {self.scope} {self.shift.start} to {self.shift.end}")
         return escaped(f"{self.kind.value} {self.scope}")
@@ -112,6 +124,8 @@ class CommandState:
     """Id → act, all of that kind."""
     shifts: dict[str, Command] = field(default_factory=dict)
     """Id → act on offsets whose partition has been paused since before; what came of it is not known here."""
+    drained: dict[str, Command] = field(default_factory=dict)
+    """Host → act, in force."""
 
     def take(self, act_id: str, command: Command) -> None:
         """One more."""
@@ -122,6 +136,10 @@ class CommandState:
             self.shifts = {act: shift for act, shift in self.shifts.items() if pause_of(self.pauses, shift.scope)}
         elif command.kind is CommandKind.RESTART:
             self.restarts[act_id] = command
+        elif command.kind is CommandKind.DRAIN:
+            self.drained[command.host] = command
+        elif command.kind is CommandKind.RETURN:
+            self.drained.pop(command.host, None)
         elif pause_of(self.pauses, command.scope):
             self.shifts[act_id] = command
 
@@ -143,7 +161,8 @@ def encode(act: AnyAct) -> bytes:
     scope = {name: value for name, value in vars(act.scope).items() if value is not None}
     why = {"why": act.why} if act.why else {}
     shift = {"shift": act.shift} if act.shift is not None else {}
-    document = {"v": VERSION, "kind": act.kind.value, **scope, **shift, "at": act.at, "who": act.who, **why}
+    host = {"host": act.host} if act.host else {}
+    document = {"v": VERSION, "kind": act.kind.value, **scope, **host, **shift, "at": act.at, "who": act.who, **why}
     return compact_json(document)
 
 
@@ -168,9 +187,12 @@ def _command(kind: CommandKind, document: Mapping[str, Any]) -> Command:
         if not is_moment(at) or not isinstance(who, str) or not isinstance(why, str) or not _is_sound(scope):
             raise ValueError("a field has a value of another type")
         shift = _shift(document["shift"], scope) if kind is CommandKind.OFFSETS else None
+        host = document["host"] if kind in OF_HOSTS else ""
+        if not isinstance(host, str) or bool(host) != (kind in OF_HOSTS):
+            raise ValueError(f"{host!r} is no host")
     except (KeyError, TypeError, ValueError) as error:
         raise CodecError(f"no act: {error}") from error
-    return Command(kind, scope, at, who, why, shift)
+    return Command(kind, scope, at, who, why, shift, host)
 
 
 def _shift(found: object, scope: Scope) -> Shift:

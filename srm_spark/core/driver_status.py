@@ -89,6 +89,11 @@ def place_of(host: str, pid: int) -> str:
     return f"{host} pid {pid}"
 
 
+def host_of(place: str) -> str:
+    """The host of such a place; all of it where it is none."""
+    return place.rpartition(" pid ")[0] or place
+
+
 @dataclass(frozen=True)
 class GroupsSummary:
     """How many consumer groups are where they should be on the target."""

@@ -1,11 +1,11 @@
-"""What of a wanted pause or its end is done, what is declined, and what there is to know about the rest. No I/O."""
+"""What of a wanted pause or drain, or of its end, is done, what is declined, and what else there is to know. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from srm_spark.core.acts import Command, CommandKind, Scope, pause_of
+from srm_spark.core.acts import OF_HOSTS, Command, CommandKind, CommandState, Scope, pause_of
+from srm_spark.core.wording import escaped
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,11 @@ class Decision:
     """Why it is not done."""
 
 
-def decide(command: Command, pauses: Mapping[Scope, Command]) -> Decision:
-    """What of a pause, its end, or a restart is done while these pauses are in force."""
-    scope = command.scope
+def decide(command: Command, state: CommandState) -> Decision:
+    """What of an act that is no change of lists, and sets no offsets, is done where these add up to `state`."""
+    if command.kind in OF_HOSTS:
+        return _decide_host(command, state.drained.get(command.host))
+    pauses, scope = state.pauses, command.scope
     own = pauses.get(scope)
     wider = pause_of({where: pause for where, pause in pauses.items() if where != scope}, scope)
     if command.kind is CommandKind.PAUSE:
@@ -37,3 +39,12 @@ def decide(command: Command, pauses: Mapping[Scope, Command]) -> Decision:
         return Decision(True, (*stays, *(f"{where} stays {pauses[where].held}" for where in left)))
     held = pauses.get(Scope())
     return Decision(True, () if held is None else (f"the flow stays {held.held}",))
+
+
+def _decide_host(command: Command, drained: Command | None) -> Decision:
+    host = escaped(command.host)
+    if command.kind is CommandKind.RETURN:
+        return Decision(False, (), f"{host} is not drained") if drained is None else Decision(True)
+    if drained is None:
+        return Decision(True)
+    return Decision(False, (f"{host} is drained already, by {escaped(drained.who)}",))

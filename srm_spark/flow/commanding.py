@@ -81,6 +81,11 @@ class Commanding:
         return self._log.acts.commands.pauses
 
     @property
+    def drained(self) -> Mapping[str, Command]:
+        """By host, in force."""
+        return self._log.acts.commands.drained
+
+    @property
     def waiting(self) -> Mapping[str, Command]:
         """Acts on offsets that a driver may carry out yet, by their ids."""
         shifts, over = self._log.acts.commands.shifts, self.progress.answers.shifted
@@ -96,7 +101,7 @@ class Commanding:
 
         Raises TargetUnavailable; where the act does not come back in time it may count all the same.
         """
-        decision = decide(command, self.pauses)
+        decision = decide(command, self._log.acts.commands)
         if not decision.is_due:
             return Commanded(decision)
         if command.scope.topic is not None and not self._knows(command.scope.topic):

@@ -1,4 +1,4 @@
-"""Copies by threads of the driver's own until Spark is there: a failover does not wait for a JVM.
+"""Copies by threads of the driver's own until a query of Spark's does: a failover waits for neither JVM nor planning.
 
 The passes are those of the batch function, in the driver's process: the same tasks, guard, reports and committer. What
 takes over goes on from recorded progress, as after every generation.
@@ -83,5 +83,5 @@ class EarlyGeneration:
         except SrmError as error:
             self._failure = error.failure
         except Exception as error:
-            log.debug("flow=%s failed before Spark was there", settings.flow, exc_info=True)
+            log.debug("flow=%s failed before a query of Spark's ran", settings.flow, exc_info=True)
             self._failure = Failure(FailureKind.OTHER, f"{type(error).__name__}: {error}")

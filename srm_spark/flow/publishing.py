@@ -6,8 +6,6 @@ Beside the flow and never in its way: by a client of its own, outside of any tra
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -35,11 +33,6 @@ _SLOW_SECONDS = 60.0
 _CLEAN_SECONDS = 3600.0
 """How often the owner removes the words of drivers that are gone, and how long these stay."""
 _IN_SYNC = (SyncState.SYNCED, SyncState.IN_STEP)
-
-
-def new_driver() -> DriverId:
-    """This process, from now on."""
-    return DriverId(socket.gethostname(), os.getpid(), int(time.time() * 1000))
 
 
 class StatusPublisher:

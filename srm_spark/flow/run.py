@@ -17,6 +17,7 @@ from typing import Any
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.news import Every
+from srm_spark.core.spreading import StandBy
 from srm_spark.errors import FlowError, LeaseHeld
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.assigning import Assigner
@@ -32,8 +33,10 @@ from srm_spark.flow.pulse import Stall
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.services import Services
+from srm_spark.flow.share import OTHERS_SECONDS, Share, new_driver
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.commands import FlowCommands, Restarts
+from srm_spark.flow.topics.drains import Drains
 from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.internal_topics import (
     control_topic,
@@ -99,14 +102,20 @@ class FlowRun:
         restarts: Restarts | None = None,
         known: KnownActs | None = None,
         meter: Meter | None = None,
+        share: Share | None = None,
     ) -> None:
-        """`tasks` are the driver's; `restarts` and `known` acts are those that it knows of; `meter` takes figures."""
+        """`tasks` are the driver's; `restarts` and `known` acts are those that it knows of; `meter` takes figures.
+
+        Without the driver's `share` of the work the flow stays here until it is told to stop.
+        """
         self._settings = settings
         self._means = means
         self._spark = spark
         self._stop = stop
         self._show = show
         self._meter = meter or Meter()
+        self._share, self._is_given = share or Share(new_driver()), share is not None
+        self._is_spread = self._is_given and settings.is_spread
         self._waits = waits
         self._after_failure = after_failure
         clusters = means.reach(settings)
@@ -114,7 +123,7 @@ class FlowRun:
         self._clusters = replace(clusters, require_lease=self._lease.require)
         self._before = means.follow(self._clusters, partial(show, FlowState.STARTING))
         self._recorded = Recorded(self._clusters)
-        self._commands = FlowCommands(self._clusters, restarts)
+        self._commands, self._drains = FlowCommands(self._clusters, restarts), Drains(self._clusters)
         self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before, self._commands)
         self._mending = Mending(self._clusters, self._recorded.progress, self._assigner.paused)
         self._services = Services(
@@ -130,7 +139,9 @@ class FlowRun:
         self._retention = MapRetention(self._clusters, self._recorded.maps)
         self._generation: Running | None = None
         self._is_early = False
-        """Whether it began before Spark was there."""
+        """Whether it copies without Spark."""
+        self._takes_over = False
+        """Whether another driver had the lease."""
         self._is_prepared = False
         self.has_begun = False
         """Whether it got the lease."""
@@ -156,6 +167,8 @@ class FlowRun:
             self._services.join(waits=kind is None)
             self._recorded.close()
             self._before.close()
+            self._share.end(self._settings.flow)
+            self._drains.close()
             self._lease.release()
 
     @property
@@ -163,16 +176,18 @@ class FlowRun:
         """The lists that it follows by the driver's clock."""
         return self._services.lists
 
-    def until_stopped(self) -> bool:
-        """Run until the flow is told to stop; whether it is to start anew instead."""
+    def until_stopped(self) -> str | None:
+        """Run until the flow is told to stop; else why it ends, and is to start anew."""
         if self.begin():
             while not self._stop.wait(self._settings.timings.tick_seconds):
                 if self._commands.wants_restart():
                     self._stop_generation()  # a pause may have come with it, and counts once nothing is copied any more
                     self._commands.answer(self._commands.newest)
-                    return True
+                    return "starts anew, as somebody wants it to"
                 self.tick()
-        return False
+                if (other := self._better_driver()) is not None:
+                    return f"goes to {other.name}, {self._why_away()}"
+        return None
 
     def begin(self) -> bool:
         """Take the flow's lease and start its first generation; False where it was told to stop before."""
@@ -191,6 +206,7 @@ class FlowRun:
         ensure_topic(self._clusters.target, map_topic(self._settings))
         ensure_topic(self._clusters.target, control_topic(self._settings))
         self._services.follow_lists()
+        self._share.drain(self._settings.flow, self._commands.drained)
         if self._settings.refused.parks:
             ensure_topic(self._clusters.target, quarantine_topic(self._settings))
         if self._settings.syncs.enabled:
@@ -199,23 +215,59 @@ class FlowRun:
         self._meter.known(self._recorded.progress.take_totals().partitions)  # what earlier runs did
         self._before.follow(self._recorded.progress.last_run, after_failure=self._after_failure)
         newest = self._commands.newest
-        self._start_generation()
+        self._start_generation(at_once=self._takes_over)
         self._services.begin()
         self._answer(newest)
         return True
 
     def _own(self) -> bool:
         while not self._stop.is_set():
-            owner = self._lease.other_owner()
-            if owner is None and self._lease.acquire():
+            owner = self._free_for_us()
+            if owner is None and not self._stop.is_set() and self._lease.acquire():
+                self._share.begin(self._settings.flow)
                 return True
             reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
             if not self._waits:
                 raise LeaseHeld(f"flow {self._settings.flow}: {reason}; stop that driver, or start without --no-wait")
             self._show(FlowState.WAITING, reason)
             self._meter.gone()
-            self._stop.wait(self._settings.timings.tick_seconds)
+            self._takes_over = True
+            self._share.drain(self._settings.flow, self._drains.look())
+            self._lease.stand_by(self._stands_by)
+            self._lease.await_free(self._stop, self._settings.timings.tick_seconds)
         return False
+
+    def _stands_by(self) -> StandBy | None:
+        """What we say while we wait; None while we could not run the flow, or not yet."""
+        if not self._is_given or not self._spark.is_up or self._services.pulse.stall is not None:
+            return None
+        return self._share.stand_by(self._settings.flow)
+
+    def _better_driver(self) -> StandBy | None:
+        """Who should have the flow instead of us."""
+        if self._is_early or not self._is_given:
+            return None
+        flow, drained = self._settings.flow, self._commands.drained
+        self._share.drain(flow, drained)
+        if not self._is_spread and self._share.host not in drained:
+            return None
+        return self._share.goes_to(flow, [one for one in self._lease.standbys() if one.host not in drained])
+
+    def _why_away(self) -> str:
+        drained = self._commands.drained.get(self._share.host)
+        return "which has less to do" if drained is None else f"for somebody wants that: {drained}"
+
+    def _free_for_us(self) -> str | None:
+        """Who has the lease; None where nobody has, and nobody with less to do wants it either."""
+        owner = self._lease.other_owner()
+        if owner is None and self._is_given:
+            others = self._lease.standbys()
+            seconds = self._share.seconds_to_others(self._settings.flow, others)
+            if others and not self._spark.is_up:
+                seconds = max(seconds, OTHERS_SECONDS)
+            if seconds and not self._stop.wait(seconds):
+                return self._lease.other_owner()
+        return owner
 
     def tick(self) -> None:
         """Look what has changed, and go on with it. Raises where that fails the run."""
@@ -276,9 +328,10 @@ class FlowRun:
                 self._retention.look(self._generation.assignment.routes, now)
             self._follow_lag()
 
-    def _start_generation(self) -> None:
+    def _start_generation(self, *, at_once: bool = False) -> None:
+        """Begin one; `at_once` without a query first, for which Spark takes a second or two though it is up."""
         self._stop_generation()
-        if not self._spark.is_up and can_copy_early(self._settings) and self._start_early():
+        if (at_once or not self._spark.is_up) and can_copy_early(self._settings) and self._start_early():
             return
         if not self._spark.is_up:
             self._show(FlowState.STARTING, "Spark starts")
@@ -348,6 +401,7 @@ class FlowRun:
         self._recorded.progress.refresh()
         new = self._recorded.progress.take_totals()
         self._meter.copied(new.partitions)
+        self._share.copied(self._settings.flow, new.bytes)
         if new.records or new.losses:
             self._services.groups.moved()
             self._services.pulse.landed()

@@ -22,10 +22,11 @@ from srm_spark.errors import LeaseHeld, SrmError
 from srm_spark.failure import Failure, failure_of
 from srm_spark.flow.meter import Meter
 from srm_spark.flow.periodic import Periodic
-from srm_spark.flow.publishing import StatusPublisher, new_driver
+from srm_spark.flow.publishing import StatusPublisher
 from srm_spark.flow.run import WITH_SPARK, FlowRun, Means
 from srm_spark.flow.sample_publishing import SamplePublisher
 from srm_spark.flow.sampling import Samples
+from srm_spark.flow.share import Share, new_driver
 from srm_spark.flow.status import FlowState, FlowStatus
 from srm_spark.flow.topics.commands import Restarts
 from srm_spark.flow.topics.lists import KnownActs
@@ -57,16 +58,18 @@ class FlowRunner:
         means: Means = WITH_SPARK,
         driver: DriverId | None = None,
         meter: Meter | None = None,
+        share: Share | None = None,
     ) -> None:
         """With `waits` False, a flow that another driver owns fails at once instead of waiting for it.
 
         `tasks` are the driver's. `before` is what it did for the same flow by other settings: its totals go on.
-        As `driver` it tells others how the flow is. `meter` has the figures of the flow so far.
+        As `driver` it tells others how the flow is. `meter` has the figures of the flow so far. Where the driver has a
+        `share` of the work, the flow may go to another driver, and is waited for then.
         """
         self.settings = settings
         self._spark = spark.own()
         self._waits = waits
-        self._tasks, self._means = tasks, means
+        self._tasks, self._means, self._share = tasks, means, share
         self._stop = threading.Event()
         self._restarts = Restarts()
         self._again = self._restarts.wanted
@@ -185,10 +188,11 @@ class FlowRunner:
                 restarts=self._restarts,
                 known=self._known_acts,
                 meter=self.meter,
+                share=self._share,
             ) as run:
                 try:
-                    if run.until_stopped():
-                        log.info("flow=%s starts anew, as somebody wants it to", self.settings.flow)
+                    if (why := run.until_stopped()) is not None:
+                        log.info("flow=%s %s", self.settings.flow, why)
                 finally:
                     self._has_begun |= run.has_begun
         except LeaseHeld as error:

@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
@@ -23,6 +24,7 @@ from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.driver_status import place_of
 from srm_spark.core.leases import HELD_SECONDS, PATIENCE_SECONDS, Candidate, LeaseClock
 from srm_spark.core.model import Flow
+from srm_spark.core.spreading import StandBy
 from srm_spark.errors import LeaseLost, TargetUnavailable
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.cluster import ClusterClient
@@ -35,6 +37,9 @@ log = logging.getLogger(__name__)
 _READ_SECONDS = 0.2
 _CLAIM_SECONDS = 10.0
 _LEAVE_SECONDS = 2.0
+_STAND_BY_SECONDS = 1.0
+_MISSED_SECONDS = 2.5 * _STAND_BY_SECONDS
+"""Who was not heard for so long does not stand by any more."""
 _WATCH_SECONDS = 0.5
 _WATCHED_SECONDS = 1.4
 _ANSWER_SECONDS = 0.5
@@ -64,6 +69,8 @@ class Lease:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._failed: Exception | None = None
+        self._says: Callable[[], StandBy | None] | None = None
+        self._next_word = 0.0
         self.older_token: TokenNote | None = None
         """That of the last owner who knew nothing of the log."""
 
@@ -85,6 +92,30 @@ class Lease:
             ):
                 self._wait(deadline)
             return owner or None
+
+    def await_free(self, over: threading.Event, seconds: float) -> None:
+        """Wait until an owner whom the log knows may be replaced, `seconds` at most, and until `over`.
+
+        Costs the target nothing. Where the log knows of none, the owner is a driver that does not know it.
+        """
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            is_known = self._ours.owner(time.monotonic()) != ""
+            while is_known and not over.is_set() and time.monotonic() < deadline:
+                if self._ours.owner(time.monotonic()) == "":
+                    return
+                self._changed.wait(_READ_SECONDS)
+        over.wait(max(0.0, deadline - time.monotonic()))
+
+    def stand_by(self, says: Callable[[], StandBy | None]) -> None:
+        """Let the owner know, from now on, that this process would have it: asked each second, None for not now."""
+        self._says = says
+
+    def standbys(self) -> list[StandBy]:
+        """Who would have it, others and ourselves, by what was heard just now."""
+        # At once, for the thread that reads the log goes on with it.
+        said = [] if self._log is None else list(self._log.standing_by.values())
+        return [one for at, one in said if at > time.monotonic() - _MISSED_SECONDS]
 
     def acquire(self) -> bool:
         """Claim it; False when somebody else was faster, or an owner who is not heard cannot be replaced now.
@@ -211,6 +242,10 @@ class Lease:
                 self._ours.heard(records, lease_log.standing, now, is_all=lease_log.is_at_end, age=age)
                 if (record := self._ours.beat(now)) is not None:
                     lease_log.append(record)
+                elif self._says is not None and not self._ours.is_owner and now >= self._next_word:
+                    self._next_word = now + _STAND_BY_SECONDS
+                    if (word := self._says()) is not None:
+                        lease_log.append(word)
                 self._changed.notify_all()
 
     def _wait(self, deadline: float) -> None:

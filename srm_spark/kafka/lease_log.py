@@ -1,7 +1,7 @@
 """The log of leases on a target: records in partition 0 of one topic, appended and read in their order.
 
 Several flows may have the same topic: the key of a record says which one it is about, by the name of its lease. Claims
-have a key of their own, for compaction keeps the newest record of each key.
+have a key of their own, for compaction keeps the newest record of each key; and so has what drivers say that stand by.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from srm_spark.core.leases import Act, LeaseRecord, Standing
+from srm_spark.core.spreading import StandBy
 from srm_spark.errors import TargetUnavailable
 from srm_spark.kafka.clients import QUIET, ClientOptions, LastError, bytes_of, reader_by
 from srm_spark.kafka.failures import is_denied, is_passing
@@ -40,6 +41,8 @@ class LeaseLog:
         self.standing = Standing()
         self.spoken_ms = 0
         """When the owner's newest record was written, by the clock of who wrote it."""
+        self.standing_by: dict[str, tuple[float, StandBy]] = {}
+        """Driver → when it was heard last, by the monotonic clock, and what it said; of what came while we read."""
         self.is_at_end = False
         """Whether all that was there has been read, once."""
         self.refused: KafkaError | None = None
@@ -90,7 +93,7 @@ class LeaseLog:
             f"topic {self._topic} does not say who holds the lease {self._group}; last seen: {self.last_error}; {way}"
         )
 
-    def append(self, record: LeaseRecord) -> None:
+    def append(self, record: LeaseRecord | StandBy) -> None:
         """Send a record; that it arrived is seen by reading it."""
         if self._producer is None:
             fixed: ClientOptions = {
@@ -103,12 +106,18 @@ class LeaseLog:
                 "allow.auto.create.topics": False,
             }
             self._producer = Producer(with_tokens({**fixed, "error_cb": self.last_error}), logger=QUIET)
-        key = f"{self._group} claims" if record.act is Act.CLAIM else self._group
         try:
-            self._producer.produce(self._topic, record.encode(), key, partition=0, on_delivery=self._delivered)
+            self._producer.produce(
+                self._topic, record.encode(), self._key(record), partition=0, on_delivery=self._delivered
+            )
             self._producer.poll(0)
         except KafkaException as error:
             self._met(error.args[0], "WRITE")
+
+    def _key(self, record: LeaseRecord | StandBy) -> str:
+        if isinstance(record, StandBy):
+            return f"{self._group} stands by"
+        return f"{self._group} claims" if record.act is Act.CLAIM else self._group
 
     def flush(self, seconds: float) -> None:
         """Wait so long for what was sent."""
@@ -149,15 +158,18 @@ class LeaseLog:
 
     def _from(self, consumer: Consumer, offset: int) -> None:
         self.standing, self.is_at_end, self._is_tail, self._next = Standing(), False, False, offset
+        self.standing_by.clear()
         consumer.assign([KafkaTopicPartition(self._topic, 0, offset)])
 
     def _taken(self, messages: list[Message]) -> Iterator[LeaseRecord]:
-        keys = {self._group.encode(), f"{self._group} claims".encode()}
+        keys, beside = {self._group.encode(), f"{self._group} claims".encode()}, f"{self._group} stands by".encode()
         for message in messages:
             error, offset = message.error(), message.offset()
             if error is None:
                 assert offset is not None
                 self._next = offset + 1
+                if message.key() == beside:
+                    self._note(StandBy.decode(bytes_of(message.value())))
                 record = LeaseRecord.decode(bytes_of(message.value())) if message.key() in keys else None
                 if record is not None:
                     standing = self.standing.after(offset, record)
@@ -169,6 +181,10 @@ class LeaseLog:
                 self.is_at_end, self._next = True, max(self._next, offset or 0)
             else:
                 self._met(error, "READ")
+
+    def _note(self, said: StandBy | None) -> None:
+        if said is not None and self.is_at_end:
+            self.standing_by[said.driver] = time.monotonic(), said
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:

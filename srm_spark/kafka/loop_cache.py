@@ -26,5 +26,5 @@ def cache_folder(wanted: str = "", here: Path = Path(__file__).parent) -> Path |
 def is_filled() -> bool:
     """Whether the loops were compiled before for this Python, so that to load them takes half a second and not ten."""
     folder = cache_folder(os.environ.get("NUMBA_CACHE_DIR", ""))
-    last = "unpack_loop.*.py{}{}*.nbi".format(*sys.version_info)  # of those that are loaded
+    last = "skim_loop.*.py{}{}*.nbi".format(*sys.version_info)  # of those that are loaded
     return folder is not None and any(folder.rglob(last))

@@ -128,7 +128,7 @@ class _Explained:
             closing(GroupSync(self._clusters)) as sync,
         ):
             positions = checkpoints.looked_up(translator.positions([self._group]))
-            sync.learn(checkpoints.last.values())
+            sync.learn(checkpoints.last)
             verdicts = sync.sync(positions, commits=False)
         if not positions.known:
             topics = sorted({partition.topic for partition in offsets.committed})

@@ -157,7 +157,6 @@ class Preflight:
         `only` these are set, where that is said: of them it is written down.
         """
         positions = self._positions()
-        self._sync.learn(self._checkpoints.last.values())
         judge = Judge(kind, self._settings.flow, self._active(positions), earlier, is_final)
         stuck = {p.group: why for p in positions.known if (why := judge.stuck(p)) is not None}
         left = {p.group for p in positions.known if p.group in stuck or (only is not None and p.group not in only)}

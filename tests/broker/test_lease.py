@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -99,6 +100,22 @@ def target(secondary: KafkaCluster, unique: str) -> KafkaCluster:
     """With the topic of the leases."""
     Kafka(secondary).create(f"leases-{unique}")
     return secondary
+
+
+def test_who_waits_goes_on_as_soon_as_it_may(target: KafkaCluster, unique: str) -> None:
+    with closing(_Released(lease_at(target, unique))) as other, closing(_Released(lease_at(target, unique))) as mine:
+        assert mine.lease.other_owner() is None
+        assert mine.lease.acquire()
+        assert other.lease.other_owner() == HERE
+        leaves = threading.Timer(2.0, mine.lease.release)
+        leaves.start()
+        begun = time.monotonic()
+        other.lease.await_free(threading.Event(), 1.0)
+        assert 1.0 <= time.monotonic() - begun < 1.5, "as long as it may wait"
+        other.lease.await_free(threading.Event(), 30.0)
+        assert 2.0 <= time.monotonic() - begun < 10.0
+        assert other.lease.acquire()
+        leaves.join()
 
 
 def test_one_has_it_and_the_other_one_is_told_who(target: KafkaCluster, unique: str) -> None:

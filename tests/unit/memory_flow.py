@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.last_run import UNKNOWN_RUN
 from srm_spark.core.model import Interval, Loss, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.quarantine import QuarantinedRecord, SourcePlace, encode_content
+from srm_spark.core.spreading import StandBy
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import LeaseLost, ProgressFailed, SourceUnavailable, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
@@ -66,10 +68,26 @@ class MemoryLease:
     permit: Permit | None = None
     note: str = ""
     held: bool = False
+    others: list[StandBy] = field(default_factory=list)
+    """Who stands by."""
+    said: list[StandBy] = field(default_factory=list)
 
     def other_owner(self) -> str | None:
         """Who has it."""
         return self.owner
+
+    def await_free(self, over: threading.Event, seconds: float) -> None:
+        """The test says when."""
+        assert self.owner is not None
+        over.wait(seconds)
+
+    def stand_by(self, says: Callable[[], StandBy]) -> None:
+        """What is said is asked for."""
+        self.said.append(says())
+
+    def standbys(self) -> list[StandBy]:
+        """Those of the test."""
+        return self.others
 
     def acquire(self) -> bool:
         """Ours, unless somebody has it."""

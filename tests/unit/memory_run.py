@@ -20,6 +20,7 @@ from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.recovery.settling import Remotes, TargetEnds
 from srm_spark.flow.run import FlowRun, Means
+from srm_spark.flow.share import Share
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.committer import committer_of
 from srm_spark.flow.topics.lists import KnownActs
@@ -157,6 +158,7 @@ class World:
         after_failure: bool = False,
         tasks: Periodic | None = None,
         known: KnownActs | None = None,
+        share: Share | None = None,
     ) -> FlowRun:
         """One attempt; without `tasks` nothing of it runs by a clock."""
         return FlowRun(
@@ -169,6 +171,7 @@ class World:
             after_failure=after_failure,
             means=self.means,
             known=known,
+            share=share,
         )
 
     def attempt(self, happens: Callable[[], object]) -> None:

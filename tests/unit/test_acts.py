@@ -64,6 +64,16 @@ COMMANDS = OFFSETS | st.builds(
             '{"v":1,"kind":"offsets","topic":"t","partition":3,"shift":[100,50,"Xy"],"at":1700,"who":"ann@host"}',
             "offsets t-3 100 to 50 by ann@host",
         ),
+        (
+            Command(CommandKind.DRAIN, Scope(), 1700, "ann@host", "new kernel", host="h1"),
+            '{"v":1,"kind":"drain","host":"h1","at":1700,"who":"ann@host","why":"new kernel"}',
+            "drain h1 by ann@host (new kernel)",
+        ),
+        (
+            Command(CommandKind.RETURN, Scope(), 1700, "ann@host", host="h1"),
+            '{"v":1,"kind":"return","host":"h1","at":1700,"who":"ann@host"}',
+            "return h1 by ann@host",
+        ),
     ],
 )
 def test_a_command_has_these_bytes_and_these_words(command: Command, value: str, said: str) -> None:
@@ -101,6 +111,9 @@ def test_a_command_is_read_back(command: Command) -> None:
         b'{"v":1,"kind":"offsets","topic":"t","partition":0,"shift":[1,-2,"x"],"at":1,"who":"a"}',
         b'{"v":1,"kind":"offsets","topic":"t","partition":0,"shift":[1,2,null],"at":1,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1.5,"who":"a"}',
+        b'{"v":1,"kind":"drain","at":1,"who":"a"}',
+        b'{"v":1,"kind":"drain","host":"","at":1,"who":"a"}',
+        b'{"v":1,"kind":"return","host":7,"at":1,"who":"a"}',
         b'{"v":1,"kind":"pause","at":1,"who":7}',
         b'{"v":1,"kind":"pause","at":100000000000000000000,"who":"a"}',
     ],
@@ -194,3 +207,13 @@ def test_control_characters_of_a_command_are_told_escaped() -> None:
     command = Command(CommandKind.PAUSE, Scope("t\x00"), 1, "ann\n", "\x1b[2J")
     assert str(command) == r"pause t\x00 by ann\n (\x1b[2J)"
     assert command.held == r"paused by ann\n: \x1b[2J"
+
+
+def test_a_host_is_drained_until_it_is_returned() -> None:
+    state = CommandState()
+    first, second = (
+        Command(CommandKind.DRAIN, Scope(), at, "ann@host", host=host) for at, host in ((1, "a"), (2, "b"))
+    )
+    for number, act in enumerate([first, second, Command(CommandKind.RETURN, Scope(), 3, "bob@host", host="a")]):
+        state.take(str(number), act)
+    assert state.drained == {"b": second}

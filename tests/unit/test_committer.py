@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from srm_spark.config import load_settings
 from srm_spark.config.settings import FlowSettings
-from srm_spark.core.codec import decode_progress_detail, decode_progress_value
+from srm_spark.core.codec import decode_offset_sync, decode_progress_detail, decode_progress_value
 from srm_spark.core.model import Interval, LogIdentity, Loss, OffsetRange, ProgressDetail, TopicPartition
 from srm_spark.errors import LeaseLost, OffsetSyncFailed, ProgressFailed
 from srm_spark.flow.topics.committer import Committer, uncommitted
@@ -62,6 +63,26 @@ def test_what_is_refused_ends_it_there(settings: FlowSettings, refusing: str) ->
     with pytest.raises(ProgressFailed):
         committer(settings, topics).commit({P: copied(0, 5, 0)})
     assert topics.topics() == ([] if refusing == MAP else [MAP, SYNCS])
+
+
+@pytest.mark.parametrize(("gaps", "syncs"), [(10, 11), (63, 64), (64, 64), (5000, 64)])
+def test_of_a_log_full_of_gaps_so_many_syncs_are_written_from_the_first_to_the_last(
+    settings: FlowSettings, gaps: int, syncs: int
+) -> None:
+    intervals = tuple(Interval(6 * number, 5 * number, 5) for number in range(gaps))
+    end = 6 * gaps
+    topics = MemoryTopics()
+    committer(settings, topics).commit(
+        {P: ProgressDetail(OffsetRange(0, end), 5 * gaps, intervals, logs=LogIdentity("id"))}
+    )
+    found = [decode_offset_sync(one.key, one.value) for one in topics.written if one.topic == SYNCS]
+    assert len(found) == syncs
+    assert (found[0].upstream, found[0].downstream) == (0, 0)
+    assert (found[-1].upstream, found[-1].downstream) == (end - 2, 5 * gaps - 1)
+    assert sorted(found, key=lambda one: one.upstream) == found
+    steps = [newer.downstream - older.downstream for older, newer in itertools.pairwise(found)]
+    assert max(steps) <= 5 * (gaps // 32 + 1)
+    assert set(steps[-31:]) <= {4, 5}, "the newest ones are all there"
 
 
 def test_offset_syncs_may_fail_and_come_later(settings: FlowSettings) -> None:

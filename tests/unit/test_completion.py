@@ -33,7 +33,7 @@ def completions(line: str) -> list[str]:
     ("line", "expected"),
     [
         # names of commands
-        ("srm-control dr", ["drift"]),
+        ("srm-control dr", ["drift", "drivers"]),
         ("srm-control gr", ["groups"]),
         ("srm-control deploy k", ["kubernetes"]),
         ("srm-control --config f re", ["restart", "resume", "reverse-checkpointed-topics"]),

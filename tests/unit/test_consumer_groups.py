@@ -245,6 +245,32 @@ def test_a_group_goes_back_where_the_target_lost_what_it_stood_behind(*, is_new_
     assert rounds.round()["g"][0] is SyncState.AHEAD, "it consumed one there"
 
 
+def test_who_came_to_where_it_would_be_set_by_itself_is_not_set_back_behind_a_rewind() -> None:
+    rounds = Rounds(**{"sync.group.offsets.rewinds.enabled": "true"})
+    rounds.round()
+    rounds.here.committed["g"] = {HERE: Committed(10)}
+    rounds.there.committed["g"] = {THERE: Committed(10)}  # it consumed there
+    assert rounds.round()["g"][0] is SyncState.IN_STEP
+    rounds.here.committed["g"] = {HERE: Committed(2)}
+    assert rounds.round()["g"][0] is SyncState.AHEAD
+
+
+def test_a_map_that_ends_earlier_than_what_was_said_sets_nobody_back() -> None:
+    """Its own topic may have lost its newest records, or MirrorMaker 2 ran meanwhile: copies are all there."""
+    rounds = Rounds()
+    ensure_topic(rounds.flow.target, checkpoints_topic(rounds.flow.clusters))
+    said = Checkpoint("g", THERE, 15, 15)
+    rounds.flow.target.writer("test", CheckpointFailed).write(
+        [ControlRecord(CHECKPOINTS, *encode_checkpoint(said), partition=0)]
+    )
+    rounds.here.committed["g"] = {HERE: Committed(15)}
+    rounds.there.committed["g"] = {THERE: Committed(15)}
+    for _ in range(5):
+        rounds.flow.remote.mark()
+    assert rounds.round()["g"][0] is SyncState.AHEAD
+    assert rounds.there.committed["g"][THERE].offset == 15
+
+
 def test_a_group_that_consumed_on_the_target_is_not_set_back_where_that_lost_copies() -> None:
     rounds = Rounds()
     rounds.round()

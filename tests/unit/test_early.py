@@ -50,6 +50,20 @@ def test_where_spark_is_there_nothing_begins_early() -> None:
         assert not world.generation.is_early
 
 
+def test_who_takes_over_copies_before_spark_has_planned_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.flow.lease.owner = "another driver"
+    monkeypatch.setattr(world.flow.lease, "await_free", lambda *_: setattr(world.flow.lease, "owner", None))
+    with world.run() as run:
+        run.begin()
+        assert world.generation.is_early
+        world.generation.copy()
+        run.tick()
+        assert [one.is_early for one in world.generations] == [True, False]
+    assert world.values() == [b"a"]
+
+
 def test_a_flow_that_needs_spark_says_that_it_waits_for_it_until_it_is_told_to_stop() -> None:
     world = World({"A->B.exactly.once.support": "required"}, spark=Future())
     assert not can_copy_early(world.flow.settings)

@@ -54,10 +54,10 @@ def test_whether_they_were_compiled_before_can_be_asked(tmp_path: Path, monkeypa
     assert folder is not None
     folder.mkdir()
     here = "py{}{}".format(*sys.version_info)
-    for name in (f"pack_loop.pack_rows-7.{here}.nbi", "unpack_loop.fill_rows-7.py27.nbi"):
+    for name in (f"unpack_loop.fill_rows-7.{here}.nbi", "skim_loop.skim_rows-7.py27.nbi"):
         (folder / name).touch()
         assert not is_filled(), "not all of them were, or for another Python"
-    (folder / f"unpack_loop.fill_rows-7.{here}.nbi").touch()
+    (folder / f"skim_loop.skim_rows-7.{here}.nbi").touch()
     assert is_filled()
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
 
+from srm_spark.core.driver_status import DriverId
 from srm_spark.core.last_run import LastRun
-from srm_spark.core.model import TopicPartition
+from srm_spark.core.model import Flow, TopicPartition
+from srm_spark.core.spreading import StandBy
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import LeaseHeld, LeaseLost, QueryFailed, SourceUnavailable, TargetUnavailable
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.refused.unreadable import OVERFLOW_MS
+from srm_spark.flow.share import Share
 from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.memory_cluster import MemoryLog, MemoryTopic
@@ -726,3 +730,72 @@ def test_a_leader_that_is_lost_while_a_query_runs_stops_its_partition_only() -> 
         run.tick()
         assert world.generation.partitions == {OTHER}
         assert "no leader" in world.held["t-0"]
+
+
+class Shared:
+    """A driver that has two flows, and another one that stands by for this one."""
+
+    def __init__(self, **keys: str) -> None:
+        self.now = 0.0
+        self.share = Share(DriverId("h1", 1, 1), lambda: self.now)
+        self.share.begin(Flow("C", "D"))
+        self.world = World(keys)
+        self.lease = self.world.flow.lease
+
+    def comes(self, load: float) -> None:
+        """The other driver, a minute later."""
+        self.lease.others.append(StandBy("h2/2/2", "h2 pid 2", load))
+        self.now += 60.0
+
+
+def test_a_flow_goes_to_a_driver_with_less_to_do_that_stands_by_and_is_waited_for_then() -> None:
+    shared = Shared()
+    with shared.world.run(share=shared.share) as run:
+        ended = Future[str | None]()
+        running = threading.Thread(target=lambda: ended.set_result(run.until_stopped()))
+        running.start()
+        await_until(lambda: len(shared.world.generations) == 1, 10, "it runs")
+        shared.comes(1.5)
+        await_until(lambda: len(shared.world.shown) > 5, 10, "it looks")
+        assert not ended.done(), "it has about as much to do"
+        shared.comes(0.0)
+        assert ended.result(10) == "goes to h2 pid 2, which has less to do"
+        running.join(10)
+    assert shared.world.generation.is_ended
+    assert not shared.lease.held
+    shared.lease.owner = "h2 pid 2"
+    with shared.world.run(share=shared.share) as again:
+        waiting = threading.Thread(target=again.until_stopped)
+        waiting.start()
+        await_until(lambda: len(shared.lease.said) > 0, 10, "it stands by")
+        assert shared.lease.said[0] == StandBy("h1/1/1", "h1 pid 1", 1.0)
+        shared.world.stop.set()
+        waiting.join(10)
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_flow_that_shall_not_be_spread_stays(*, is_alone: bool) -> None:
+    shared = Shared(**{} if is_alone else {"flow.spread.enabled": "false"})
+    with shared.world.run(share=None if is_alone else shared.share) as run:
+        running = threading.Thread(target=run.until_stopped)
+        running.start()
+        await_until(lambda: len(shared.world.generations) == 1, 10, "it runs")
+        shared.comes(0.0)
+        shown = len(shared.world.shown)
+        await_until(lambda: len(shared.world.shown) > shown + 5, 10, "it looks")
+        assert running.is_alive()
+        shared.world.stop.set()
+        running.join(10)
+
+
+def test_a_flow_that_is_free_is_left_to_who_has_less_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """He is faster; where he is not there any more, it is ours."""
+    shared = Shared()
+    shared.comes(0.0)
+    answers = iter([None, "h2 pid 2", None, None])
+    monkeypatch.setattr(shared.lease, "other_owner", lambda: next(answers))
+    monkeypatch.setattr(shared.lease, "await_free", lambda *_: None)
+    with shared.world.run(share=shared.share) as run:
+        assert run.begin()
+    shown = [(state, reason) for state, reason, _ in shared.world.shown]
+    assert (FlowState.WAITING, "another driver owns the flow: h2 pid 2") in shown

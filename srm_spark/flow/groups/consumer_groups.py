@@ -114,7 +114,8 @@ class ConsumerGroups:
                 ensure_topic(self._clusters.target, checkpoints_topic(self._clusters))
                 self._is_made = True
             self._checkpoints.refresh()
-            self._sync.learn(self._checkpoints.last.values())
+            if self._chosen.sync_enabled:
+                self._sync.learn(self._checkpoints.last)  # before they say something else
             positions = self._checkpoints.completed(positions)
             written = self._checkpoints.write(positions)
             self._told(written, 1000 * (time.monotonic() - asked))

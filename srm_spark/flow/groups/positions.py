@@ -40,6 +40,8 @@ class GroupPosition:
     translation: Translation
     target_end: int
     """End of the partition on the target; 0 where it does not exist."""
+    is_forward: bool = False
+    """Translated by the flow's own map alone, where positions do not go down while a log is the same."""
 
     @property
     def checkpoint(self) -> Checkpoint | None:
@@ -109,7 +111,9 @@ class Translator:
         asked = [(group, p, c) for group, answer in answers.items() for p, c in answer.committed.items()]
         places = self.places({(p, c.offset) for _, p, c in asked})
         translated = tuple(
-            GroupPosition(group, p, place.remote, c, place.translation, place.target_end)
+            GroupPosition(
+                group, p, place.remote, c, place.translation, place.target_end, self._ways.is_forward(p.topic)
+            )
             for group, p, c in asked
             if (place := places.known.get((p, c.offset))) is not None
         )

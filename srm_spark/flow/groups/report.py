@@ -87,7 +87,7 @@ def _now(clusters: Clusters, groups: NameFilter) -> GroupReport:
     ):
         names = [name for name in translator.groups() if groups.matches(name)]
         positions = checkpoints.looked_up(translator.positions(names))
-        sync.learn(checkpoints.last.values())
+        sync.learn(checkpoints.last)
         source_ends = clusters.source.end_offsets({one.partition for one in positions.known}, waits=False)
         is_enabled = clusters.settings.checkpoints.sync_enabled
         rows = (

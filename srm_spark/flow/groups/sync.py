@@ -2,13 +2,13 @@
 
 Rules (KIP-545, `MirrorCheckpointTask`, KAFKA-19794): only groups without members; never backward over what the
 group did on the target; looked at once more right before each commit, and the broker refuses it once somebody joined.
-Backward where the target has lost copies that were made again since: a group that has not consumed there would skip
-some of these.
+Backward where the target has lost copies and other records lie there now: a group that has not consumed there would
+skip some of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -48,14 +48,13 @@ class Synced:
 
 
 class _Said(NamedTuple):
-    """Where a group was told to go on; one that still stands there has not consumed on the target."""
+    """Where a group was told to go on."""
 
     upstream: int
-    """Where it stood on the source then."""
+    """Where that is on the source."""
     downstream: int
 
 
-_BY_THE_MAP = (TranslationStatus.EXACT, TranslationStatus.AHEAD)
 WantedPositions = Mapping[TopicPartition, GroupPosition]
 
 
@@ -66,12 +65,15 @@ class GroupSync:
         self._groups = clusters.target.groups("READ")
         self._require_lease = clusters.require_lease
         self._follows_rewinds = clusters.settings.checkpoints.rewinds_enabled
+        self._ours: dict[GroupPartition, _Said] = {}
+        """What we committed last: a group that still stands there has not consumed on the target."""
         self._said: dict[GroupPartition, _Said] = {}
+        """What was true of the log on the target when it was said; a group stands there by itself, or has been set."""
 
-    def learn(self, checkpoints: Iterable[Checkpoint]) -> None:
+    def learn(self, checkpoints: Mapping[GroupPartition, Checkpoint]) -> None:
         """Take in what was said of groups before, by whoever that was; what is known of them already counts more."""
-        for one in checkpoints:
-            self._said.setdefault((one.group, one.partition), _Said(one.upstream, one.downstream))
+        for place in checkpoints.keys() - self._said.keys():
+            self._said[place] = _Said(checkpoints[place].upstream, checkpoints[place].downstream)
 
     def sync(self, positions: Positions, *, commits: bool = True) -> tuple[Synced, ...]:
         """Commit what is due, or only tell what would be; one verdict per position."""
@@ -94,7 +96,10 @@ class GroupSync:
                 verdicts += self._one(group, settled, answer.committed, commits=commits)
         for one in verdicts:
             if one.state in (SyncState.SYNCED, SyncState.IN_STEP):
-                self._said[_place(one.position)] = _Said(one.position.committed.offset, _downstream(one.position))
+                said = _Said(one.position.translation.upstream, _downstream(one.position))
+                self._said[_place(one.position)] = said
+                if one.state is SyncState.SYNCED:
+                    self._ours[_place(one.position)] = said
         return tuple(verdicts)
 
     def close(self) -> None:
@@ -147,12 +152,23 @@ class GroupSync:
         downstream = _downstream(position)
         if current is None or current.offset < downstream:
             return True
-        said = self._said.get(_place(position))
-        if said is None or said.downstream != current.offset or downstream == current.offset:
+        if downstream == current.offset:
             return False
-        if position.committed.offset < said.upstream:
-            return self._follows_rewinds
-        return position.translation.status in _BY_THE_MAP  # the log was another one; syncs may only have become coarser
+        ours = self._ours.get(_place(position))
+        if self._follows_rewinds and ours is not None and ours.downstream == current.offset:
+            return True
+        said = self._said.get(_place(position))
+        return said is not None and said.downstream == current.offset and _is_another_log(position, said)
+
+
+def _is_another_log(position: GroupPosition, said: _Said) -> bool:
+    """Whether the map says that what lay there is gone: no position of a log that is still there goes down by itself.
+
+    On other ways than forward it does, behind a rewind; and where syncs say so, these may only have become coarser.
+    """
+    translation = position.translation
+    is_known = position.is_forward and translation.status in (TranslationStatus.EXACT, TranslationStatus.AHEAD)
+    return is_known and translation.upstream >= said.upstream
 
 
 UNSETTLED = Failure(FailureKind.GROUP_UNANSWERED, "a transaction that may move its offset there is open")

@@ -67,6 +67,8 @@ class FlowCommands:
         self.in_force: tuple[Mapping[Scope, Command], Mapping[str, Command]] = ({}, {})
         """Pauses; and by their ids acts on offsets, those that are over, too. Of one look, in another object each time:
         an act ends with the pause that it was made in, so it says nothing beside the pauses of another look."""
+        self.drained: Mapping[str, Command] = {}
+        """By host, in force."""
         self.newest: str | None = None
         """Id of the newest act of any kind that was read."""
 
@@ -124,6 +126,7 @@ class FlowCommands:
 
     def _publish(self, state: CommandState) -> None:
         self.in_force = MappingProxyType(dict(state.pauses)), MappingProxyType(dict(state.shifts))
+        self.drained = MappingProxyType(dict(state.drained))
 
     def _write(self, record: tuple[bytes, bytes]) -> None:
         self._require_lease()  # else it would tell for the driver that has the flow now

@@ -1,7 +1,9 @@
 """Offset syncs: (source offset, target offset) samples that MirrorMaker 2's checkpoints and MirrorClient live on.
 
-At least the ones that MirrorMaker 2 would write (`OffsetSyncWriter`), and the last record of every batch. A
-sync that cannot be written waits for the next batch: it never stops the records.
+The ones that MirrorMaker 2 would write (`OffsetSyncWriter`), and the last record of every batch. Of a log full of gaps,
+where each gap makes one due, MirrorMaker 2 writes what its ten requests in flight have room for. Here it is the newest
+ones of a batch, and some of those before: who reads syncs keeps 64 of all, few of them far from the newest
+(`OffsetSyncStore`). A sync that cannot be written waits for the next batch: it never stops the records.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.control import ControlWriter
 
 log = logging.getLogger(__name__)
+
+_NEAR, _FAR = 32, 32
+"""Of one partition and one batch: the newest ones, and how many of all before."""
 
 
 class SyncWriter:
@@ -53,6 +58,8 @@ class SyncWriter:
         pairs = [pair for interval in intervals for pair in rule.due(interval)]
         if intervals and (last := rule.last(intervals[-1])) not in pairs[-1:]:
             pairs.append(last)
+        if (before := len(pairs) - _NEAR) > _FAR:
+            pairs = [*(pairs[number * before // _FAR] for number in range(_FAR)), *pairs[before:]]
         return [OffsetSync(partition, upstream, downstream) for upstream, downstream in pairs]
 
     def _records(self, syncs: Sequence[OffsetSync]) -> Iterator[ControlRecord]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import crc32c
 
 from srm_spark.core.model import PausedPartition, TopicPartition
@@ -11,13 +9,10 @@ from srm_spark.core.record_batch import CHECKED_FROM, HEADER_BYTES, MAGIC, Batch
 from srm_spark.errors import CodecError
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.kafka.batches.codecs import NONE
-from srm_spark.kafka.batches.skimming import SMALL_BYTES, Skimmed
+from srm_spark.kafka.batches.skimming import SMALL_BYTES, Skimmed, skim
+from srm_spark.kafka.batches.ways import Way
 
 _REMEDY = "delete it on the source (kafka-delete-records) or let retention pass it"
-
-
-Skim = Callable[[memoryview, int], Skimmed | None]
-"""Several batches at once, with which these bytes begin, before this offset; None where each is to be looked at."""
 
 
 def sound(partition: TopicPartition, records: memoryview, end: int, found: list[Batch]) -> CodecError | None:
@@ -35,26 +30,48 @@ def sound(partition: TopicPartition, records: memoryview, end: int, found: list[
 
 
 def sound_sources(
-    partition: TopicPartition, records: memoryview, end: int, found: list[Batch | Skimmed], skim: Skim
+    partition: TopicPartition,
+    records: memoryview,
+    end: int,
+    found: list[Batch | Skimmed],
+    *,
+    takes_transactions: bool,
+    way: Way | None = None,
 ) -> CodecError | None:
-    """The same, small ones together where there is a way to `skim` them."""
+    """The same, small ones together; those of transactions only where `takes_transactions` (`skim`).
+
+    Of those that begin at `end` or behind it the first is found, too: so it is known that nothing comes before it.
+    """
     at: int | None = 0
     try:
         while at is not None:
-            at = _find(records, at, end, found, skim)
+            at = _find(records, at, end, found, takes_transactions=takes_transactions, way=way)
     except CodecError as error:
         return _told(partition, error)
     return None
 
 
-def _find(records: memoryview, at: int, end: int, found: list[Batch | Skimmed], skim: Skim) -> int | None:
+def _find(
+    records: memoryview,
+    at: int,
+    end: int,
+    found: list[Batch | Skimmed],
+    *,
+    takes_transactions: bool,
+    way: Way | None,
+) -> int | None:
     """Find batches from the place `at` on, up to several that are found together: where these end; None at the end."""
     for batch in batches_in(records, at):
-        is_small = batch.size < SMALL_BYTES and batch.magic == MAGIC and batch.codec == NONE
+        if batch.base_offset >= end:
+            found.append(batch)
+            return None
         has_more = len(records) - batch.at - batch.size >= HEADER_BYTES  # the loops take half a second to load
-        if is_small and has_more and (several := skim(records[batch.at :], end)) is not None:
-            found.append(several)
-            return batch.at + several.size
+        is_other = (batch.is_transactional or batch.is_control) and not takes_transactions
+        if has_more and batch.size < SMALL_BYTES and batch.magic == MAGIC and batch.codec == NONE and not is_other:
+            several = skim(records[batch.at :], end, takes_transactions=takes_transactions, way=way)
+            if several is not None:
+                found.append(several)
+                return batch.at + several.size
         _check(records, batch, end)
         found.append(batch)
     return None

@@ -86,7 +86,7 @@ def merge(
 def _wanted(parts: Iterable[Source], start: int, end: int) -> Iterator[Source]:
     for part in parts:
         if isinstance(part, Skimmed):
-            if (within := part.within(start, end)) is not None:
+            if (within := part.within(start, end)) is not None and within.records:
                 yield within
         elif _is_wanted(part[0], start, end):
             yield part

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from srm_spark.core.model import OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.record_batch import Batch, OddTimes
@@ -22,7 +21,7 @@ from srm_spark.kafka.batches.brokers import Brokers
 from srm_spark.kafka.batches.damage import broken_hold, sound_sources
 from srm_spark.kafka.batches.fetching import AHEAD_BYTES, Fetching, Place
 from srm_spark.kafka.batches.packer import Packed
-from srm_spark.kafka.batches.skimming import Skimmed, skim
+from srm_spark.kafka.batches.skimming import Skimmed
 from srm_spark.kafka.batches.sorting import Form, sort
 from srm_spark.kafka.batches.wire import FetchedPartition
 
@@ -115,8 +114,8 @@ class BatchReader(Fetching[PartitionReading]):
         before = place.next
         several: list[Batch | Skimmed] = []
         # Where none was aborted, what lies in front of the last stable offset is committed.
-        may_skim = partial(skim, takes_transactions=not (self._committed and answer.aborted))
-        error = sound_sources(place.partition, answer.records, place.end, several, may_skim)
+        takes = not (self._committed and answer.aborted)
+        error = sound_sources(place.partition, answer.records, place.end, several, takes_transactions=takes)
         sources = [
             one if isinstance(one, Skimmed) else (one, answer.records[one.at : one.at + one.size])
             for one in self._present(several, answer)

@@ -38,14 +38,18 @@ _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 _SMALLEST_RECORD = 7
 _HALF = 2**31
 _WHOLE = 2**32
-_MOST = 2**20
-"""A number whose upper half is beyond it is beyond `LARGEST`, or below zero; numbers stay far below 64 bits so."""
+_MOST = 2**28
+"""A number whose upper half is beyond it is no offset and no time of a log: who looks at that batch by itself says so.
+Numbers stay far below 64 bits so."""
 
 
 @shared
 def _word(memory: Any, at: Any) -> Any:
     """Four bytes as a number without a sign."""
-    return (int(memory[at]) << 24) | (int(memory[at + 1]) << 16) | (int(memory[at + 2]) << 8) | int(memory[at + 3])
+    # With this mask compiled code counts in 64 bits with a sign; without it, in none that take one, and then in floats.
+    return (
+        (memory[at] & 0xFF) << 24 | (memory[at + 1] & 0xFF) << 16 | (memory[at + 2] & 0xFF) << 8 | memory[at + 3] & 0xFF
+    )
 
 
 @shared
@@ -72,7 +76,7 @@ def skim_rows(  # noqa: PLR0917 - compiled code is called by position
     next_offset = 0
     while count < table.shape[0] and size - at >= _HEADER:
         end = at + _PREFIX + _word(memory, at + _LENGTH_AT)
-        attributes = int(memory[at + _ATTRIBUTES_AT + 1])
+        attributes = memory[at + _ATTRIBUTES_AT + 1] & 0xFF
         offset = _long(memory, at)
         delta = _word(memory, at + _DELTA_AT)
         records = _word(memory, at + _COUNT_AT)

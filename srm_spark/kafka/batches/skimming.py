@@ -18,8 +18,9 @@ from srm_spark.core.record_batch import CHECKED_FROM, HEADER_BYTES, Batch, batch
 from srm_spark.kafka.batches import loop_fields
 from srm_spark.kafka.batches.ways import Way, best
 
-SMALL_BYTES = 16_384
-"""Of a batch; to look at a larger one by itself costs next to nothing beside what its records do."""
+SMALL_BYTES = 131_072
+"""A batch of fewer bytes goes better with its neighbours (`sorting.py`). To look at a larger one by itself costs next
+to nothing beside what its records do."""
 _MOST_ROWS = 16_384
 _FEWEST_ROWS = 2
 
@@ -74,7 +75,8 @@ def skim(data: memoryview, before: int, *, takes_transactions: bool, way: Way | 
     """
     table = plain_rows(data, before, way or best(), takes_transactions=takes_transactions)
     count = _sound(data, table[:, [loop_fields.BEGIN, loop_fields.END, loop_fields.CHECKSUM]].tolist())
-    return Skimmed(data, table[:count]) if count >= _FEWEST_ROWS else None
+    # Of what there was room for, most is not used where other batches come between.
+    return Skimmed(data, table[:count].copy()) if count >= _FEWEST_ROWS else None
 
 
 def plain_rows(data: memoryview, before: int, way: Way, *, takes_transactions: bool) -> npt.NDArray[np.int64]:

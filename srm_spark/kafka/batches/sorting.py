@@ -22,12 +22,12 @@ from srm_spark.kafka.batches.codecs import NONE
 from srm_spark.kafka.batches.damage import broken_hold
 from srm_spark.kafka.batches.packer import TARGET_BYTES, Packed, Why, whole
 from srm_spark.kafka.batches.packing import merge
-from srm_spark.kafka.batches.skimming import Skimmed
+from srm_spark.kafka.batches.skimming import SMALL_BYTES, Skimmed
 from srm_spark.kafka.batches.sources import Part, Source
 from srm_spark.kafka.batches.unpacking import unpack
 from srm_spark.kafka.producers import level_of
 
-_SMALL = {NONE: 131_072, "lz4": 20_480, "snappy": 20_480, "zstd": 8_192, "gzip": 2_048}
+_SMALL = {NONE: SMALL_BYTES, "lz4": 20_480, "snappy": 20_480, "zstd": 8_192, "gzip": 2_048}
 """A batch of fewer bytes costs more as it is than packed anew with its neighbours: a request of its own, and what the
 target's broker does for each. From which size on that is no longer so says the codec: gzip takes many times what lz4
 takes for a byte.
@@ -153,9 +153,10 @@ class _Sorting:
             self._pass(batch)
 
     def add_several(self, several: Skimmed) -> None:
-        """The next ones, all of which are small."""
+        """The next ones, all of which are small; markers alone are none."""
         if several.end > self.found.next:
-            self._loosen(several, is_fine=False)
+            if several.records:
+                self._loosen(several, is_fine=False)
             self._pass(several)
 
     def _loosen(self, source: Source, *, is_fine: bool) -> None:
