@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from srm_spark.core.model import PausedPartition, TopicPartition
+from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.failure import FailureKind
 from srm_spark.flow.batch.replicate import Assignment
 from srm_spark.flow.clusters import Clusters
@@ -72,8 +72,14 @@ class Assigner:
         """Why there may be topics that are not seen."""
 
     def has_changed(self) -> bool:
-        """Whether other topics flow by now, or one is another topic of its name."""
-        return self._remote.select() != self.topics or self._known.is_changed()
+        """Whether other topics flow by now, one is another topic of its name, or takes what it refused before."""
+        return self._remote.select() != self.topics or self._known.is_changed() or self._limits_changed()
+
+    def _limits_changed(self) -> bool:
+        """Of those whose records are put aside or made to fit; where they are held, each try looks again."""
+        policy = self._clusters.settings.refused.of
+        passed = [t for t in self.topics if t not in self.paused.topics and policy(t) is not RefusedPolicy.HOLD]
+        return bool(self._remote.changed_limits(passed)) if passed else False
 
     def assign(self, tasks: int) -> Assigned:
         """Get everything ready that a query of so many tasks needs. What is recorded may have changed then."""

@@ -125,7 +125,8 @@ def test_a_range_ends_where_no_record_is_any_more(primary: KafkaCluster, unique:
     assert producer.flush(30) == 0
     producer.abort_transaction(30)
     kafka.delete_records(topic, 0, 4)
-    end = kafka.ends(topic)[0]
+    await_until(lambda: kafka.ends(topic)[0] == 16, SOON, "the marker, which comes behind the answer")
+    end = 16
     fetch = fetch_of(primary, own=own, isolation="read_committed")
     found = read(fetch, topic, {0: (0, end)})
     assert [offset for offset, _ in found[0]] == list(range(4, 10))

@@ -234,6 +234,21 @@ def test_a_refused_record_pauses_its_partition_until_the_limit_is_another_one() 
     assert world.values("A.other") == [b"x", b"y"]
 
 
+@pytest.mark.parametrize(("policy", "generations"), [("park", 2), ("fix", 2), ("hold", 1)])
+def test_what_a_remote_topic_takes_by_now_is_put_aside_no_more(policy: str, generations: int) -> None:
+    world = World({f"policy.{policy}.topics": "t"})
+    world.flow.write(b"a")
+    with world.run() as run:
+        run.begin()
+        run.tick()
+        assert len(world.generations) == 1
+        world.flow.target.held["A.t"].configs["max.message.bytes"] = "9000"
+        run.tick()
+        run.tick()
+        assert len(world.generations) == generations
+        assert world.generation.assignment.routes["t"].limits.max_bytes == (9000 if generations > 1 else 1_048_588)
+
+
 def test_a_paused_partition_is_tried_again_in_time() -> None:
     world = World(timings=replace(QUICK, retry_paused_seconds=0.0))
     world.flow.write(b"a", b"b")

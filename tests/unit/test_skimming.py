@@ -179,7 +179,7 @@ def test_markers_alone_decide_nothing_of_what_comes_behind_them(way: Way) -> Non
         data = memoryview(b"".join([marker(0), marker(1), *behind])).toreadonly()
         found, _, count = together(data, 0, 10, FORM, way=way)
         assert count == 2
-        assert [piece.batch.codec for piece in found.pieces] == ["lz4"]
+        assert [(piece.batch.codec, piece.is_whole) for piece in found.pieces] == [("lz4", len(behind) == 1)]
     data = memoryview(b"".join([small(0), small(1), marker(2), *packed])).toreadonly()
     found, _, count = together(data, 2, 10, FORM, way=way)
     assert (count, [piece.batch.codec for piece in found.pieces]) == (3, ["lz4"])
