@@ -180,6 +180,8 @@ class MemoryCluster:
         self.happens: Callable[[str], object] = lambda _: None
         self.held: dict[str, MemoryTopic] = {}
         self.without_leader: set[TopicPartition] = set()
+        self.unlisted: set[str] = set()
+        """Topics that we may not see."""
         self.limits: dict[Quota, float] = {}
         """Quotas of users."""
         self.entries: set[Acl] | None = None
@@ -221,7 +223,7 @@ class MemoryCluster:
     def topics(self) -> dict[str, int]:
         """Topic → partitions."""
         self._answer("list topics")
-        return {name: len(topic.partitions) for name, topic in self.held.items()}
+        return {name: len(topic.partitions) for name, topic in self.held.items() if name not in self.unlisted}
 
     def leaderless(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
         """As the test says."""

@@ -300,6 +300,8 @@ class Timings:
     """Without a sign of life for so long a flow is stalled."""
     first_copy_seconds: float = 30.0
     """Spark may need so long for the first batch of a query."""
+    visible_seconds: float = 30.0
+    """How long a start waits for what it has made on the target to show before it goes on without it."""
     leader_seconds: float = 10.0
     """How long a start waits for partitions without a leader before it goes on without them."""
     retry_paused_seconds: float = 60.0

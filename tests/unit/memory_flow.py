@@ -81,9 +81,10 @@ class MemoryLease:
         assert self.owner is not None
         over.wait(seconds)
 
-    def stand_by(self, says: Callable[[], StandBy]) -> None:
+    def stand_by(self, says: Callable[[], StandBy | None]) -> None:
         """What is said is asked for."""
-        self.said.append(says())
+        if (word := says()) is not None:
+            self.said.append(word)
 
     def standbys(self) -> list[StandBy]:
         """Those of the test."""

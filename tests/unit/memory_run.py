@@ -30,7 +30,14 @@ from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import MemoryFlow, flow_settings
 
 Refuse = Callable[[TopicPartition, TailRecord], Failure | None]
-QUICK = Timings(tick_seconds=0.01, lag_seconds=0.0, debounce_seconds=0.0, leader_seconds=0.0, retry_paused_seconds=1e6)
+QUICK = Timings(
+    tick_seconds=0.01,
+    lag_seconds=0.0,
+    debounce_seconds=0.0,
+    visible_seconds=0.2,
+    leader_seconds=0.0,
+    retry_paused_seconds=1e6,
+)
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Collection
 from concurrent.futures import Future
 from dataclasses import replace
@@ -18,7 +20,7 @@ from srm_spark.errors import LeaseHeld, LeaseLost, QueryFailed, SourceUnavailabl
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.refused.unreadable import OVERFLOW_MS
-from srm_spark.flow.share import Share
+from srm_spark.flow.share import OTHERS_SECONDS, Share
 from srm_spark.flow.status import FlowState
 from tests.awaiting import await_until
 from tests.memory_cluster import MemoryLog, MemoryTopic
@@ -204,6 +206,35 @@ def test_where_topics_are_not_looked_for_nothing_begins() -> None:
         world.topic("other", b"x")
         run.tick()
         assert world.generation.partitions == {HERE}
+
+
+def test_a_remote_topic_that_does_not_show_is_held_and_the_others_flow(caplog: pytest.LogCaptureFixture) -> None:
+    """We may make it, and not see it: that is waited for once."""
+    world = World(timings=replace(QUICK, retry_paused_seconds=0.0))
+    world.topic("other", b"x")
+    world.flow.write(b"a")
+    world.flow.target.unlisted = {"A.other"}
+    with caplog.at_level(logging.INFO), world.run() as run:
+        run.begin()
+        why = "A.other on B was created and does not show; check the controller, and DESCRIBE on it"
+        assert (world.generation.partitions, world.held) == ({HERE}, {"other": why})
+        begun = time.monotonic()
+        run.tick()
+        assert time.monotonic() < begun + 0.2
+        assert world.generation.partitions == {HERE}
+        world.generation.copy()
+        world.flow.target.unlisted = set()
+        run.tick()
+        assert (world.generation.partitions, world.held) == ({HERE, OTHER}, {})
+    assert len([one for one in caplog.messages if "created" in one and "A.other" in one]) == 1
+
+
+def test_where_no_remote_topic_shows_the_run_fails() -> None:
+    world = World()
+    world.flow.write(b"a")
+    world.flow.target.unlisted = {"A.t"}
+    with world.run() as run, pytest.raises(TargetUnavailable, match="does not show"):
+        run.begin()
 
 
 # Records that are refused
@@ -786,6 +817,44 @@ def test_a_flow_goes_to_a_driver_with_less_to_do_that_stands_by_and_is_waited_fo
         assert shared.lease.said[0] == StandBy("h1/1/1", "h1 pid 1", 1.0)
         shared.world.stop.set()
         waiting.join(10)
+
+
+def test_who_has_no_spark_yet_stands_by_for_nothing_and_leaves_what_is_free_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared = Shared()
+    shared.world.spark = Future()
+    shared.lease.owner = "h2 pid 2"
+    waited = list[float]()
+    with shared.world.run(share=shared.share) as run:
+        waiting = threading.Thread(target=run.until_stopped)
+        waiting.start()
+        await_until(lambda: shared.world.shown[-1][0] is FlowState.WAITING, 10, "it waits")
+        await_until(lambda: len(shared.world.shown) > 5, 10, "it looks")
+        assert shared.lease.said == []
+        shared.comes(9.0)
+        monkeypatch.setattr(shared.world.stop, "wait", waited.append)
+        shared.lease.owner = None
+        await_until(lambda: len(shared.world.generations) == 1, 10, "nobody else took it")
+        assert OTHERS_SECONDS in waited
+        monkeypatch.undo()
+        shared.world.stop.set()
+        waiting.join(10)
+
+
+def test_who_is_told_to_stop_while_others_may_take_it_does_not_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = Shared()
+    shared.comes(0.0)
+    stop = shared.world.stop
+
+    def told(_: float) -> bool:
+        stop.set()
+        return True
+
+    monkeypatch.setattr(stop, "wait", told)
+    monkeypatch.setattr(shared.lease, "acquire", lambda: pytest.fail("it is taken"))
+    with shared.world.run(share=shared.share) as run:
+        assert not run.begin()
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -211,6 +211,16 @@ def test_who_gave_it_back_because_he_is_drained_is_excused() -> None:
     assert ours.goes(FLOWS[0], StandBy("h2/2/2", "h2 pid 2", 0.0)) == "h2/2/2", "once it is returned"
 
 
+def test_of_a_drained_driver_flows_go_also_to_who_gave_them_back_where_nobody_else_is() -> None:
+    ours = Clocked(6)
+    assert ours.goes(FLOWS[0], other("idle", 0.0)) == "idle"
+    ours.share.begin(FLOWS[0])
+    ours.share.drain(FLOWS[0], ["me"])
+    assert ours.goes(FLOWS[0], other("idle", 0.0), other("busy", 50.0)) == "busy"
+    ours.share.begin(FLOWS[0])
+    assert ours.goes(FLOWS[0], other("idle", 0.0)) == "idle"
+
+
 def test_of_a_drained_driver_all_do_not_go_to_one() -> None:
     ours = Clocked(4)
     others = [other("a", 0.0), other("b", 0.5)]

@@ -53,6 +53,8 @@ class RemoteTopics:
         self._lists = clusters.topics.lists
         """By which the verdicts were found."""
         self._limits: dict[str, Limits] = {}
+        self._unseen: set[str] = set()
+        """Remote topics that somebody keeps from us: nobody waits for them a second time."""
         self._chosen = ChosenTopics(clusters)
 
     def select(self) -> dict[str, int]:
@@ -106,8 +108,13 @@ class RemoteTopics:
                 )
         held |= self._forbidden({topic: name for topic, name in remote.items() if topic not in held})
         flowing = {topic: name for topic, name in remote.items() if topic not in held}
-        self._await_visible({name: topics[topic] for topic, name in flowing.items()})
-        self._await_limits(flowing.values())
+        unseen = self._await_visible({name: topics[topic] for topic, name in flowing.items()})
+        unseen |= self._await_limits([name for name in flowing.values() if name not in unseen])
+        if unseen and len(unseen) == len(flowing):
+            raise TargetUnavailable(next(iter(unseen.values())))
+        self._unseen = set(unseen)
+        held |= {topic: unseen[name] for topic, name in flowing.items() if name in unseen}
+        flowing = {topic: name for topic, name in flowing.items() if topic not in held}
         refused = self._clusters.settings.refused
         return Prepared(
             {topic: Route(name, self._limits[name], refused.of(topic)) for topic, name in flowing.items()},
@@ -148,7 +155,7 @@ class RemoteTopics:
         configs = self._clusters.source.configs(missing) if missing else {}
         specs = [self.spec(topic, topics[topic], configs.get(topic, {})) for topic in missing]
         refused = self._clusters.target.create(specs)
-        if created := [name for name, reason in refused.items() if not reason]:
+        if created := [name for name, reason in refused.items() if not reason and name not in self._unseen]:
             flow, alias = self._clusters.settings.flow, self._clusters.target.alias
             log.info("flow=%s created %s on %s: %s", flow, count(len(created), "topic"), alias, some(created))
         return {
@@ -172,30 +179,30 @@ class RemoteTopics:
             if (operations := allowed.get(name)) is not None and "WRITE" not in operations
         }
 
-    def _await_visible(self, partitions: Mapping[str, int]) -> None:
+    def _await_visible(self, partitions: Mapping[str, int]) -> dict[str, str]:
         # Creation returns when the controller knows; the broker that answers the producer may learn it later.
         def missing() -> list[str]:
             present = self._clusters.target.topics()
             return [name for name, count in partitions.items() if present.get(name, 0) < count]
 
-        self._await_none(missing, "was created but has not appeared", "check the controller, and DESCRIBE on the topic")
+        return self._await_none(missing, "was created and does not show", "check the controller, and DESCRIBE on it")
 
-    def _await_limits(self, names: Collection[str]) -> None:
+    def _await_limits(self, names: Collection[str]) -> dict[str, str]:
         # The broker that is asked for configs may be another one, which has not heard of the topic yet.
         def unknown() -> list[str]:
             self._learn_limits([name for name in names if name not in self._limits])
             return [name for name in names if name not in self._limits]
 
-        self._await_none(unknown, "is there, and nobody tells its configs", "was it deleted?")
+        return self._await_none(unknown, "is there, and nobody tells its configs", "was it deleted?")
 
-    def _await_none(self, waiting: Callable[[], list[str]], what: str, hint: str) -> None:
-        """Wait until no remote topic is `waiting` any more; `what` and `hint` say what is wrong with one, and why."""
-        deadline = time.monotonic() + _VISIBLE_SECONDS
+    def _await_none(self, waiting: Callable[[], list[str]], what: str, hint: str) -> dict[str, str]:
+        """Wait until no remote topic is `waiting` any more; those that still are → what is wrong with them."""
+        deadline = time.monotonic() + self._clusters.settings.timings.visible_seconds
         while names := waiting():
-            if time.monotonic() > deadline:
-                alias = self._clusters.target.alias
-                raise TargetUnavailable(f"cluster {alias}: {names[0]} {what} after {_VISIBLE_SECONDS:g} s; {hint}")
+            if self._unseen.issuperset(names) or time.monotonic() > deadline:
+                return {name: f"{name} on {self._clusters.target.alias} {what}; {hint}" for name in names}
             time.sleep(_POLL_SECONDS)
+        return {}
 
     def _learn_limits(self, names: Collection[str]) -> None:
         for name, configs in self._clusters.target.configs(names).items():
