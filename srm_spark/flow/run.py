@@ -223,7 +223,9 @@ class FlowRun:
     def _own(self) -> bool:
         while not self._stop.is_set():
             owner = self._free_for_us()
-            if owner is None and not self._stop.is_set() and self._lease.acquire():
+            if self._stop.is_set():
+                return False
+            if owner is None and self._lease.acquire():
                 self._share.begin(self._settings.flow)
                 return True
             reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
