@@ -14,12 +14,14 @@ from srm_spark.config.settings import ClusterSettings, FlowSettings
 from srm_spark.core.cluster import ControlRecord
 from srm_spark.core.limits import Limits, Route, first_refused
 from srm_spark.core.model import Flow, OffsetRange, RefusedPolicy, TopicPartition
-from srm_spark.core.quarantine import ENTRIES, PART_BYTES, PARTS, decode_content, decode_entry, decode_key
+from srm_spark.core.quarantine import ENTRIES, PART_BYTES, PARTS, decode_content, decode_entry, decode_key, entry_key
 from srm_spark.core.rows import COLUMNS, runs_of
 from srm_spark.core.tail import TailRecord
+from srm_spark.errors import ProgressFailed, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.refused import quarantining, unreadable
 from srm_spark.flow.refused.quarantining import Quarantining
+from tests.unit.memory_flow import MemoryFlow, flow_settings
 
 TOLD = Failure(FailureKind.NO_KEY, "no key, says the executor")
 
@@ -132,3 +134,15 @@ def test_unreadable_records_become_rows_that_the_target_takes(
         assert run.keys.to_pylist() == [b"k", None]
         assert all(stamp < unreadable.OVERFLOW_MS for stamp in run.timestamps.tolist())
     assert unreadable.fixed_rows(settings, P, OffsetRange(7, 9), Limits()) == []
+
+
+def test_an_entry_of_another_version_is_told_with_its_place() -> None:
+    flow = MemoryFlow(flow_settings({"policy.park.topics": "t"}))
+    flow.write(b"big")
+    flow.start()
+    parked = flow.park(0)
+    topic = flow.settings.quarantine_topic
+    newer = ControlRecord(topic, entry_key(parked.place), b'{"v":99}', partition=ENTRIES)
+    flow.target.writer("newer", ProgressFailed).write([newer])
+    with pytest.raises(TargetUnavailable, match=r"in topic mm2-quarantine\.A\.internal: the record at offset 1: .*99"):
+        flow.recorded.quarantine().offsets({})

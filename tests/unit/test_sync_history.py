@@ -77,6 +77,14 @@ def test_a_map_that_begins_elsewhere_has_all_syncs_read_again() -> None:
     assert history.sample(HERE, 990, 10**6) == Translation(TranslationStatus.SAMPLED, 990, 995, 0)
 
 
+def test_a_hole_that_appears_has_the_syncs_that_were_passed_over_before() -> None:
+    history = SyncHistory(Written(*every(10, 1000), *every(10, 1000, OTHER)))
+    history.refresh({HERE: [], OTHER: before(20)})
+    assert history.sample(HERE, 490, 10**6) is None
+    history.refresh({HERE: before(500), OTHER: before(20)})
+    assert history.sample(HERE, 490, 10**6) == Translation(TranslationStatus.SAMPLED, 490, 495, 0)
+
+
 def test_new_syncs_are_taken_in() -> None:
     topic = Written(*every(10, 20))
     history = SyncHistory(topic)

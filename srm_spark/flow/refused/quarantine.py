@@ -29,7 +29,7 @@ from srm_spark.core.quarantine import (
     split_content,
 )
 from srm_spark.core.tail import TailRecord
-from srm_spark.errors import TargetUnavailable
+from srm_spark.errors import CodecError, TargetUnavailable
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.topics.followed import FollowedTopic
 
@@ -50,7 +50,10 @@ class Quarantine:
         )
 
     def refresh(self) -> None:
-        """Take in what was written since the last call. Nothing is in quarantine where its topic is not there."""
+        """Take in what was written since the last call. Nothing is in quarantine where its topic is not there.
+
+        Raises TargetUnavailable, also where an entry is of another version.
+        """
         self._is_there = self._is_there or self._settings.quarantine_topic in self._target.topics()
         if not self._is_there:
             return
@@ -65,7 +68,15 @@ class Quarantine:
             elif record.value is None:
                 self.entries.pop(place, None)
             else:
-                self.entries[place] = decode_entry(place, record.value)
+                self.entries[place] = self._entry(place, record.value, record.offset)
+
+    def _entry(self, place: SourcePlace, value: bytes, offset: int) -> QuarantinedRecord:
+        try:
+            return decode_entry(place, value)
+        except CodecError as error:
+            what = f"read what is in quarantine, in topic {self._settings.quarantine_topic}"
+            way = "run the version that wrote it, or write a tombstone for its key to give that record up"
+            raise self._target.refused(what, f"the record at offset {offset}: {error}; {way}") from error
 
     def offsets(self, topic_ids: Mapping[str, str]) -> dict[TopicPartition, set[int]]:
         """Source offsets of what is in quarantine, of the topics with these ids."""

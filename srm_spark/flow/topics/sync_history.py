@@ -81,8 +81,10 @@ class SyncHistory:
         began = time.monotonic()
         if self._failure is not None and began < self._failure[1]:
             raise self._failure[0]
-        if any(holes.get(partition) != self._holes.get(partition) for partition, _ in self.stores):
-            self.close()
+        before = self._holes
+        appeared = any(there and there != before.get(partition) for partition, there in holes.items())
+        if appeared or any(holes.get(partition) != before.get(partition) for partition, _ in self.stores):
+            self.close()  # what was passed over may lie in one of them
         self._holes = dict(holes)
         try:
             for sync in self._reader.new():
