@@ -17,7 +17,6 @@ from typing import Any
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.model import PausedPartition, RefusedPolicy, TopicPartition
 from srm_spark.core.news import Every
-from srm_spark.core.spreading import StandBy
 from srm_spark.errors import FlowError, LeaseHeld
 from srm_spark.failure import Failure, FailureKind
 from srm_spark.flow.assigning import Assigner
@@ -28,15 +27,15 @@ from srm_spark.flow.generation import Generation, Running, pass_unreadable, task
 from srm_spark.flow.lanes import Lanes
 from srm_spark.flow.mending import Mending
 from srm_spark.flow.meter import Look, Meter
+from srm_spark.flow.ownership import Ownership
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.pulse import Stall
 from srm_spark.flow.recorded import Recorded
 from srm_spark.flow.recovery.before import Before
 from srm_spark.flow.services import Services
-from srm_spark.flow.share import OTHERS_SECONDS, Share, new_driver
+from srm_spark.flow.share import Share
 from srm_spark.flow.status import FlowState
 from srm_spark.flow.topics.commands import FlowCommands, Restarts
-from srm_spark.flow.topics.drains import Drains
 from srm_spark.flow.topics.factors import factors_too_large
 from srm_spark.flow.topics.internal_topics import (
     control_topic,
@@ -114,16 +113,14 @@ class FlowRun:
         self._stop = stop
         self._show = show
         self._meter = meter or Meter()
-        self._share, self._is_given = share or Share(new_driver()), share is not None
-        self._is_spread = self._is_given and settings.is_spread
-        self._waits = waits
         self._after_failure = after_failure
         clusters = means.reach(settings)
         self._lease = clusters.make_lease()
         self._clusters = replace(clusters, require_lease=self._lease.require)
         self._before = means.follow(self._clusters, partial(show, FlowState.STARTING))
         self._recorded = Recorded(self._clusters)
-        self._commands, self._drains = FlowCommands(self._clusters, restarts), Drains(self._clusters)
+        self._commands = FlowCommands(self._clusters, restarts)
+        self._ownership = Ownership(self._clusters, self._lease, share, waits=waits)
         self._assigner = Assigner(self._clusters, self._recorded, self._lease, self._before, self._commands)
         self._mending = Mending(self._clusters, self._recorded.progress, self._assigner.paused)
         self._services = Services(
@@ -140,8 +137,6 @@ class FlowRun:
         self._generation: Running | None = None
         self._is_early = False
         """Whether it copies without Spark."""
-        self._takes_over = False
-        """Whether another driver had the lease."""
         self._is_prepared = False
         self.has_begun = False
         """Whether it got the lease."""
@@ -167,9 +162,7 @@ class FlowRun:
             self._services.join(waits=kind is None)
             self._recorded.close()
             self._before.close()
-            self._share.end(self._settings.flow)
-            self._drains.close()
-            self._lease.release()
+            self._ownership.end()
 
     @property
     def lists(self) -> FlowLists:
@@ -185,8 +178,8 @@ class FlowRun:
                     self._commands.answer(self._commands.newest)
                     return "starts anew, as somebody wants it to"
                 self.tick()
-                if (other := self._better_driver()) is not None:
-                    return f"goes to {other.name}, {self._why_away()}"
+                if not self._is_early and (why := self._ownership.goes(self._commands.drained)) is not None:
+                    return why
         return None
 
     def begin(self) -> bool:
@@ -198,7 +191,7 @@ class FlowRun:
                 log.warning("flow=%s %s", self._settings.flow, warning)
         self._recorded.progress.ensure()
         ensure_topic(self._clusters.target, leases_topic(self._settings))
-        if not self._own():
+        if not self._ownership.take(self._stop, lambda: self._spark.is_up, self._is_well, self._waits_for):
             return False
         self.has_begun = True
         if self._spark.is_up:
@@ -206,7 +199,7 @@ class FlowRun:
         ensure_topic(self._clusters.target, map_topic(self._settings))
         ensure_topic(self._clusters.target, control_topic(self._settings))
         self._services.follow_lists()
-        self._share.drain(self._settings.flow, self._commands.drained)
+        self._ownership.drained(self._commands.drained)
         if self._settings.refused.parks:
             ensure_topic(self._clusters.target, quarantine_topic(self._settings))
         if self._settings.syncs.enabled:
@@ -215,61 +208,17 @@ class FlowRun:
         self._meter.known(self._recorded.progress.take_totals().partitions)  # what earlier runs did
         self._before.follow(self._recorded.progress.last_run, after_failure=self._after_failure)
         newest = self._commands.newest
-        self._start_generation(at_once=self._takes_over)
+        self._start_generation(at_once=self._ownership.was_anothers)
         self._services.begin()
         self._answer(newest)
         return True
 
-    def _own(self) -> bool:
-        while not self._stop.is_set():
-            owner = self._free_for_us()
-            if self._stop.is_set():
-                return False
-            if owner is None and self._lease.acquire():
-                self._share.begin(self._settings.flow)
-                return True
-            reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
-            if not self._waits:
-                raise LeaseHeld(f"flow {self._settings.flow}: {reason}; stop that driver, or start without --no-wait")
-            self._show(FlowState.WAITING, reason)
-            self._meter.gone()
-            self._takes_over = True
-            self._share.drain(self._settings.flow, self._drains.look())
-            self._lease.stand_by(self._stands_by)
-            self._lease.await_free(self._stop, self._settings.timings.tick_seconds)
-        return False
+    def _waits_for(self, reason: str) -> None:
+        self._show(FlowState.WAITING, reason)
+        self._meter.gone()
 
-    def _stands_by(self) -> StandBy | None:
-        """What we say while we wait; None while we could not run the flow, or not yet."""
-        if not self._is_given or not self._spark.is_up or self._services.pulse.stall is not None:
-            return None
-        return self._share.stand_by(self._settings.flow)
-
-    def _better_driver(self) -> StandBy | None:
-        """Who should have the flow instead of us."""
-        if self._is_early or not self._is_given:
-            return None
-        flow, drained = self._settings.flow, self._commands.drained
-        self._share.drain(flow, drained)
-        if not self._is_spread and self._share.host not in drained:
-            return None
-        return self._share.goes_to(flow, [one for one in self._lease.standbys() if one.host not in drained])
-
-    def _why_away(self) -> str:
-        drained = self._commands.drained.get(self._share.host)
-        return "which has less to do" if drained is None else f"for somebody wants that: {drained}"
-
-    def _free_for_us(self) -> str | None:
-        """Who has the lease; None where nobody has, and nobody with less to do wants it either."""
-        owner = self._lease.other_owner()
-        if owner is None and self._is_given:
-            others = self._lease.standbys()
-            seconds = self._share.seconds_to_others(self._settings.flow, others)
-            if others and not self._spark.is_up:
-                seconds = max(seconds, OTHERS_SECONDS)
-            if seconds and not self._stop.wait(seconds):
-                return self._lease.other_owner()
-        return owner
+    def _is_well(self) -> bool:
+        return self._services.pulse.stall is None
 
     def tick(self) -> None:
         """Look what has changed, and go on with it. Raises where that fails the run."""
@@ -403,7 +352,7 @@ class FlowRun:
         self._recorded.progress.refresh()
         new = self._recorded.progress.take_totals()
         self._meter.copied(new.partitions)
-        self._share.copied(self._settings.flow, new.bytes)
+        self._ownership.copied(new.bytes)
         if new.records or new.losses:
             self._services.groups.moved()
             self._services.pulse.landed()

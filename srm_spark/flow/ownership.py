@@ -1,0 +1,97 @@
+"""Whose a flow is, of several drivers: waits for the lease, and says who should have it instead of us."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from srm_spark.core.acts import Command
+from srm_spark.core.spreading import StandBy
+from srm_spark.errors import LeaseHeld
+from srm_spark.flow.clusters import Clusters
+from srm_spark.flow.share import OTHERS_SECONDS, Share, new_driver
+from srm_spark.flow.topics.drains import Drains
+from srm_spark.kafka.lease import Lease
+
+
+class Ownership:
+    """Of one run of a flow."""
+
+    def __init__(self, clusters: Clusters, lease: Lease, share: Share | None, *, waits: bool) -> None:
+        """Without the driver's `share` of the work the flow stays here; without `waits` nobody is waited for."""
+        self._settings, self._flow = clusters.settings, clusters.settings.flow
+        self._lease, self._waits = lease, waits
+        self._share, self._is_given = share or Share(new_driver()), share is not None
+        self._drains = Drains(clusters)
+        self.was_anothers = False
+        """Whether another driver had it."""
+
+    def take(
+        self, stop: threading.Event, is_up: Callable[[], bool], is_well: Callable[[], bool], tell: Callable[[str], None]
+    ) -> bool:
+        """Wait until it is ours, and `tell` for whom; False where it was told to `stop` before.
+
+        `is_up`: Spark is there. `is_well`: both clusters answer. Who lacks one of them stands by for nothing.
+        Raises LeaseHeld where somebody has it and nobody is waited for, TargetUnavailable.
+        """
+        while not stop.is_set():
+            owner = self._owner(stop, is_up)
+            if stop.is_set():
+                return False
+            if owner is None and self._lease.acquire():
+                self._share.begin(self._flow)
+                return True
+            reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
+            if not self._waits:
+                raise LeaseHeld(f"flow {self._flow}: {reason}; stop that driver, or start without --no-wait")
+            tell(reason)
+            self.was_anothers = True
+            self._share.drain(self._flow, self._drains.look())
+            self._lease.stand_by(lambda: self._says(is_up() and is_well()))
+            self._lease.await_free(stop, self._settings.timings.tick_seconds)
+        return False
+
+    def drained(self, drained: Mapping[str, Command]) -> None:
+        """These hosts shall not have it."""
+        self._share.drain(self._flow, drained)
+
+    def copied(self, size: int) -> None:
+        """So many bytes of it."""
+        self._share.copied(self._flow, size)
+
+    def goes(self, drained: Mapping[str, Command]) -> str | None:
+        """To whom it goes now, and why; None for nobody. These hosts shall not have it."""
+        if not self._is_given:
+            return None
+        self._share.drain(self._flow, drained)
+        wanted = drained.get(self._share.host)
+        if wanted is None and not self._settings.is_spread:
+            return None
+        others = [one for one in self._lease.standbys() if one.host not in drained]
+        other = self._share.goes_to(self._flow, others)
+        if other is None:
+            return None
+        why = "which has less to do" if wanted is None else f"for somebody wants that: {wanted}"
+        return f"goes to {other.name}, {why}"
+
+    def end(self) -> None:
+        """It is not ours any more, or never was."""
+        self._share.end(self._flow)
+        self._drains.close()
+        self._lease.release()
+
+    def _says(self, can_run_it: bool) -> StandBy | None:
+        return self._share.stand_by(self._flow) if self._is_given and can_run_it else None
+
+    def _owner(self, stop: threading.Event, is_up: Callable[[], bool]) -> str | None:
+        """Who has the lease; None where nobody has, and nobody with less to do wants it either."""
+        owner = self._lease.other_owner()
+        if owner is not None or not self._is_given:
+            return owner
+        others: list[StandBy] = self._lease.standbys()
+        seconds = self._share.seconds_to_others(self._flow, others)
+        if others and not is_up():
+            seconds = max(seconds, OTHERS_SECONDS)
+        if not seconds or stop.wait(seconds):
+            return None
+        return self._lease.other_owner()
