@@ -15,7 +15,6 @@ from srm_spark.flow.topics.lists import ActLog
 
 log = logging.getLogger(__name__)
 
-_CALL_SECONDS = 5.0
 _PAUSE_SECONDS = 5.0
 
 
@@ -32,8 +31,7 @@ class Drains:
         """Host → act, in force; asked every few seconds. A target that does not answer has nothing to say."""
         now, settings = time.monotonic(), self._clusters.settings
         if self._acts is None:
-            target = self._clusters.target.beside(f"{settings.flow}|drains", _CALL_SECONDS)
-            self._acts = ActLog(target, settings.control_topic, f"{settings.flow}|drains")
+            self._acts = ActLog(self._clusters.target, settings.control_topic, f"{settings.flow}|drains")
         if self._due.is_due(now):
             self._due.done(now)
             try:
