@@ -54,7 +54,7 @@ class Flows:
     def control(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`srm-control drivers`."""
         program = Path(sys.executable).with_name("srm-control")
-        command = [program, "drivers", *arguments, "--config", self.file]
+        command = [str(program), "drivers", *arguments, "--config", str(self.file)]
         return subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
 
 
