@@ -230,6 +230,8 @@ def _as_json(flow: Flow, one: Acted) -> dict[str, object]:
         names = ("add", "remove", "add_deny", "remove_deny")
         return {**document, **{name: getattr(act.change, name) for name in names}}
     document |= {"topic": act.scope.topic, "partition": act.scope.partition}
+    if act.host:
+        document |= {"host": act.host}
     if act.shift is not None:
         document |= {
             "from": act.shift.start,

@@ -288,7 +288,7 @@ OWN = (
         "flow.spread.enabled",
         "true",
         "Of several drivers that run the same file, one with more to do gives the flow to one that stands by and has "
-        "less. `false`: a flow stays where it is until its driver ends.",
+        "less. `false`: a flow stays where it is until its driver ends, or is drained.",
     ),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
     Key(

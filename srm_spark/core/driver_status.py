@@ -78,6 +78,14 @@ class DriverId:
     def __str__(self) -> str:
         return f"{self.host}/{self.pid}/{self.started}"
 
+    @classmethod
+    def parse(cls, written: str) -> DriverId:
+        """What `str` made. Raises ValueError for anything else."""
+        host, *numbers = written.rsplit("/", 2)
+        if len(numbers) != 2 or not all(number.isascii() and number.isdecimal() for number in numbers):
+            raise ValueError(f"{written!r} names no driver")
+        return cls(host, *map(int, numbers))
+
     @property
     def place(self) -> str:
         """Where to find it, for people."""
@@ -191,13 +199,12 @@ def decode_status(key: bytes | None, value: bytes | None) -> DriverStatus | None
         document = json.loads(value or b"")
         if kind != _KIND or document.pop("v") != VERSION:
             return None
-        host, pid, started = str(written).rsplit("/", 2)
         groups, audit = document.pop("groups", None), document.pop("audit", None)
         state = FlowState(document.pop("state"))
         standing = tuple(map(standstill_of, document.pop("standing", ()))) or from_names(document.pop("held", {}))
         known = {name: value for name, value in document.items() if name in DriverStatus.__dataclass_fields__}
         return DriverStatus(
-            driver=DriverId(host, int(pid), int(started)),
+            driver=DriverId.parse(str(written)),
             state=state,
             groups=None if groups is None else GroupsSummary(**groups),
             audit=_audit_of(audit),

@@ -457,7 +457,7 @@ def _status(word: _Word) -> DriverStatus:
 
 
 def _driver(name: str) -> DriverId:
-    host, *numbers = name.rsplit("/", 2)
-    if len(numbers) == 2 and all(number.isascii() and number.isdecimal() for number in numbers):
-        return DriverId(host, int(numbers[0]), int(numbers[1]))
-    return DriverId(name, 0, 0)
+    try:
+        return DriverId.parse(name)
+    except ValueError:
+        return DriverId(name, 0, 0)

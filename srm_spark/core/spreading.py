@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from srm_spark.core.compact_json import compact_json
-from srm_spark.core.driver_status import host_of
+from srm_spark.core.driver_status import DriverId
 
 _BYTES = 10_000_000.0
 """A second, which are about as much to do as a flow is by itself: its beats, looks and micro-batches."""
@@ -28,21 +28,13 @@ DRAINED_LOAD = 1_000_000.0
 class StandBy:
     """What a driver says of itself while it stands by for a flow."""
 
-    driver: str
-    """Of one run of one process."""
-    name: str
-    """Where to find it, for people."""
+    driver: DriverId
     load: float
     """What it has to do, by `weight` of each flow that it has."""
 
-    @property
-    def host(self) -> str:
-        """Where it runs."""
-        return host_of(self.name)
-
     def encode(self) -> bytes:
         """As a record's value."""
-        return compact_json({"v": _VERSION, "act": "stands-by", **asdict(self)})
+        return compact_json({"v": _VERSION, "act": "stands-by", "driver": str(self.driver), "load": self.load})
 
     @classmethod
     def decode(cls, value: bytes | None) -> StandBy | None:
@@ -51,7 +43,7 @@ class StandBy:
             document = json.loads(value or b"null")
             if document["act"] != "stands-by":
                 return None
-            return cls(str(document["driver"]), str(document["name"]), float(document["load"]))
+            return cls(DriverId.parse(str(document["driver"])), float(document["load"]))
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
 
@@ -63,7 +55,7 @@ def weight(bytes_per_second: float) -> float:
 
 def least(others: Iterable[StandBy]) -> StandBy | None:
     """Who has the least to do; None where nobody stands by."""
-    return min(others, key=lambda one: (one.load, one.driver), default=None)
+    return min(others, key=_order, default=None)
 
 
 def better(load: float, moved: float, others: Iterable[StandBy]) -> StandBy | None:
@@ -74,5 +66,9 @@ def better(load: float, moved: float, others: Iterable[StandBy]) -> StandBy | No
 
 def seconds_to_others(ours: StandBy, others: Iterable[StandBy]) -> float:
     """How long we leave a flow that is free to those who have less to do."""
-    mine = (ours.load, ours.driver)
-    return _STEP_SECONDS * sum((one.load, one.driver) < mine for one in others if one.driver != ours.driver)
+    return _STEP_SECONDS * sum(_order(one) < _order(ours) for one in others)
+
+
+def _order(one: StandBy) -> tuple[float, str]:
+    """Of two with as much to do, one is the first."""
+    return one.load, str(one.driver)

@@ -133,12 +133,15 @@ class _Watch:
             return replace(self._written, failure=str(error))
         now, standbys = time.monotonic(), self._lease.standbys()
         is_there = owner is not None and host_of(owner) == self._host
-        self._is_known |= is_there or any(one.host == self._host for one in standbys)
+        self._is_known |= is_there or any(one.driver.host == self._host for one in standbys)
         self._there_at = now if is_there else self._there_at
         waits = None
         if is_there:
             # Whoever stands by has said so by then.
-            others = any(one.host not in self._drained for one in standbys) or now < self._begun + self._patience.heard
+            others = (
+                any(one.driver.host not in self._drained for one in standbys)
+                or now < self._begun + self._patience.heard
+            )
             waits = _ON_ITS_WAY if others else _ALONE
         elif owner is None and now < self._there_at + self._patience.taken:
             waits = _ON_ITS_WAY

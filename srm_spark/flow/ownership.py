@@ -67,12 +67,12 @@ class Ownership:
         wanted = drained.get(self._share.host)
         if wanted is None and not self._settings.is_spread:
             return None
-        others = [one for one in self._lease.standbys() if one.host not in drained]
+        others = [one for one in self._lease.standbys() if one.driver.host not in drained]
         other = self._share.goes_to(self._flow, others)
         if other is None:
             return None
         why = "which has less to do" if wanted is None else f"for somebody wants that: {wanted}"
-        return f"goes to {other.name}, {why}"
+        return f"goes to {other.driver.place}, {why}"
 
     def end(self) -> None:
         """It is not ours any more, or never was."""

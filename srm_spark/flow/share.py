@@ -66,7 +66,7 @@ class _Given:
     """A flow that was ours, until it is again."""
 
     at: float
-    driver: str
+    driver: DriverId
     weight: float
 
 
@@ -80,7 +80,7 @@ class Share:
         self._given: dict[Flow, _Given] = {}
         self._offered: set[Flow] = set()
         """Those that were given and that nobody has taken yet, as far as we know."""
-        self._refused: dict[tuple[Flow | None, str], float] = {}
+        self._refused: dict[tuple[Flow | None, DriverId], float] = {}
         """Until when a driver does not get a flow, or any."""
         self._drained: set[Flow] = set()
         self._next = -math.inf
@@ -125,7 +125,7 @@ class Share:
         """
         with self._lock:
             (self._drained.add if self.host in hosts else self._drained.discard)(flow)
-            for place in [one for one in self._refused if one[0] in (flow, None) and _host(one[1]) in hosts]:
+            for place in [one for one in self._refused if one[0] in (flow, None) and one[1].host in hosts]:
                 del self._refused[place]
 
     def goes_to(self, flow: Flow, others: Collection[StandBy]) -> StandBy | None:
@@ -134,7 +134,7 @@ class Share:
             now, had = self._clock(), self._had.get(flow)
             if had is None:
                 return None
-            others = [self._loaded(one, now) for one in others if one.driver != str(self._driver)]
+            others = [self._loaded(one, now) for one in others if one.driver != self._driver]
             fit = [one for one in others if not self._is_refused(flow, one, now)]
             # Of a host that is to be taken down it goes to whoever there is.
             other = least(fit or others) if flow in self._drained else self._better(had, fit, now)
@@ -168,7 +168,7 @@ class Share:
 
     def _said(self, flow: Flow) -> StandBy:
         load = DRAINED_LOAD if flow in self._drained else round(self._load(self._clock()), 2)
-        return StandBy(str(self._driver), self._driver.place, load)
+        return StandBy(self._driver, load)
 
     def _load(self, now: float) -> float:
         return sum(had.weight(now) for had in self._had.values())
@@ -176,8 +176,3 @@ class Share:
 
 def _fade(seconds: float) -> float:
     return math.exp(-seconds / _AVERAGE_SECONDS)
-
-
-def _host(driver: str) -> str:
-    """Of one that is written as `DriverId`."""
-    return driver.rsplit("/", 2)[0]

@@ -100,12 +100,11 @@ class Lease:
         """
         deadline = time.monotonic() + seconds
         with self._changed:
-            is_known = self._ours.owner(time.monotonic()) != ""
-            while is_known and not over.is_set() and time.monotonic() < deadline:
-                if self._ours.owner(time.monotonic()) == "":
-                    return
-                self._changed.wait(_READ_SECONDS)
-        over.wait(max(0.0, deadline - time.monotonic()))
+            if self._ours.owner(time.monotonic()) != "":
+                while self._ours.owner(now := time.monotonic()) != "" and now < deadline and not over.is_set():
+                    self._changed.wait(_READ_SECONDS)
+                return
+        over.wait(seconds)
 
     def stand_by(self, says: Callable[[], StandBy | None]) -> None:
         """Let the owner know, from now on, that this process would have it: asked each second, None for not now."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from srm_spark.core.driver_status import DriverId
 from srm_spark.core.leases import Act, LeaseRecord, Standing
 from srm_spark.core.spreading import StandBy
 from srm_spark.errors import TargetUnavailable
@@ -41,7 +42,7 @@ class LeaseLog:
         self.standing = Standing()
         self.spoken_ms = 0
         """When the owner's newest record was written, by the clock of who wrote it."""
-        self.standing_by: dict[str, tuple[float, StandBy]] = {}
+        self.standing_by: dict[DriverId, tuple[float, StandBy]] = {}
         """Driver → when it was heard last, by the monotonic clock, and what it said; of what came while we read."""
         self.is_at_end = False
         """Whether all that was there has been read, once."""

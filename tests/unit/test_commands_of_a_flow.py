@@ -464,6 +464,16 @@ def test_a_pause_that_comes_with_a_restart_is_answered_once_nothing_is_copied() 
         assert (before, world.taken) == ([None], paused)
 
 
+def watch_of(world: Commanded, lease: MemoryLease, woken: list[bool]) -> RestartWatch:
+    """Looks for restarts where the flow does not run."""
+    return RestartWatch(
+        world.flow.settings,
+        lambda settings: replace(world.flow.reach(settings), make_lease=lambda: lease),  # type: ignore[arg-type, return-value]
+        Restarts(),
+        lambda: woken.append(True),
+    )
+
+
 @pytest.mark.parametrize(("owner", "is_answered"), [(None, True), ("another driver", False)])
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_flow_that_does_not_run_answers_for_no_other_driver(
@@ -477,12 +487,7 @@ def test_a_flow_that_does_not_run_answers_for_no_other_driver(
         is_answered = False
         monkeypatch.setattr(lease, "other_owner", MagicMock(side_effect=world.flow.target.refused("ask", "no right")))
 
-    watch = RestartWatch(
-        world.flow.settings,
-        lambda settings: replace(world.flow.reach(settings), make_lease=lambda: lease),  # type: ignore[arg-type, return-value]
-        Restarts(),
-        lambda: woken.append(True),
-    )
+    watch = watch_of(world, lease, woken)
     watch.look()
     world.pause("t")
     restart = world.command_restart()
@@ -496,12 +501,7 @@ def test_a_restart_counts_though_nobody_can_look_who_owns_the_flow(monkeypatch: 
     world, woken, lease = Commanded(count=1), list[bool](), MemoryLease()
     world.copied()
     monkeypatch.setattr(lease, "release", MagicMock(side_effect=OSError("too many open files")))
-    watch = RestartWatch(
-        world.flow.settings,
-        lambda settings: replace(world.flow.reach(settings), make_lease=lambda: lease),  # type: ignore[arg-type, return-value]
-        Restarts(),
-        lambda: woken.append(True),
-    )
+    watch = watch_of(world, lease, woken)
     watch.look()
     world.command_restart()
     with pytest.raises(OSError, match="too many"):

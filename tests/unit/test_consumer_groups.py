@@ -60,6 +60,12 @@ class Rounds:
         assert self.groups.report is not None
         return {one.position.group: (one.state, one.detail) for one in self.groups.report.synced}
 
+    def said_before(self, checkpoint: Checkpoint) -> None:
+        """By whoever ran the flow."""
+        ensure_topic(self.flow.target, checkpoints_topic(self.flow.clusters))
+        record = ControlRecord(CHECKPOINTS, *encode_checkpoint(checkpoint), partition=0)
+        self.flow.target.writer("test", CheckpointFailed).write([record])
+
     def checkpoints(self) -> list[Checkpoint]:
         """All that were ever written."""
         log = self.flow.target.held[CHECKPOINTS].partitions[0]
@@ -219,11 +225,8 @@ def test_rounds_come_by_the_clock_and_with_records() -> None:
 def test_what_was_said_of_a_remote_topic_that_was_deleted_holds_no_checkpoint_back() -> None:
     """The one in its place has grown past it; who goes by checkpoints would skip what lies between."""
     rounds = Rounds()
-    ensure_topic(rounds.flow.target, checkpoints_topic(rounds.flow.clusters))
     old = Checkpoint("g", THERE, 2, 9)
-    rounds.flow.target.writer("test", CheckpointFailed).write(
-        [ControlRecord(CHECKPOINTS, *encode_checkpoint(old), partition=0)]
-    )
+    rounds.said_before(old)
     rounds.round()
     assert rounds.checkpoints() == [old, Checkpoint("g", THERE, 4, 4, "note")]
 
@@ -258,11 +261,7 @@ def test_who_came_to_where_it_would_be_set_by_itself_is_not_set_back_behind_a_re
 def test_a_map_that_ends_earlier_than_what_was_said_sets_nobody_back() -> None:
     """Its own topic may have lost its newest records, or MirrorMaker 2 ran meanwhile: copies are all there."""
     rounds = Rounds()
-    ensure_topic(rounds.flow.target, checkpoints_topic(rounds.flow.clusters))
-    said = Checkpoint("g", THERE, 15, 15)
-    rounds.flow.target.writer("test", CheckpointFailed).write(
-        [ControlRecord(CHECKPOINTS, *encode_checkpoint(said), partition=0)]
-    )
+    rounds.said_before(Checkpoint("g", THERE, 15, 15))
     rounds.here.committed["g"] = {HERE: Committed(15)}
     rounds.there.committed["g"] = {THERE: Committed(15)}
     for _ in range(5):

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from srm_spark.core.acts import Command, CommandKind, Scope
 from srm_spark.core.driver_status import DriverId
 from srm_spark.core.model import Flow
 from srm_spark.core.spreading import StandBy
+from srm_spark.flow.commanding import history
 from srm_spark.flow.draining import Patience, drain
 from srm_spark.flow.share import Share
 from tests.awaiting import await_until
 from tests.unit.commanded import FILE, Commanded
 
 HERE = socket.gethostname()
-THERE, BESIDE = StandBy("h2/2/2", "h2 pid 2", 9.0), StandBy(f"{HERE}/3/3", f"{HERE} pid 3", 0.0)
+THERE, BESIDE = StandBy(DriverId("h2", 2, 2), 9.0), StandBy(DriverId(HERE, 3, 3), 0.0)
 
 
 class Tool:
@@ -59,7 +61,7 @@ def test_what_is_elsewhere_and_what_stays_is_told(tool: Tool) -> None:
     assert (answer.exit_code, answer.output) == (0, told)
     tool.world.flow.lease.owner = "h2 pid 9"
     assert tool("drain", "h1").output == "A->B: not at h1, of which no driver is heard; h2 pid 9 has it\n"
-    tool.world.flow.lease.others = [StandBy("h1/3/3", "h1 pid 3", 0.0)]
+    tool.world.flow.lease.others = [StandBy(DriverId("h1", 3, 3), 0.0)]
     assert tool("drain", "h1").output == "A->B: not at h1; h2 pid 9 has it\n"
     tool.world.flow.lease.owner = "h1 pid 9"
     tool.world.flow.lease.others = [THERE]
@@ -69,7 +71,7 @@ def test_what_is_elsewhere_and_what_stays_is_told(tool: Tool) -> None:
         "A->B: stays at h1 pid 9: its driver has not given it away yet\n",
     )
     tool.patience = Patience(seconds=0.0, heard=0.0)
-    tool.world.flow.lease.others = [StandBy("h1/3/3", "h1 pid 3", 0.0)]
+    tool.world.flow.lease.others = [StandBy(DriverId("h1", 3, 3), 0.0)]
     answer = tool("drain", "h1", "-o", "json")
     assert answer.exit_code == 3
     assert json.loads(answer.stdout) == [
@@ -184,7 +186,7 @@ def test_a_flow_does_not_go_to_a_host_that_is_drained() -> None:
         running = threading.Thread(target=run.until_stopped)
         running.start()
         await_until(lambda: len(world.generations) == 1, 10, "it runs")
-        world.flow.lease.others, now = [StandBy("h2/2/2", "h2 pid 2", 0.0)], 60.0
+        world.flow.lease.others, now = [StandBy(DriverId("h2", 2, 2), 0.0)], 60.0
         shown = len(world.shown)
         await_until(lambda: len(world.shown) > shown + 5, 10, "it looks")
         assert running.is_alive()
@@ -192,3 +194,11 @@ def test_a_flow_does_not_go_to_a_host_that_is_drained() -> None:
         run.lists.look()
         running.join(10)
         assert not running.is_alive()
+
+
+def test_history_says_of_which_host_also_to_programs(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tool("drain", "h1", "--reason", "new kernel").exit_code == 0
+    monkeypatch.setattr("srm_spark.cli.commands.acts_of", partial(history, reach=tool.world.flow.reach))
+    answer = CliRunner().invoke(main, ["history", "--config", str(tool.path), "-o", "json"])
+    (document,) = json.loads(answer.stdout)
+    assert (document["kind"], document["host"], document["why"]) == ("drain", "h1", "new kernel")

@@ -790,7 +790,7 @@ class Shared:
 
     def comes(self, load: float) -> None:
         """The other driver, a minute later."""
-        self.lease.others.append(StandBy("h2/2/2", "h2 pid 2", load))
+        self.lease.others.append(StandBy(DriverId("h2", 2, 2), load))
         self.now += 60.0
 
 
@@ -814,7 +814,7 @@ def test_a_flow_goes_to_a_driver_with_less_to_do_that_stands_by_and_is_waited_fo
         waiting = threading.Thread(target=again.until_stopped)
         waiting.start()
         await_until(lambda: len(shared.lease.said) > 0, 10, "it stands by")
-        assert shared.lease.said[0] == StandBy("h1/1/1", "h1 pid 1", 1.0)
+        assert shared.lease.said[0] == StandBy(DriverId("h1", 1, 1), 1.0)
         shared.world.stop.set()
         waiting.join(10)
 

@@ -17,17 +17,26 @@ FLOWS = [Flow(f"s{number}", "b") for number in range(40)]
 
 
 def other(name: str, load: float) -> StandBy:
-    return StandBy(name, f"{name} pid 1", load)
+    return StandBy(DriverId(name, 1, 1), load)
 
 
 def test_what_is_said_is_read_as_it_was_said() -> None:
-    said = other("h/1/2", 3.25)
+    said = StandBy(DriverId("h/1", 1, 2), 3.25)
     assert StandBy.decode(said.encode()) == said
 
 
 @pytest.mark.parametrize(
     "value",
-    [None, b"", b"null", b"[]", b"{}", b'{"act":"held"}', b'{"act":"stands-by","driver":"d","name":"n","load":"x"}'],
+    [
+        None,
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"act":"held"}',
+        b'{"act":"stands-by","driver":"h/1/2","load":"x"}',
+        b'{"act":"stands-by","driver":"d","load":1.0}',
+    ],
 )
 def test_what_is_no_such_word_says_nothing(value: bytes | None) -> None:
     assert StandBy.decode(value) is None
@@ -37,7 +46,7 @@ def test_the_one_flow_of_a_driver_stays_and_one_of_two_goes() -> None:
     assert better(1.0, 1.0, [other("idle", 0.0)]) is None
     found = better(2.0, 1.0, [other("busy", 1.5), other("idle", 0.0)])
     assert found is not None
-    assert found.driver == "idle"
+    assert found.driver.host == "idle"
     assert better(2.0, 1.0, []) is None
 
 
@@ -51,7 +60,7 @@ def test_a_flow_that_makes_most_of_the_load_stays_and_a_small_one_goes() -> None
 def test_who_has_more_to_do_is_slower_and_of_equals_one_is() -> None:
     mine = other("b", 2.0)
     words = [mine, other("a", 1.0), other("c", 2.0), other("d", 3.0)]
-    waits = {one.driver: seconds_to_others(one, words) for one in words}
+    waits = {one.driver.host: seconds_to_others(one, words) for one in words}
     assert sorted(waits, key=waits.__getitem__) == ["a", "b", "c", "d"]
     assert waits["a"] == 0.0
     assert len(set(waits.values())) == 4
@@ -79,7 +88,7 @@ class Drivers:
             found = self.shares[number].goes_to(flow, self.heard)
             if found is not None:
                 self.moves += 1
-                self.take(flow, int(found.driver.split("/")[1]))
+                self.take(flow, found.driver.pid)
         self.heard = [share.stand_by(FLOWS[0]) for share in self.shares]
         self.now += 1.0
 
@@ -129,7 +138,7 @@ class Clocked:
     def goes(self, flow: Flow, *others: StandBy) -> str | None:
         """To whom."""
         found = self.share.goes_to(flow, others)
-        return None if found is None else found.driver
+        return None if found is None else found.driver.host
 
 
 def test_flows_go_one_after_the_other_and_not_before_they_have_settled() -> None:
@@ -147,7 +156,7 @@ def test_flows_go_one_after_the_other_and_not_before_they_have_settled() -> None
 
 def test_what_we_said_ourselves_before_it_was_ours_is_nobody_to_give_it_to() -> None:
     ours = Clocked(6)
-    assert ours.goes(FLOWS[0], StandBy("me/1/1", "me pid 1", 0.0)) is None
+    assert ours.goes(FLOWS[0], StandBy(DriverId("me", 1, 1), 0.0)) is None
 
 
 def test_who_gave_a_flow_away_leaves_it_to_others_and_takes_it_where_nobody_does() -> None:
@@ -186,7 +195,7 @@ def test_a_flow_that_ends_is_nothing_to_do() -> None:
     assert ours.share.stand_by(FLOWS[0]).load == pytest.approx(2.0)
     ours.share.end(FLOWS[0])
     ours.share.copied(FLOWS[0], 600_000_000)
-    assert ours.share.stand_by(FLOWS[0]) == StandBy("me/1/1", "me pid 1", 1.0)
+    assert ours.share.stand_by(FLOWS[0]) == StandBy(DriverId("me", 1, 1), 1.0)
 
 
 def test_a_driver_that_is_drained_gives_at_once_and_gets_nothing() -> None:
@@ -204,11 +213,11 @@ def test_a_driver_that_is_drained_gives_at_once_and_gets_nothing() -> None:
 
 def test_who_gave_it_back_because_he_is_drained_is_excused() -> None:
     ours = Clocked(6)
-    assert ours.goes(FLOWS[0], StandBy("h2/2/2", "h2 pid 2", 0.0)) == "h2/2/2"
+    assert ours.goes(FLOWS[0], StandBy(DriverId("h2", 2, 2), 0.0)) == "h2"
     ours.share.begin(FLOWS[0])
     ours.now += 60.0
     ours.share.drain(FLOWS[0], ["h2"])
-    assert ours.goes(FLOWS[0], StandBy("h2/2/2", "h2 pid 2", 0.0)) == "h2/2/2", "once it is returned"
+    assert ours.goes(FLOWS[0], StandBy(DriverId("h2", 2, 2), 0.0)) == "h2", "once it is returned"
 
 
 def test_of_a_drained_driver_flows_go_also_to_who_gave_them_back_where_nobody_else_is() -> None:

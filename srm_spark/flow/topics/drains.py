@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import closing
 
 from srm_spark.core.acts import Command
 from srm_spark.core.news import Every
@@ -23,26 +22,22 @@ class Drains:
 
     def __init__(self, clusters: Clusters) -> None:
         """Nothing is asked of the target yet."""
-        self._clusters = clusters
+        self._flow = clusters.settings.flow
         self._due = Every(_PAUSE_SECONDS)
-        self._acts: ActLog | None = None
+        self._acts = ActLog(clusters.target, clusters.settings.control_topic, f"{self._flow}|drains")
 
     def look(self) -> Mapping[str, Command]:
         """Host → act, in force; asked every few seconds. A target that does not answer has nothing to say."""
-        now, settings = time.monotonic(), self._clusters.settings
-        if self._acts is None:
-            self._acts = ActLog(self._clusters.target, settings.control_topic, f"{settings.flow}|drains")
+        now = time.monotonic()
         if self._due.is_due(now):
             self._due.done(now)
             try:
                 if self._acts.is_there:
                     self._acts.refresh()
             except SrmError as error:
-                log.debug("flow=%s cannot look which hosts are drained: %s", settings.flow, error)
+                log.debug("flow=%s cannot look which hosts are drained: %s", self._flow, error)
         return self._acts.commands.drained
 
     def close(self) -> None:
         """Stop reading."""
-        if self._acts is not None:
-            with closing(self._acts):
-                self._acts = None
+        self._acts.close()

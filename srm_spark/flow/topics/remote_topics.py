@@ -25,7 +25,6 @@ from srm_spark.kafka.access import Access
 
 log = logging.getLogger(__name__)
 
-_VISIBLE_SECONDS = 30.0
 _CODECS = ("gzip", "snappy", "lz4", "zstd")
 _POLL_SECONDS = 0.1
 
@@ -217,7 +216,7 @@ def record_made(clusters: Clusters, made: Mapping[str, str]) -> None:
 
 def _ids_of(clusters: Clusters, made: Collection[str]) -> dict[str, str]:
     # The broker that tells ids may hear of a topic later than the one that listed it, and nobody asks again.
-    deadline = time.monotonic() + _VISIBLE_SECONDS
+    deadline = time.monotonic() + clusters.settings.timings.visible_seconds
     while missing := {*made} - (ids := clusters.target.topic_ids(sorted(made)) if made else {}).keys():
         if time.monotonic() > deadline:
             text = "flow=%s created on %s and not recorded as made here, for nobody tells the id: %s"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeVar
+
 import crc32c
 
 from srm_spark.core.model import PausedPartition, TopicPartition
@@ -12,6 +15,7 @@ from srm_spark.kafka.batches.codecs import NONE
 from srm_spark.kafka.batches.skimming import SMALL_BYTES, Skimmed, skim
 from srm_spark.kafka.batches.ways import Way
 
+_B = TypeVar("_B", Batch, Batch | Skimmed)
 _REMEDY = "delete it on the source (kafka-delete-records) or let retention pass it"
 
 
@@ -20,13 +24,7 @@ def sound(partition: TopicPartition, records: memoryview, end: int, found: list[
 
     Nothing that a header says is to be believed before its checksum is right.
     """
-    try:
-        for batch in batches_in(records):
-            _check(records, batch, end)
-            found.append(batch)
-    except CodecError as error:
-        return _told(partition, error)
-    return None
+    return _collect(partition, _checked(records, end), found)
 
 
 def sound_sources(
@@ -42,39 +40,49 @@ def sound_sources(
 
     Of those that begin at `end` or behind it the first is found, too: so it is known that nothing comes before it.
     """
-    at: int | None = 0
+    return _collect(partition, _sources(records, end, takes_transactions=takes_transactions, way=way), found)
+
+
+def _collect(partition: TopicPartition, several: Iterator[_B], found: list[_B]) -> CodecError | None:
     try:
-        while at is not None:
-            at = _find(records, at, end, found, takes_transactions=takes_transactions, way=way)
+        for one in several:
+            found.append(one)
     except CodecError as error:
-        return _told(partition, error)
+        return error if isinstance(error, OddTimes) else CodecError(f"{partition}: {error}")
     return None
 
 
-def _find(
-    records: memoryview,
-    at: int,
-    end: int,
-    found: list[Batch | Skimmed],
-    *,
-    takes_transactions: bool,
-    way: Way | None,
-) -> int | None:
-    """Find batches from the place `at` on, up to several that are found together: where these end; None at the end."""
-    for batch in batches_in(records, at):
-        if batch.base_offset >= end:
-            found.append(batch)
-            return None
-        has_more = len(records) - batch.at - batch.size >= HEADER_BYTES  # the loops take half a second to load
-        is_other = (batch.is_transactional or batch.is_control) and not takes_transactions
-        if has_more and batch.size < SMALL_BYTES and batch.magic == MAGIC and batch.codec == NONE and not is_other:
-            several = skim(records[batch.at :], end, takes_transactions=takes_transactions, way=way)
-            if several is not None:
-                found.append(several)
-                return batch.at + several.size
+def _checked(records: memoryview, end: int) -> Iterator[Batch]:
+    for batch in batches_in(records):
         _check(records, batch, end)
-        found.append(batch)
-    return None
+        yield batch
+
+
+def _sources(records: memoryview, end: int, *, takes_transactions: bool, way: Way | None) -> Iterator[Batch | Skimmed]:
+    at: int | None = 0
+    while at is not None:
+        batches, at = batches_in(records, at), None
+        for batch in batches:
+            several = _together(records, batch, end, takes_transactions=takes_transactions, way=way)
+            if several is not None:
+                yield several
+                at = batch.at + several.size
+                break
+            _check(records, batch, end)
+            yield batch
+            if batch.base_offset >= end:
+                break
+
+
+def _together(
+    records: memoryview, first: Batch, end: int, *, takes_transactions: bool, way: Way | None
+) -> Skimmed | None:
+    has_more = len(records) - first.at - first.size >= HEADER_BYTES  # the loops take half a second to load
+    is_small = first.size < SMALL_BYTES and first.magic == MAGIC and first.codec == NONE
+    is_taken = takes_transactions or not (first.is_transactional or first.is_control)
+    if not (has_more and is_small and is_taken and first.base_offset < end):
+        return None
+    return skim(records[first.at :], end, takes_transactions=takes_transactions, way=way)
 
 
 def _check(records: memoryview, batch: Batch, end: int) -> None:
@@ -83,10 +91,6 @@ def _check(records: memoryview, batch: Batch, end: int) -> None:
             raise CodecError(f"the batch at offset {batch.base_offset} is damaged: {Odd.CHECKSUM.value}")
         if not batch.codec:
             raise CodecError(f"the batch at offset {batch.base_offset} is compressed in an unknown codec")
-
-
-def _told(partition: TopicPartition, error: CodecError) -> CodecError:
-    return error if isinstance(error, OddTimes) else CodecError(f"{partition}: {error}")
 
 
 def broken_hold(offset: int, sentence: str) -> PausedPartition:
