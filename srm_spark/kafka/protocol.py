@@ -7,18 +7,15 @@ One connection per broker, opened when it is first asked and closed with the blo
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
-from kafka.errors import KafkaError, UnsupportedVersionError, for_code
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
+from kafka.errors import KafkaError, for_code
 from kafka.protocol.admin import (
     AlterClientQuotasRequest,
     DescribeAclsRequest,
@@ -34,8 +31,8 @@ from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.quotas import Entity, entity_of
-from srm_spark.errors import ProtocolUnavailable
-from srm_spark.kafka.login import TRY_MS, login_options
+from srm_spark.kafka.login import login_options
+from srm_spark.kafka.somebody import Somebody
 
 _T = TypeVar("_T")
 _CONSUMER = -1
@@ -44,8 +41,6 @@ _GROUP = 0
 """A coordinator of what it is."""
 _ONE_KEY = 3
 """The newest version of FindCoordinator that names one group."""
-_PAUSE_SECONDS = 0.2
-"""Between two tries."""
 _ANY_NAME = 2
 """How a quota's entity is matched: whatever its name is, the default too."""
 
@@ -55,11 +50,9 @@ class Protocol:
 
     def __init__(self, cluster: ClusterSettings, properties: Mapping[str, str], role: str, seconds: float) -> None:
         """`seconds` bounds each call; raises ProtocolUnavailable for a login that kafka-python cannot make."""
-        self._where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
+        where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
         self._seconds = seconds
-        self._options = login_options(librdkafka(cluster, properties), role, self._where)
-        self._net: Any = None
-        self._manager: Any = None
+        self._somebody = Somebody(login_options(librdkafka(cluster, properties), role, where), where)
 
     def __enter__(self) -> Protocol:
         return self
@@ -69,11 +62,7 @@ class Protocol:
 
     def close(self) -> None:
         """Let go of the connections."""
-        if self._manager is not None:
-            self._manager.close()
-            self._net.stop()
-            self._net.close()  # its own sockets
-            self._manager = None
+        self._somebody.close()
 
     def leader_log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Where the leaders' logs end, at or beyond the high watermark (KIP-320, OffsetForLeaderEpoch).
@@ -122,32 +111,11 @@ class Protocol:
         return self._run(lambda: self._bytes_of(topics), "ask for the sizes of logs")
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, _T]], what: str) -> _T:
-        """A broker that hangs holds up one try; the next one has connections of its own, to whoever answers.
-
-        One that does not know the request will not learn it meanwhile.
-        """
-        deadline = time.monotonic() + self._seconds
-        while True:
-            try:
-                self._connect()
-                return cast("_T", self._manager.run(call))
-            except (KafkaError, OSError) as error:
-                self.close()
-                if isinstance(error, UnsupportedVersionError) or time.monotonic() > deadline:
-                    text = f"{self._where}: cannot {what}: {type(error).__name__}: {error}"
-                    raise ProtocolUnavailable(text) from error
-                time.sleep(_PAUSE_SECONDS)
-
-    def _connect(self) -> None:
-        if self._manager is None:
-            self._net = NetworkSelector()
-            self._manager = KafkaConnectionManager(self._net, **self._options)
-            self._net.start()
-            self._manager.bootstrap(TRY_MS)
+        return self._somebody.run(call, what, self._seconds)
 
     async def _leader_log_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted({p.topic for p in partitions})]
-        metadata = await self._manager.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+        metadata = await self._somebody.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
         wanted, by_leader = set(partitions), defaultdict[int, dict[TopicPartition, int]](dict)
         for topic in metadata.topics:
             for of_partition in topic.partitions:
@@ -169,7 +137,7 @@ class Protocol:
                 )
             )
         request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(asked.items()))
-        answer = await self._manager.send(request, node_id=leader)
+        answer = await self._somebody.send(request, leader)
         return {
             TopicPartition(topic.topic, of_partition.partition): of_partition.end_offset
             for topic in answer.topics
@@ -187,13 +155,13 @@ class Protocol:
             operation=ACLOperation.ANY,
             permission_type=ACLPermissionType.ANY,
         )
-        answer: DescribeAclsResponse = await self._manager.send(request)
+        answer: DescribeAclsResponse = await self._somebody.send(request)
         _require_final(answer.error_code)
         return answer
 
     async def _bytes_of(self, names: Collection[str]) -> dict[TopicPartition, int]:
         topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(names)]
-        metadata = await self._manager.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+        metadata = await self._somebody.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
         led = defaultdict[int, dict[str, list[int]]](lambda: defaultdict(list))
         for topic in metadata.topics:
             for of_partition in topic.partitions:
@@ -205,7 +173,7 @@ class Protocol:
                 DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=numbers)
                 for name, numbers in partitions.items()
             ]
-            answer = await self._manager.send(DescribeLogDirsRequest(topics=asked), node_id=leader)
+            answer = await self._somebody.send(DescribeLogDirsRequest(topics=asked), leader)
             if answer.error_code:
                 raise KafkaError(f"error {answer.error_code}; allow DESCRIBE on the cluster")
             found |= {
@@ -218,7 +186,7 @@ class Protocol:
         return found
 
     async def _forget_offsets(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        found = await self._manager.send(FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=_ONE_KEY))
+        found = await self._somebody.send(FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=_ONE_KEY))
         _require_final(found.error_code)
         if found.error_code:
             return dict.fromkeys(partitions, found.error_code)
@@ -228,7 +196,7 @@ class Protocol:
         request = OffsetDeleteRequest(
             group_id=group, topics=[asked(name=name, partitions=numbers) for name, numbers in topics.items()]
         )
-        answer = await self._manager.send(request, node_id=found.node_id)
+        answer = await self._somebody.send(request, found.node_id)
         _require_final(answer.error_code)
         if answer.error_code:
             return dict.fromkeys(partitions, answer.error_code)
@@ -241,7 +209,7 @@ class Protocol:
     async def _quotas(self, kind: str) -> DescribeClientQuotasResponse:
         component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=_ANY_NAME, match=None)
         request = DescribeClientQuotasRequest(components=[component], strict=False)
-        answer: DescribeClientQuotasResponse = await self._manager.send(request)
+        answer: DescribeClientQuotasResponse = await self._somebody.send(request)
         _require_final(answer.error_code)
         return answer
 
@@ -257,7 +225,7 @@ class Protocol:
             )
             for entity, values in changes.items()
         ]
-        answer = await self._manager.send(AlterClientQuotasRequest(entries=entries, validate_only=False))
+        answer = await self._somebody.send(AlterClientQuotasRequest(entries=entries, validate_only=False))
         return {
             entity_of({part.entity_type: part.entity_name for part in one.entity}): one.error_code
             for one in answer.entries

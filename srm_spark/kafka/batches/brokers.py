@@ -17,9 +17,6 @@ from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any
 from uuid import UUID
 
-from kafka.errors import KafkaError
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
@@ -38,6 +35,7 @@ from srm_spark.kafka.batches.wire import (
     header,
 )
 from srm_spark.kafka.login import TRY_MS, login_options
+from srm_spark.kafka.somebody import Somebody
 from srm_spark.kafka.tries import pauses
 
 _LARGEST = 200_000_000
@@ -52,7 +50,7 @@ _ANYBODY, _OF_A_REPLICA = -1, -2
 _UNSUPPORTED_VERSION = 35
 _TRANSACTION_FEATURE, _TAKES_IN = "transaction.version", 2
 _TRIES = 3
-"""At least: which broker is asked is chance, and one of them may hang."""
+"""At least: some of them may hang."""
 _SOCKET_SECONDS = 30.0
 """A broker whose quota is used up reads nothing for a while."""
 _SENT_AT_ONCE = 512
@@ -169,9 +167,7 @@ class Brokers:
         """`options` are librdkafka's; raises ProtocolUnavailable for a login that kafka-python cannot make."""
         self.where = f"cluster {alias} ({options.get('bootstrap.servers')})"
         self._client_id = str(options.get("client.id", ""))
-        self._options = login_options(options, self._client_id, self.where)
-        self._net: Any = None
-        self._manager: Any = None
+        self._somebody = Somebody(login_options(options, self._client_id, self.where), self.where)
         self._connections: dict[int, Connection] = {}
         self._takes_in: bool | None = None
 
@@ -260,7 +256,7 @@ class Brokers:
         """The connection to one broker, made where there is none."""
         known = self._connections.get(node)
         if known is None or not known.is_open:
-            known = self._connections[node] = self._run(lambda: self._take(node), f"connect to broker {node}", tries=1)
+            known = self._connections[node] = self._somebody.run(lambda: self._take(node), f"connect to broker {node}")
         return known
 
     def close(self) -> None:
@@ -268,45 +264,17 @@ class Brokers:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-        self._forget()
+        self._somebody.close()
 
     def ask(self, request: Any, node: int | None = None) -> Any:
         """The answer of one broker, or of any one, to a request that is no fetch and no produce request."""
-
-        async def send() -> Any:
-            return await self._manager.send(request, node_id=node)
-
-        return self._run(send, "ask the cluster")
-
-    def _run(self, call: Any, what: str, tries: int = _TRIES) -> Any:
-        """A broker that hangs, or a connection that was idle too long, costs one try."""
-        deadline, tried, waits = time.monotonic() + (TRY_MS / 1000 if tries > 1 else 0), 0, pauses()
-        while True:
-            tried += 1
-            try:
-                if self._manager is None:
-                    self._net = NetworkSelector()
-                    self._manager = KafkaConnectionManager(self._net, **self._options)
-                    self._manager.bootstrap(TRY_MS)
-                return self._manager.run(call)
-            except (KafkaError, OSError) as error:
-                self._forget()
-                if time.monotonic() > deadline and tried >= tries:
-                    text = f"{self.where}: cannot {what}: {type(error).__name__}: {error}"
-                    raise ProtocolUnavailable(text) from error
-                time.sleep(next(waits))
+        return self._somebody.run(lambda: self._somebody.send(request, node), "ask the cluster", TRY_MS / 1000, _TRIES)
 
     async def _take(self, node: int) -> Connection:
-        made = self._manager.get_connection(node)
+        made = self._somebody.manager.get_connection(node)
         await made
         versions = dict(made.broker_version_data.api_versions)
-        return Connection(_socket_of(self._net, made), self._client_id, versions)
-
-    def _forget(self) -> None:
-        if self._manager is not None:
-            self._manager.close()
-            self._net.close()
-            self._manager = None
+        return Connection(_socket_of(self._somebody.net, made), self._client_id, versions)
 
 
 def _socket_of(net: Any, made: Any) -> socket.socket:
