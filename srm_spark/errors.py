@@ -31,7 +31,8 @@ SrmError
     ├── CheckpointFailed        the checkpoints topic refused a record
     ├── ProgressFailed          the progress topic refused a record: the batch will be found again at the next start
     ├── LeaseHeld               another driver owns the flow, and waiting was not wanted
-    └── LeaseLost               another driver owns the flow now
+    ├── LeaseLost               another driver owns the flow now
+    └── AnotherSource           its drivers copy from another source cluster than this one would
 """
 
 from __future__ import annotations
@@ -254,3 +255,9 @@ class LeaseLost(FlowError):
     """Another driver took over the flow."""
 
     kind = FailureKind.LEASE_LOST
+
+
+class AnotherSource(FlowError):
+    """The flow's drivers copy from another cluster than the one that this driver calls its source."""
+
+    kind = FailureKind.ANOTHER_SOURCE

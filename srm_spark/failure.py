@@ -213,6 +213,12 @@ class FailureKind(Enum):
         "another driver took over the flow, or the lease could not be confirmed",
         "nothing: this one waits",
     )
+    ANOTHER_SOURCE = (
+        "another-source",
+        Effect.RETRIES,
+        "the flow is copied from another source cluster than the one that this file names",
+        "give the source another alias in one of both files, or set flow.source.cluster.id where it was built anew",
+    )
 
     # Consumer groups.
     GROUP_HAS_MEMBERS = (

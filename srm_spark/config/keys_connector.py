@@ -255,6 +255,7 @@ def _choices(policy: str) -> tuple[str, ...]:
 
 MODE_KEY = "mode"
 OVERRIDES_KEY = "target.override.policy"
+SOURCE_ID_KEY = "flow.source.cluster.id"
 CONFIG_CLASS_DOCS = {
     ConfigClass.ALWAYS: "that remote topics always have as they are in force on the source topic, its default, too",
     ConfigClass.USUALLY: "that are copied where the source topic sets them",
@@ -289,6 +290,13 @@ OWN = (
         "true",
         "Of several drivers that run the same file, one with more to do gives the flow to one that stands by and has "
         "less. `false`: a flow stays where it is until its driver ends, or is drained.",
+    ),
+    _text(
+        SOURCE_ID_KEY,
+        "",
+        "Kafka's id of the source cluster: a driver whose `bootstrap.servers` lead to another one copies nothing. "
+        "Unset: the one that the flow was copied from before; so set it where the source was built anew.",
+        _H,
     ),
     _number("flow.retry.delay.ms", "10000", 0, "Pause before a failed flow starts again.", high=2**31 - 1),
     Key(

@@ -24,6 +24,7 @@ from srm_spark.config.keys_connector import (
     OVERRIDES_KEY,
     PROVENANCE_KEY,
     REALTIME_TOPICS_KEY,
+    SOURCE_ID_KEY,
     SOURCE_OFFSET_KEY,
 )
 from srm_spark.config.keys_process import LISTENER_KEY, PARTITIONS_KEY
@@ -166,6 +167,7 @@ class Resolver:
             control_replication_factor=_control_factor(values, of_worker),
             progress_partitions=of_worker.number("offset.storage.partitions"),
             retry_count=values.number("flow.retry.count"),
+            source_id=values.text(SOURCE_ID_KEY),
             is_spread=values.flag("flow.spread.enabled"),
             retry_delay_seconds=values.number("flow.retry.delay.ms") / 1000,
             admin_timeout_seconds=values.number("admin.timeout.ms") / 1000,

@@ -342,6 +342,8 @@ class FlowSettings:
     retry_count: int = -1
     """Failed starts in a row before the flow is given up; -1 retries for ever."""
     retry_delay_seconds: float = 10.0
+    source_id: str = ""
+    """What Kafka's id of the source cluster must be; empty: whatever the flow was copied from before."""
     is_spread: bool = True
     """A driver with more to do than another one that stands by gives the flow to that."""
     admin_timeout_seconds: float = 60.0

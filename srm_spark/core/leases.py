@@ -63,11 +63,14 @@ class LeaseRecord:
     """Offset of the newest record of the owner that a claim knows; -1 for nobody's."""
     note: str = ""
     """What the owner wants its writers, and the next owner, to know."""
+    source: str = ""
+    """Kafka's id of the cluster that the owner copies from; empty where nobody has said."""
 
     def encode(self) -> bytes:
         """As a record's value."""
         fields = {"term": self.term, "holder": self.holder, "name": self.name, "beat": self.beat}
         fields |= {"behind": self.behind} if self.act is Act.CLAIM else {}
+        fields |= {"source": self.source} if self.source else {}
         document = {"v": _VERSION, "act": self.act.value, **fields, "note": self.note}
         return json.dumps(document, separators=(",", ":")).encode()
 
@@ -84,6 +87,7 @@ class LeaseRecord:
                 int(document["beat"]),
                 int(document.get("behind", -1)),
                 str(document["note"]),
+                str(document.get("source", "")),
             )
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
@@ -102,6 +106,8 @@ class Standing:
     note: str = ""
     is_left: bool = False
     """Its owner gave it up."""
+    source: str = ""
+    """Id of the cluster that its owner copies from, or the last one who said so."""
 
     @property
     def is_free(self) -> bool:
@@ -112,20 +118,22 @@ class Standing:
         """The standing behind the next record of the log."""
         if record.act is Act.CLAIM:
             counts = (record.term, record.behind) == (self.term + 1, self.newest)
-            return _of(offset, record) if counts else self
+            return self._taken(offset, record) if counts else self
         if record.term > self.term:  # what made it the owner's lies in front of what was read
-            return _of(offset, record)
+            return self._taken(offset, record)
         if self.is_left or (record.term, record.holder) != (self.term, self.holder):
             return self
         return replace(self, newest=offset, note=record.note, is_left=record.act is Act.LEFT)
 
     def claim(self, holder: str, name: str) -> LeaseRecord:
         """The record that takes it from its owner."""
-        return LeaseRecord(Act.CLAIM, self.term + 1, holder, name, behind=self.newest, note=self.note)
+        return LeaseRecord(
+            Act.CLAIM, self.term + 1, holder, name, behind=self.newest, note=self.note, source=self.source
+        )
 
-
-def _of(offset: int, record: LeaseRecord) -> Standing:
-    return Standing(record.term, record.holder, record.name, offset, record.note, record.act is Act.LEFT)
+    def _taken(self, offset: int, record: LeaseRecord) -> Standing:
+        source = record.source or self.source  # an older version says nothing of it
+        return Standing(record.term, record.holder, record.name, offset, record.note, record.act is Act.LEFT, source)
 
 
 @dataclass
@@ -152,8 +160,9 @@ class LeaseClock:
 class Candidate:
     """One process that wants a flow, or has it: what it may believe, and what it has to say. Moments are monotonic."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, source: str = "") -> None:
+        """`source` is the id of the cluster that it copies from; empty: as the owner before."""
+        self.name, self.source = name, source
         self.standing = Standing()
         self.holder = ""
         """As whom it wants the flow, or has it; empty for not at all."""
@@ -202,6 +211,8 @@ class Candidate:
         self.holder, self.is_owner, self.is_late = holder, False, False
         self._sure, self._held = LeaseClock(SURE_SECONDS), LeaseClock(HELD_SECONDS)
         record = self.standing.claim(holder, self.name)
+        self.source = self.source or record.source
+        record = replace(record, source=self.source)
         self.note, self.confirmed_note = record.note, None
         self._term, self._beats, self._next_beat, self._asked = record.term, 0, now, {record.beat: now}
         return record
@@ -251,4 +262,4 @@ class Candidate:
 
     def _record(self, act: Act) -> LeaseRecord:
         self._beats += 1
-        return LeaseRecord(act, self._term, self.holder, self.name, self._beats, note=self.note)
+        return LeaseRecord(act, self._term, self.holder, self.name, self._beats, note=self.note, source=self.source)

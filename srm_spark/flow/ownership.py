@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 
+from srm_spark.config.keys_connector import SOURCE_ID_KEY
 from srm_spark.core.acts import Command
 from srm_spark.core.spreading import StandBy
-from srm_spark.errors import LeaseHeld
+from srm_spark.errors import AnotherSource, LeaseHeld, SourceUnavailable
 from srm_spark.flow.clusters import Clusters
 from srm_spark.flow.share import OTHERS_SECONDS, Share, new_driver
 from srm_spark.flow.topics.drains import Drains
 from srm_spark.kafka.lease import Lease
+
+log = logging.getLogger(__name__)
 
 
 class Ownership:
@@ -20,9 +24,11 @@ class Ownership:
     def __init__(self, clusters: Clusters, lease: Lease, share: Share | None, *, waits: bool) -> None:
         """Without the driver's `share` of the work the flow stays here; without `waits` nobody is waited for."""
         self._settings, self._flow = clusters.settings, clusters.settings.flow
-        self._lease, self._waits = lease, waits
+        self._source, self._lease, self._waits = clusters.source, lease, waits
         self._share, self._is_given = share or Share(new_driver()), share is not None
         self._drains = Drains(clusters)
+        self._source_id: str | None = None
+        """None until it is known; empty where the cluster has none."""
         self.was_anothers = False
         """Whether another driver had it."""
 
@@ -32,12 +38,14 @@ class Ownership:
         """Wait until it is ours, and `tell` for whom; False where it was told to `stop` before.
 
         `is_up`: Spark is there. `is_well`: both clusters answer. Who lacks one of them stands by for nothing.
-        Raises LeaseHeld where somebody has it and nobody is waited for, TargetUnavailable.
+        Raises LeaseHeld where somebody has it and nobody is waited for, AnotherSource where it is another
+        installation's, SourceUnavailable, TargetUnavailable.
         """
         while not stop.is_set():
             owner = self._owner(stop, is_up)
             if stop.is_set():
                 return False
+            self._require_our_source(owner)
             if owner is None and self._lease.acquire():
                 self._share.begin(self._flow)
                 return True
@@ -79,6 +87,37 @@ class Ownership:
         self._share.end(self._flow)
         self._drains.close()
         self._lease.release()
+
+    def _require_our_source(self, owner: str | None) -> None:
+        """Two files may call two clusters by one name: records of both in one remote topic could not be told apart.
+
+        While somebody copies from one cluster, the flow is never copied from another one; behind that, only where the
+        file says so: who stops for a moment must not lose it to whoever waits.
+        """
+        if self._source_id is None:
+            try:
+                self._source_id = self._source.cluster_id() or ""
+            except SourceUnavailable:
+                if owner is None:
+                    raise
+                return
+        ours, stated, before = self._source_id, self._settings.source_id, self._lease.copied_from
+        servers = self._settings.source.bootstrap_servers
+        what = f"flow {self._flow}: {servers} leads to the Kafka cluster {ours or '(no id)'}"
+        if stated and ours != stated:
+            raise AnotherSource(f"{what}, and {SOURCE_ID_KEY} says {stated}; correct one of them")
+        self._lease.copy_from(ours)
+        if not ours or before in ("", ours):
+            return
+        if owner is not None:
+            text = f"{what}, but a driver of another installation copies the flow from {before}: {owner}"
+            raise AnotherSource(f"{text}; give the source another alias in one of both files")
+        if not stated:
+            text = f"{what}, but the flow was copied from {before}; give the source another alias"
+            raise AnotherSource(f"{text}, or, where it was built anew, set {self._flow}.{SOURCE_ID_KEY} = {ours}")
+        log.warning(
+            "flow=%s is copied from the Kafka cluster %s from now on, and was from %s", self._flow, ours, before
+        )
 
     def _says(self, can_run_it: bool) -> StandBy | None:
         return self._share.stand_by(self._flow) if self._is_given and can_run_it else None

@@ -116,6 +116,15 @@ class Lease:
         said = [] if self._log is None else list(self._log.standing_by.values())
         return [one for at, one in said if at > time.monotonic() - _MISSED_SECONDS]
 
+    @property
+    def copied_from(self) -> str:
+        """Id of the source cluster of who has it, or had it last; empty where nobody has said."""
+        return self._ours.standing.source
+
+    def copy_from(self, source: str) -> None:
+        """The id of our source cluster, in front of a claim; where nobody says it, the last owner's stands."""
+        self._ours.source = source
+
     def acquire(self) -> bool:
         """Claim it; False when somebody else was faster, or an owner who is not heard cannot be replaced now.
 
@@ -216,7 +225,8 @@ class Lease:
     def _listen(self) -> LeaseLog:
         """Read the log from now on, in a thread."""
         if self._log is None:
-            self._over, self._ours, self._failed = threading.Event(), Candidate(self._ours.name), None
+            self._over, self._failed = threading.Event(), None
+            self._ours = Candidate(self._ours.name, self._ours.source)
             self._log = lease_log(self._flow, self._target.settings, self._topic, "lease")
             self._thread = threading.Thread(
                 target=self._serve, args=(self._log, self._over), name=f"srm lease {self._flow}", daemon=True

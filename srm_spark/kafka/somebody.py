@@ -26,11 +26,20 @@ class Somebody:
     next try here is another one's, to connect by as well as to ask.
     """
 
-    def __init__(self, options: Mapping[str, Any], where: str, try_ms: int = TRY_MS) -> None:
-        """`options` are those of `login_options`; `where` names the cluster in errors."""
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        where: str,
+        try_ms: int = TRY_MS,
+        connected: Callable[[Mapping[str, Any]], tuple[Any, Any]] | None = None,
+    ) -> None:
+        """`options` are those of `login_options`; `where` names the cluster in errors.
+
+        `connected` makes kafka-python's selector and manager of them, which know the cluster.
+        """
         self._where = where
         self._options = {**options, "request_timeout_ms": try_ms}
-        self._try_ms = try_ms
+        self._connected = connected or _connected
         addresses: list[str] = options["bootstrap_servers"]
         self._addresses = deque(random.sample(addresses, len(addresses)))
         self._silent: set[int] = set()
@@ -75,15 +84,12 @@ class Somebody:
             self.manager = None
 
     def _connect(self) -> None:
-        if self.manager is not None:
-            return
-        self.net = NetworkSelector()
-        self.manager = KafkaConnectionManager(self.net, **{**self._options, "bootstrap_servers": [self._addresses[0]]})
-        try:
-            self.manager.bootstrap(self._try_ms)
-        except (KafkaError, OSError):
-            self._addresses.rotate(-1)
-            raise
+        if self.manager is None:
+            try:
+                self.net, self.manager = self._connected({**self._options, "bootstrap_servers": [self._addresses[0]]})
+            except (KafkaError, OSError):
+                self._addresses.rotate(-1)
+                raise
 
     def _any_one(self) -> int:
         """One that is connected already, if there is one; of those who did not answer none, if there are others."""
@@ -92,3 +98,15 @@ class Somebody:
             return chosen
         others = [broker.node_id for broker in self.manager.cluster.brokers() if broker.node_id not in self._silent]
         return min(others, default=chosen)
+
+
+def _connected(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    net = NetworkSelector()
+    manager = KafkaConnectionManager(net, **options)
+    try:
+        manager.bootstrap(options["request_timeout_ms"])
+    except BaseException:
+        manager.close()
+        net.close()
+        raise
+    return net, manager

@@ -14,12 +14,13 @@ import psutil
 import pytest
 
 from srm_spark.flow.status import FlowState
+from srm_spark.testing import KafkaCluster
 from tests.awaiting import await_until
 from tests.broker.conftest import Pair
 from tests.broker.mirror import SOON, assert_copied, await_count, await_lag_zero, await_state, status_of
 from tests.broker.process import END_SECONDS, srm_driver
 from tests.broker.progress_reader import assert_map_is_exact, read_progress
-from tests.kafka_io import numbered, produce, records
+from tests.kafka_io import Kafka, numbered, produce, records
 
 FREE_AFTER_CRASH = 5.0
 _SLACK = 15.0
@@ -49,6 +50,37 @@ def test_a_second_driver_waits_says_for_whom_and_takes_over(pair: Pair) -> None:
     await_state(second, pair.flow, FlowState.RUNNING)
     pair.source.write(pair.topic(), numbered(10, 2, "of the second"))
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+
+
+def test_another_installation_that_calls_another_cluster_by_the_same_name_copies_nothing(
+    pair: Pair, tertiary: KafkaCluster
+) -> None:
+    """Neither beside the first one nor behind it, but where its file says that it is the source now."""
+    theirs = Kafka(tertiary)
+    for cluster in (pair.source, theirs):
+        cluster.create(pair.topic(), 2)
+    pair.source.write(pair.topic(), numbered(10, 2))
+    theirs.write(pair.topic(), numbered(10, 2, "of another cluster"))
+    first = pair.replicate()
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+    clusters = {**pair.clusters, pair.alias: tertiary}
+    ids = [cluster.admin.list_topics(timeout=10).cluster_id for cluster in (pair.source, theirs)]
+    keys = {**pair.keys, "flow.retry.delay.ms": "200"}
+    second = pair.start(clusters, [pair.flow], keys)
+    beside = await_state(second, pair.flow, FlowState.RETRYING).reason or ""
+    assert f"leads to the Kafka cluster {ids[1]}, but a driver of another installation copies" in beside
+    assert f"copies the flow from {ids[0]}: {socket.gethostname()} pid {os.getpid()}" in beside
+    first.stop()
+    remedy = f"{pair.flow}.flow.source.cluster.id = {ids[1]}"
+    await_until(lambda: remedy in (status_of(second, pair.flow).reason or ""), SOON, "it says what to do")
+    second.stop()
+    assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
+    stated = {**keys, f"{pair.flow}.flow.source.cluster.id": str(ids[1]), "source.recreated.policy": "resume"}
+    third = pair.start(clusters, [pair.flow], stated)
+    await_state(third, pair.flow, FlowState.RUNNING)
+    await_count(pair.target, pair.remote(), 20, SOON)
+    back = pair.replicate({"flow.retry.delay.ms": "200"})
+    assert ids[0] in (await_state(back, pair.flow, FlowState.RETRYING).reason or "")
 
 
 @pytest.mark.slow

@@ -71,6 +71,9 @@ class MemoryLease:
     others: list[StandBy] = field(default_factory=list)
     """Who stands by."""
     said: list[StandBy] = field(default_factory=list)
+    copied_from: str = ""
+    """The source cluster of who has it, or had it."""
+    source: str = ""
 
     def other_owner(self) -> str | None:
         """Who has it."""
@@ -90,9 +93,15 @@ class MemoryLease:
         """Those of the test."""
         return self.others
 
+    def copy_from(self, source: str) -> None:
+        """What the next owner copies from."""
+        self.source = source
+
     def acquire(self) -> bool:
         """Ours, unless somebody has it."""
         self.held = self.owner is None
+        if self.held:
+            self.copied_from = self.source or self.copied_from
         return self.held
 
     def is_held(self) -> bool:

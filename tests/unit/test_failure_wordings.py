@@ -91,10 +91,11 @@ def test_a_kind_of_a_newer_version_is_some_other_one() -> None:
 def test_codes_are_for_ever() -> None:
     """Of each code something may be recorded: one that is renamed or gone would not be understood any more."""
     assert sorted(kind.value for kind in FailureKind) == [
-        "broken-batch", "broken-headers", "copies-gone", "foreign-writer", "group-denied", "group-has-members",
-        "group-unanswered", "header-name", "lease-held", "lease-lost", "no-key", "no-leader", "not-acknowledged",
-        "not-committed", "not-recorded", "open-transaction", "other", "overtaken", "paused", "producer-failed",
-        "rolled-back", "source-away", "source-changed", "source-denied", "source-diverged", "source-recreated",
-        "source-truncated", "target-away", "target-changed", "target-denied", "timestamp-out-of-range",
-        "timestamp-overflow", "too-large", "write-refused",
+        "another-source", "broken-batch", "broken-headers", "copies-gone", "foreign-writer", "group-denied",
+        "group-has-members", "group-unanswered", "header-name", "lease-held", "lease-lost", "no-key",
+        "no-leader", "not-acknowledged", "not-committed", "not-recorded", "open-transaction", "other",
+        "overtaken", "paused", "producer-failed", "rolled-back", "source-away", "source-changed",
+        "source-denied", "source-diverged", "source-recreated", "source-truncated", "target-away",
+        "target-changed", "target-denied", "timestamp-out-of-range", "timestamp-overflow", "too-large",
+        "write-refused",
     ]  # fmt: skip

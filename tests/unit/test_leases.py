@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -41,6 +41,13 @@ def test_an_answer_that_comes_late_takes_nothing_back() -> None:
 def test_a_record_is_read_as_it_was_written(act: Act) -> None:
     record = LeaseRecord(act, 7, "h", "host pid 1", 3, 12 if act is Act.CLAIM else -1, 'a "note"')
     assert LeaseRecord.decode(record.encode()) == record
+
+
+def test_a_record_of_an_older_version_names_no_source() -> None:
+    record = LeaseRecord(Act.HELD, 7, "h", "host pid 1", 3, source="cluster")
+    assert LeaseRecord.decode(record.encode()) == record
+    assert b"source" not in replace(record, source="").encode()
+    assert LeaseRecord.decode(replace(record, source="").encode()) == replace(record, source="")
 
 
 @pytest.mark.parametrize(
@@ -101,6 +108,24 @@ def test_what_was_left_is_free_until_the_next_claim() -> None:
     taken = standing.after(9, standing.claim("b", "b"))
     assert (taken.holder, taken.term, taken.is_free) == ("b", 2, False)
     assert standing.claim("b", "b").note == standing.note, "the next owner says what the last one has noted"
+
+
+def test_what_a_flow_is_copied_from_is_remembered_by_who_says_nothing_of_it() -> None:
+    log = [replace(claim(1, "a", -1), source="x"), replace(held(1, "a"), source="x"), left(1, "a")]
+    standing = standing_of(*log)
+    assert standing.source == "x"
+    assert standing_of(*log, claim(2, "old version", 2)).source == "x"
+    for said, then in (("", "x"), ("y", "y")):
+        next_one = Candidate("b", said)
+        next_one.heard(log, standing, 0.0)
+        taken = next_one.claim("b", 1.0)
+        next_one.heard([taken], standing.after(9, taken), 1.1)
+        beat = next_one.beat(2.0)
+        assert beat is not None
+        assert (taken.source, beat.source) == (then, then)
+    assert standing_of(replace(held(4, "a"), source="y"), first=100).source == "y", (
+        "who reads from the middle learns it"
+    )
 
 
 def test_who_reads_from_the_middle_believes_who_is_heard_and_not_who_claims() -> None:

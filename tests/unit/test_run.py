@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Collection
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,15 @@ from srm_spark.core.last_run import LastRun
 from srm_spark.core.model import Flow, TopicPartition
 from srm_spark.core.spreading import StandBy
 from srm_spark.core.tail import TailRecord
-from srm_spark.errors import LeaseHeld, LeaseLost, QueryFailed, SourceUnavailable, TargetUnavailable
+from srm_spark.errors import (
+    AnotherSource,
+    FlowError,
+    LeaseHeld,
+    LeaseLost,
+    QueryFailed,
+    SourceUnavailable,
+    TargetUnavailable,
+)
 from srm_spark.failure import Effect, Failure, FailureKind
 from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.refused.unreadable import OVERFLOW_MS
@@ -139,6 +148,73 @@ def test_a_flow_of_another_driver_is_left_alone_or_waited_for() -> None:
         world.flow.lease.owner = None
         waiting.join(10)
         assert len(world.generations) == 1
+
+
+@pytest.mark.parametrize("owner", ["h2 pid 2", None])
+def test_what_is_copied_from_another_cluster_is_never_copied_from_ours(owner: str | None) -> None:
+    """Not beside whoever copies it, nor while he is away."""
+    world = World()
+    world.flow.lease.owner, world.flow.lease.copied_from = owner, "theirs"
+    with pytest.raises(AnotherSource) as raised, world.run() as run:
+        run.begin()
+    remedy = owner or "A->B.flow.source.cluster.id = id-of-A"
+    for part in ("flow A->B", "the Kafka cluster id-of-A", "theirs", remedy, "give the source another alias"):
+        assert part in str(raised.value)
+    assert (world.flow.lease.held, world.generations) == (False, [])
+    assert (world.shown[-1][0], world.shown[-1][1]) == (FlowState.RETRYING, str(raised.value))
+
+
+def test_a_source_that_was_built_anew_is_copied_from_once_the_file_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    world = World({"flow.source.cluster.id": "id-of-A"})
+    world.flow.lease.copied_from = "the one before"
+    with world.run() as run:
+        assert run.begin()
+    assert world.flow.lease.copied_from == "id-of-A"
+    assert "is copied from the Kafka cluster id-of-A from now on, and was from the one before" in caplog.text
+
+
+def test_who_copies_from_another_cluster_goes_first_whatever_the_file_says() -> None:
+    world = World({"flow.source.cluster.id": "id-of-A"})
+    world.flow.lease.owner, world.flow.lease.copied_from = "h2 pid 2", "theirs"
+    said = "a driver of another installation copies the flow from theirs: h2 pid 2"
+    with pytest.raises(AnotherSource, match=said), world.run() as run:
+        run.begin()
+
+
+def test_a_source_that_is_not_the_one_of_the_file_is_not_copied_from() -> None:
+    world = World({"flow.source.cluster.id": "another"})
+    said = r"cluster id-of-A, and flow\.source\.cluster\.id says another; correct"
+    with pytest.raises(AnotherSource, match=said), world.run() as run:
+        run.begin()
+    assert world.generations == []
+
+
+def test_who_stands_by_does_so_while_its_source_is_away_and_does_not_copy_before_it_knows_which_one_it_is() -> None:
+    world = World()
+    world.flow.lease.owner = world.flow.lease.copied_from = "theirs"
+
+    def is_away(asked: str) -> None:
+        if asked == "ask for its id":
+            raise SourceUnavailable("it is away")
+
+    world.flow.source.happens = is_away
+    failed = list[Exception]()
+
+    def wait_for_it() -> None:
+        with suppress(RuntimeError), world.run() as run:
+            try:
+                run.begin()
+            except FlowError as error:
+                failed.append(error)
+                raise RuntimeError from error
+
+    waiting = threading.Thread(target=wait_for_it)
+    waiting.start()
+    await_until(lambda: world.shown and world.shown[-1][0] is FlowState.WAITING, 10, "it waits")
+    world.flow.lease.owner = None
+    waiting.join(10)
+    assert [type(one) for one in failed] == [SourceUnavailable]
+    assert world.generations == []
 
 
 def test_who_waits_for_a_flow_can_be_told_to_stop() -> None:
