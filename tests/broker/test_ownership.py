@@ -64,7 +64,7 @@ def test_another_installation_that_calls_another_cluster_by_the_same_name_copies
     first = pair.replicate()
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
     clusters = {**pair.clusters, pair.alias: tertiary}
-    ids = [cluster.admin.list_topics(timeout=10).cluster_id for cluster in (pair.source, theirs)]
+    ids = [str(cluster.admin.list_topics(timeout=10).cluster_id) for cluster in (pair.source, theirs)]
     keys = {**pair.keys, "flow.retry.delay.ms": "200"}
     second = pair.start(clusters, [pair.flow], keys)
     beside = await_state(second, pair.flow, FlowState.RETRYING).reason or ""
@@ -75,7 +75,7 @@ def test_another_installation_that_calls_another_cluster_by_the_same_name_copies
     await_until(lambda: remedy in (status_of(second, pair.flow).reason or ""), SOON, "it says what to do")
     second.stop()
     assert_copied(pair.source, pair.topic(), pair.target, pair.remote())
-    stated = {**keys, f"{pair.flow}.flow.source.cluster.id": str(ids[1]), "source.recreated.policy": "resume"}
+    stated = {**keys, f"{pair.flow}.flow.source.cluster.id": ids[1], "source.recreated.policy": "resume"}
     third = pair.start(clusters, [pair.flow], stated)
     await_state(third, pair.flow, FlowState.RUNNING)
     await_count(pair.target, pair.remote(), 20, SOON)
