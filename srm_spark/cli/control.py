@@ -17,6 +17,7 @@ from srm_spark.cli.options import config as config_option
 
 _COMMANDS = {
     "apply": ("plan", "apply"),
+    "bundle": ("bundle", "bundle"),
     "config": ("config", "config"),
     "deploy": ("deploy", "deploy"),
     "drift": ("plan", "drift"),

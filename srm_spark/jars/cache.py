@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from srm_spark.errors import SetupError
@@ -55,8 +55,9 @@ def verify(directory: Path, expected: Mapping[str, str]) -> None:
             _check(jar, expected[name])
     if stamp != seen:
         scratch = directory / f"{_STAMP}.{os.getpid()}"
-        scratch.write_text(json.dumps(stamp, indent=0))
-        scratch.replace(directory / _STAMP)
+        with suppress(OSError):  # installed by somebody else: then each process compares
+            scratch.write_text(json.dumps(stamp, indent=0))
+            scratch.replace(directory / _STAMP)
 
 
 def _check(jar: Path, expected: str) -> None:

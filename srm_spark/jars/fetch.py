@@ -4,6 +4,7 @@
 .cache/jars/<set>/*.jar     complete and verified; appears by one rename, so readers need no lock
 .cache/jars/.ivy-<set>/     Ivy's own cache; only between a download that broke and the next one
 ```
+Jars that were installed as a wheel (`installed.py`) are used where they lie.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from srm_spark.errors import SetupError
 from srm_spark.jars import cache, ivy
+from srm_spark.jars.installed import installed
 from srm_spark.jars.java import java_command
 from srm_spark.jars.lock import read_lock, write_lock
 from srm_spark.jars.manifest import JAR_SETS, Dependency
@@ -27,7 +29,7 @@ def fetch(set_name: str) -> list[Path]:
     """The jars of a set, sorted by name; downloads them when they are missing. Needs no network otherwise."""
     pinned = _pinned(set_name)
     expected = _by_file(pinned)
-    directory = _directory(set_name)
+    directory = _directory(set_name, expected)
     if not cache.complete(directory, expected):
         with cache.locked(directory.parent):
             if not cache.complete(directory, expected):
@@ -38,7 +40,8 @@ def fetch(set_name: str) -> list[Path]:
 
 def cached(set_name: str) -> bool:
     """Whether `fetch` would need no network."""
-    return cache.complete(_directory(set_name), _by_file(_pinned(set_name)))
+    expected = _by_file(_pinned(set_name))
+    return cache.complete(_directory(set_name, expected), expected)
 
 
 def pin(set_names: Iterable[str] = tuple(JAR_SETS)) -> None:
@@ -65,7 +68,10 @@ def _by_file(pinned: Mapping[Dependency, str]) -> dict[str, str]:
     return {dependency.file_name: digest for dependency, digest in pinned.items()}
 
 
-def _directory(set_name: str) -> Path:
+def _directory(set_name: str, expected: Mapping[str, str]) -> Path:
+    there = installed(set_name)
+    if there is not None and cache.complete(there, expected):
+        return there
     return cache.cache_dir() / "jars" / set_name
 
 

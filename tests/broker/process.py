@@ -29,14 +29,16 @@ def srm_driver(
     *,
     arguments: Sequence[str] = (),
     environment: Mapping[str, str] = {},
+    command: Path = SRM_DRIVER,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A running srm-driver, killed at the end of the block if it still lives; its log is `folder`/driver.log."""
     path = write_config(folder / "driver.properties", clusters, flows, keys)
     with (folder / "driver.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(SRM_DRIVER), "--config", str(path), *arguments],
+            [str(command), "--config", str(path), *arguments],
             stdout=log,
             stderr=log,
+            cwd=folder,
             env={**os.environ, **environment},
             start_new_session=True,  # so that a terminal's Ctrl-C can be sent to the whole group
         )
