@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from srm_spark.core.failure_wordings import recorded
+from srm_spark.core.intervals import FEW, Intervals, as_lists
 from srm_spark.core.losses import loss_fields, loss_of
 from srm_spark.core.model import (
     Checkpoint,
@@ -212,7 +215,7 @@ def encode_progress_detail(detail: ProgressDetail) -> bytes:
         "v": PROGRESS_DETAIL_VERSION,
         "source": detail.source,
         "target_end": detail.target_end,
-        "intervals": detail.intervals,
+        "intervals": as_lists(detail.intervals),
         "hold": hold,
         "topic_id": detail.topic_id,
         "bytes": detail.bytes,
@@ -391,8 +394,10 @@ def _text(value: Any) -> str:
     return value
 
 
-def _intervals(rows: Any, start: int, end: int) -> tuple[Interval, ...]:
+def _intervals(rows: Any, start: int, end: int) -> Sequence[Interval]:
     """The intervals of a header; ValueError unless they ascend on both sides within the source range."""
+    if len(rows) > FEW:
+        return _many_intervals(rows, start, end)
     downstream_end = 0
     intervals = tuple(Interval(_offset(source), _offset(target), _offset(count)) for source, target, count in rows)
     for interval in intervals:
@@ -402,6 +407,16 @@ def _intervals(rows: Any, start: int, end: int) -> tuple[Interval, ...]:
     if start > end:
         raise ValueError(intervals)
     return intervals
+
+
+def _many_intervals(rows: Any, start: int, end: int) -> Intervals:
+    numbers = np.array(rows)  # ValueError where they are not all of one length
+    if numbers.dtype != np.int64 or numbers.ndim != 2 or numbers.shape[1] != Intervals.width:
+        raise TypeError(rows)
+    found = Intervals(numbers)
+    if found[0].upstream < start or found[0].downstream < 0 or found[-1].upstream_end > end or not found.is_ascending:
+        raise ValueError(rows)
+    return found
 
 
 def _hold(document: Any) -> PausedPartition | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -201,7 +201,7 @@ class ProgressDetail:
     """Source offsets that were read, gaps included."""
     target_end: int | None
     """Where the next record would lie on the target; None while nothing was ever written."""
-    intervals: tuple[Interval, ...]
+    intervals: Sequence[Interval]
     hold: PausedPartition | None = None
     logs: LogIdentity = UNKNOWN
     """Of which topics and epochs this is true, so that other ones are noticed."""
@@ -222,17 +222,3 @@ class ProgressDetail:
     def topic_id(self) -> str | None:
         """Id of the source topic."""
         return self.logs.topic_id
-
-    def spread(self, start: int | None) -> int:
-        """Target offsets from `start` on, where that is known, that are among these copies and none of them."""
-        if not self.intervals:
-            return 0
-        first = self.intervals[0].downstream if start is None else start
-        return self.intervals[-1].downstream_end - first - sum(interval.count for interval in self.intervals)
-
-    @property
-    def gaps(self) -> list[OffsetRange]:
-        """Source offsets that have no copy."""
-        starts = [self.source.start, *(interval.upstream_end for interval in self.intervals)]
-        ends = [*(interval.upstream for interval in self.intervals), self.source.end]
-        return [OffsetRange(first, end) for first, end in zip(starts, ends, strict=True) if first < end]

@@ -6,12 +6,12 @@ markers, compaction and other writers make intervals, and every `INTERVALS_PER_P
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
+from srm_spark.core.intervals import kept
 from srm_spark.core.losses import uncovered
 from srm_spark.core.model import Interval, KeptLoss, OffsetRange
 from srm_spark.core.translation import IntervalMap
@@ -111,7 +111,7 @@ class PartitionMap:
 
     def parts(self) -> Iterable[IntervalMap]:
         """All parts, in order."""
-        return (_unpacked(part) for part in self._parts)
+        return iter(self._parts)
 
     def holes(self) -> list[Hole]:
         """What the map does not know in front of its end, in order."""
@@ -128,8 +128,8 @@ class PartitionMap:
             return list(self.parts()), list(older.parts())
         here, there = (dict(zip(each._starts, each._parts, strict=True)) for each in (self, older))
         return (
-            [_unpacked(part) for start, part in here.items() if there.get(start) != part],
-            [_unpacked(part) for start, part in there.items() if here.get(start) != part],
+            [part for start, part in here.items() if there.get(start) != part],
+            [part for start, part in there.items() if here.get(start) != part],
         )
 
     def is_of_another(self, topic_id: str | None) -> bool:
@@ -214,7 +214,7 @@ class PartitionMap:
             self._forget_all()
             put = list(split(newer))
         else:
-            older = _unpacked(self._parts[at])
+            older = self._parts[at]
             joined = older.append(newer)
             put = list(split(joined))
             if older.has_hole_before(newer):
@@ -382,45 +382,9 @@ def _behind_uncovered(first: Sequence[Interval], second: Sequence[Interval]) -> 
     return None
 
 
-class _Packed(Sequence[Interval]):
-    """Intervals at 24 bytes each; as objects, a hundred million markers would not fit into a driver.
-
-    One is made when it is asked for: a search in a thousand of them makes ten.
-    """
-
-    def __init__(self, intervals: Iterable[Interval]) -> None:
-        self._numbers = array("q", (number for interval in intervals for number in interval))
-
-    def __len__(self) -> int:
-        return len(self._numbers) // 3
-
-    @overload
-    def __getitem__(self, index: int) -> Interval: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Interval]: ...
-    def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval]:
-        if isinstance(index, slice):
-            return tuple(self[at] for at in range(*index.indices(len(self))))
-        numbers, first = self._numbers, 3 * index
-        return Interval(numbers[first], numbers[first + 1], numbers[first + 2])
-
-    def __iter__(self) -> Iterator[Interval]:
-        numbers = iter(self._numbers)
-        return map(Interval._make, zip(numbers, numbers, numbers, strict=True))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Packed) and self._numbers == other._numbers
-
-    def __hash__(self) -> int:
-        return hash(self._numbers.tobytes())
-
-
 def _packed(part: IntervalMap) -> IntervalMap:
-    return IntervalMap(part.source, part.target_end, _Packed(part.intervals))
-
-
-def _unpacked(part: IntervalMap) -> IntervalMap:
-    return IntervalMap(part.source, part.target_end, tuple(part.intervals))
+    """To be kept: as objects, a hundred million markers would not fit into a driver."""
+    return IntervalMap(part.source, part.target_end, kept(part.intervals))
 
 
 def _first_downstream(part: IntervalMap) -> int:

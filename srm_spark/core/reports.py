@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from srm_spark.core.intervals import FEW, Growing, Stretches, as_text, of_text
 from srm_spark.core.model import Interval, LogIdentity, OffsetRange, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.rows import Run
 from srm_spark.failure import Effect, Failure, FailureKind
@@ -26,7 +27,7 @@ _IN_TASK = ("target_end", "slack")
 class Sent:
     """What is remembered of a run until it is acknowledged; the run itself would keep its Arrow batch in memory."""
 
-    stretches: tuple[OffsetRange, ...]
+    stretches: Sequence[OffsetRange]
     """Source offsets, cut where one is missing."""
     count: int
     bytes: int
@@ -83,7 +84,7 @@ class PartitionReport:
     """What one task did to one source partition."""
 
     partition: TopicPartition
-    intervals: list[Interval] = field(default_factory=list)
+    intervals: Sequence[Interval] = ()
     """What was acknowledged, before any failure."""
     next_offset: int = -1
     """Source offset behind the last row that was taken in."""
@@ -124,6 +125,9 @@ class PartitionReport:
     slack: int | None = 0
     """How many offsets there may be without a copy: markers of transactions. None where others may write."""
 
+    def __post_init__(self) -> None:
+        self.intervals = Growing(self.intervals)
+
     def reached(self, start: int, end: int) -> int:
         """First source offset of `start` to `end` that is not done."""
         if self.failure is not None:
@@ -137,7 +141,7 @@ class PartitionReport:
         return ProgressDetail(
             source=source,
             target_end=self.intervals[-1].downstream_end if self.intervals else target_end,
-            intervals=tuple(self.intervals),
+            intervals=self._copies.taken(),
             hold=self.paused(source.end),
             logs=logs,
             bytes=self.bytes,
@@ -165,7 +169,7 @@ class PartitionReport:
         """
         self.failure = self.failure or Failure(FailureKind.ROLLED_BACK, f"rolled back: {failure}")
         self.rolled_back, self.aborted = self.bytes, self.records + gets_marker
-        self.intervals.clear()
+        self.intervals = Growing()
         self.hold, self.to_quarantine, self.latency_ms = None, False, None
         self.records = self.whole = self.merged = self.bytes = self.zero_timestamps = 0
 
@@ -206,8 +210,7 @@ class PartitionReport:
 
     def join(self, later: PartitionReport) -> None:
         """Take in what a later report says of the same partition."""
-        for interval in later.intervals:
-            self._extend((OffsetRange(interval.upstream, interval.upstream_end),), interval.downstream)
+        self._copies.extend(later._copies.taken())
         self.next_offset = later.next_offset
         self.next_sequence = later.next_sequence if later.next_sequence is not None else self.next_sequence
         self.hold, self.to_quarantine, self.failure = later.hold, later.to_quarantine, later.failure
@@ -218,13 +221,17 @@ class PartitionReport:
         self.zero_timestamps += later.zero_timestamps
         self.latency_ms = self.latency_ms if later.latency_ms is None else later.latency_ms
 
+    @property
+    def _copies(self) -> Growing:
+        assert isinstance(self.intervals, Growing)
+        return self.intervals
+
     def _extend(self, stretches: Sequence[OffsetRange], downstream: int) -> None:
+        if len(stretches) > FEW:
+            self._copies.extend(Stretches.of(stretches).copied_to(downstream))
+            return
         for start, end in stretches:
-            last = self.intervals[-1] if self.intervals else None
-            if last is not None and (last.upstream_end, last.downstream_end) == (start, downstream):
-                self.intervals[-1] = last._replace(count=last.count + end - start)
-            else:
-                self.intervals.append(Interval(start, downstream, end - start))
+            self._copies.add(Interval(start, downstream, end - start))
             downstream += end - start
 
 
@@ -243,6 +250,7 @@ def report_fields(report: PartitionReport) -> dict[str, Any]:
     """A report in JSON's types, field by field."""
     columns = {each.name: getattr(report, each.name) for each in fields(report) if each.name not in _IN_TASK}
     hold, failure = report.hold, report.failure
+    columns["intervals"] = as_text(report.intervals)
     columns["hold"] = None if hold is None else [hold.offset, *_words(hold.why)]
     columns["failure"] = None if failure is None else _words(failure)
     return columns
@@ -253,7 +261,7 @@ def report_of(columns: Mapping[str, Any]) -> PartitionReport:
     (topic, number), hold, failure = columns["partition"], columns["hold"], columns["failure"]
     special = {
         "partition": TopicPartition(topic, number),
-        "intervals": [Interval(upstream, downstream, count) for upstream, downstream, count in columns["intervals"]],
+        "intervals": of_text(columns["intervals"]),
         "hold": None if hold is None else PausedPartition(hold[0], _failure(hold[1:])),
         "failure": None if failure is None else _failure(failure),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+from srm_spark.core.intervals import records_in
 from srm_spark.core.metrics import BOUNDS_MS, Histogram
 from srm_spark.core.model import ProgressDetail
 
@@ -31,7 +32,7 @@ class Tally:
 
     def commit(self, detail: ProgressDetail, at: int | None) -> None:
         """Take in what was committed at that time, in milliseconds since the epoch; None: not known."""
-        records = sum(interval.count for interval in detail.intervals)
+        records = records_in(detail.intervals)
         self.records += records
         self.bytes += detail.bytes
         if detail.latency_ms is None or not records:

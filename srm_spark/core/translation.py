@@ -9,6 +9,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from srm_spark.core.intervals import Intervals
 from srm_spark.core.model import Interval, OffsetRange, ProgressDetail
 
 OffsetPair = tuple[int, int]
@@ -88,7 +91,7 @@ class IntervalMap:
         - A target that went back (re-created, truncated): the older map is of no use any more, the newer one starts
           over.
         """
-        older = tuple(_until(self.intervals, newer.source.start))
+        older = _until(self.intervals, newer.source.start)
         written_to = older[-1].downstream_end if older else 0
         if newer.source.start == self.source.end:
             written_to = max(written_to, self.target_end or 0)
@@ -162,17 +165,30 @@ class SyncRule:
         )
 
 
-def _until(intervals: Sequence[Interval], upstream_offset: int) -> Iterable[Interval]:
+def _until(intervals: Sequence[Interval], upstream_offset: int) -> Sequence[Interval]:
     """The intervals up to a source offset, the one that contains it cut short."""
     at = bisect_right(intervals, upstream_offset - 1, key=lambda interval: interval.upstream)
-    yield from intervals[: max(at - 1, 0)]
-    if at:
-        last = intervals[at - 1]
-        yield last._replace(count=min(last.count, upstream_offset - last.upstream))
+    if at and intervals[at - 1].upstream_end <= upstream_offset:
+        return intervals[:at]
+    last = [intervals[at - 1]._replace(count=upstream_offset - intervals[at - 1].upstream)] if at else []
+    return (*intervals[: max(at - 1, 0)], *last)
 
 
-def _joined(older: tuple[Interval, ...], newer: Iterable[Interval]) -> tuple[Interval, ...]:
+def _is_apart(last: Interval, following: Interval) -> bool:
+    """Whether the next one lies behind the last one, and is none with it."""
+    ahead, below = following.upstream - last.upstream_end, following.downstream - last.downstream_end
+    return ahead >= 0 and below >= 0 and ahead + below > 0
+
+
+def _joined(older: Sequence[Interval], newer: Iterable[Interval]) -> Sequence[Interval]:
     """Both in one list; neighbours on both sides become one interval."""
+    if (
+        isinstance(newer, Intervals)
+        and len(newer)
+        and newer.is_joined
+        and (not older or _is_apart(older[-1], newer[0]))
+    ):
+        return Intervals(np.concatenate((Intervals.of(older).rows, newer.rows))) if older else newer
     joined = list(older)
     for interval in newer:
         last = joined[-1] if joined else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from srm_spark.core.intervals import spread_of
 from srm_spark.core.model import UNKNOWN, Interval, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.failure import Failure, FailureKind
@@ -84,8 +85,8 @@ def test_failures_that_would_come_again_hold_their_partition() -> None:
 @pytest.mark.parametrize(("start", "spread"), [(10, 4), (8, 6), (None, 3)])
 def test_the_spread_counts_target_offsets_that_hold_no_copy(start: int | None, spread: int) -> None:
     done = detail(0, 9, [Interval(0, 11, 2), Interval(4, 13, 1), Interval(5, 17, 4)])
-    assert done.spread(start) == spread
-    assert detail(0, 9).spread(start) == 0
+    assert spread_of(done, start) == spread
+    assert spread_of(detail(0, 9), start) == 0
 
 
 def test_a_failure_before_a_hold_wins() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from srm_spark.core.intervals import gaps_of
 from srm_spark.core.model import Interval, OffsetRange, TopicPartition
 from srm_spark.flow.batch.passes import PROBE, UNBOUNDED, RecordSizes
 from tests.unit.details import detail
@@ -90,7 +91,7 @@ def test_arrow_batches_are_bound_by_bytes_until_it_is_known_what_a_record_weighs
 
 def test_gaps_are_what_has_no_copy_before_between_and_behind() -> None:
     copied = [Interval(2, 0, 3), Interval(5, 3, 1), Interval(8, 9, 2)]
-    assert detail(0, 12, copied).gaps == [OffsetRange(0, 2), OffsetRange(6, 8), OffsetRange(10, 12)]
-    assert detail(2, 12, copied).gaps == [OffsetRange(6, 8), OffsetRange(10, 12)]
-    assert detail(3, 7).gaps == [OffsetRange(3, 7)]
-    assert detail(0, 3, [Interval(0, 0, 3)]).gaps == []
+    assert gaps_of(detail(0, 12, copied)) == [OffsetRange(0, 2), OffsetRange(6, 8), OffsetRange(10, 12)]
+    assert gaps_of(detail(2, 12, copied)) == [OffsetRange(6, 8), OffsetRange(10, 12)]
+    assert gaps_of(detail(3, 7)) == [OffsetRange(3, 7)]
+    assert gaps_of(detail(0, 3, [Interval(0, 0, 3)])) == []

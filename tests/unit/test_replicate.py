@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from srm_spark.core.intervals import Growing
 from srm_spark.core.model import Flow, Interval, LossCause, OffsetRange, PausedPartition, TopicPartition
 from srm_spark.core.reports import PartitionReport
 from srm_spark.core.tail import TailRecord
@@ -102,7 +103,7 @@ class Batch:
                 if why is not None:
                     report.hold = PausedPartition(record.offset, why)
                     break
-                report.intervals.append(Interval(record.offset, remote.append(record), 1))
+                report.intervals = Growing([*report.intervals, Interval(record.offset, remote.append(record), 1)])
                 report.next_offset = record.offset + 1
                 report.records += 1
                 report.bytes += len(record.value or b"")

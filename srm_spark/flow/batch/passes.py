@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from srm_spark.core.bandwidth import budget
+from srm_spark.core.intervals import records_in
 from srm_spark.core.model import OffsetRange, ProgressDetail, TopicPartition
 
 PROBE = 1_000
@@ -24,7 +25,7 @@ class RecordSizes:
         """Take in what a pass wrote."""
         for topic in {partition.topic for partition in done}:
             of_topic = [one for partition, one in done.items() if partition.topic == topic]
-            records = sum(interval.count for one in of_topic for interval in one.intervals)
+            records = sum(records_in(one.intervals) for one in of_topic)
             if records:
                 self._bytes[topic] = sum(one.bytes for one in of_topic) / records
 

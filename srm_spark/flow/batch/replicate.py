@@ -26,6 +26,7 @@ from typing import Any
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import Writer
+from srm_spark.core.intervals import gaps_of, spread_of
 from srm_spark.core.limits import Route
 from srm_spark.core.model import (
     UNKNOWN,
@@ -297,12 +298,12 @@ class Replication:
     def _judge(self, ranges: Mapping[TopicPartition, OffsetRange], reports: list[PartitionReport]) -> PassOutcome:
         outcome = judge(ranges, reports, self._target_ends, self._guard.logs)
         for partition in [report.partition for report in reports if report.in_transaction]:
-            spread = outcome.details[partition].spread(self._target_ends[partition])
+            spread = spread_of(outcome.details[partition], self._target_ends[partition])
             self._uncopied[partition] = self._uncopied.get(partition, 0) - spread + 1
         for report in reports:
             self._uncopied[report.partition] = self._uncopied.get(report.partition, 0) + report.aborted
         self._leaders.require_same(self._among_others(outcome), self._guard.logs)
-        gaps = {p: detail.gaps for p, detail in outcome.details.items() if detail.gaps}
+        gaps = {p: found for p, detail in outcome.details.items() if (found := gaps_of(detail))}
         lost = self._guard.after(gaps, self._committer.known)
         details = {
             p: replace(detail, lost=lost.get(p, ()), logs=self._guard.logs.get(p, UNKNOWN))
@@ -321,7 +322,7 @@ class Replication:
         return {
             p: routes[p.topic].remote(p)
             for p, detail in outcome.details.items()
-            if self._slack(p) is None and detail.spread(self._target_ends[p]) > 0
+            if self._slack(p) is None and spread_of(detail, self._target_ends[p]) > 0
         }
 
     def _failure(self, failures: Mapping[TopicPartition, Failure]) -> FlowError:

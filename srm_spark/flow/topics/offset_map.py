@@ -235,7 +235,7 @@ class MapWriter:
     def _record(
         self, partition: TopicPartition, part: IntervalMap, topic_id: str | None, *, is_again: bool = False
     ) -> ControlRecord:
-        value = ProgressDetail(part.source, part.target_end, tuple(part.intervals), logs=LogIdentity(topic_id))
+        value = ProgressDetail(part.source, part.target_end, part.intervals, logs=LogIdentity(topic_id))
         key = map_key(partition, part.source.start, is_again=is_again)
         return ControlRecord(self._topic, key, encode_progress_detail(value), partition=0)
 

@@ -21,6 +21,7 @@ from srm_spark.core.codec import (
     decode_progress_value,
     progress_records,
 )
+from srm_spark.core.intervals import records_in
 from srm_spark.core.last_run import UNKNOWN_RUN, LastRun, decode_last_run, last_run_key
 from srm_spark.core.model import UNKNOWN, LogIdentity, Loss, PausedPartition, ProgressDetail, TopicPartition
 from srm_spark.core.record_batch import Author
@@ -140,7 +141,7 @@ class ProgressTopic:
             self.positions[key.partition] = Position(detail.source.end, detail.target_end, detail.logs, detail.hold)
             self._remember(key.partition, detail)
             self._totals.partitions.setdefault(key.partition, Tally()).commit(detail, record.timestamp)
-            self._totals.records += sum(interval.count for interval in detail.intervals)
+            self._totals.records += records_in(detail.intervals)
             self._totals.bytes += detail.bytes
             self._totals.zero_timestamps += detail.zero_timestamps
             self._totals.whole += detail.whole

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 _NEAR, _FAR = 32, 32
 """Of one partition and one batch: the newest ones, and how many of all before."""
+_MANY = 1000
+"""Intervals in front of these; in so many there is more to write than is written."""
 
 
 class SyncWriter:
@@ -55,7 +57,7 @@ class SyncWriter:
 
     def _due(self, partition: TopicPartition, intervals: Sequence[Interval]) -> list[OffsetSync]:
         rule = self._rules.setdefault(partition, SyncRule(self._lag_max))
-        pairs = [pair for interval in intervals for pair in rule.due(interval)]
+        pairs = [pair for interval in _some_of(intervals) for pair in rule.due(interval)]
         if intervals and (last := rule.last(intervals[-1])) not in pairs[-1:]:
             pairs.append(last)
         if (before := len(pairs) - _NEAR) > _FAR:
@@ -66,6 +68,15 @@ class SyncWriter:
         for sync in syncs:
             key, value = encode_offset_sync(sync)
             yield ControlRecord(self._topic, key, value, partition=0)
+
+
+def _some_of(intervals: Sequence[Interval]) -> Iterator[Interval]:
+    """Of very many all that can be due: each one behind a gap is, and few of them are written."""
+    if (before := len(intervals) - _NEAR) <= _MANY:
+        yield from intervals
+        return
+    yield from (intervals[number * before // _FAR] for number in range(_FAR))
+    yield from intervals[before:]
 
 
 def sync_writer_of(clusters: Clusters) -> SyncWriter:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from srm_spark.core.intervals import FEW, Stretches
 from srm_spark.core.model import OffsetRange
 from srm_spark.core.record_batch import HEADER_BYTES, MAGIC, Batch, write_header
 from srm_spark.errors import CodecError
@@ -56,7 +57,7 @@ class Packed:
     batch: Batch
     """Its header; the base offset is that of its first record on the source."""
     data: memoryview
-    stretches: tuple[OffsetRange, ...]
+    stretches: Sequence[OffsetRange]
     """Source offsets of its records, cut where one is missing."""
     content_bytes: int
     """Of keys and values; of a whole batch as it lies there."""
@@ -96,7 +97,7 @@ class _Raw(NamedTuple):
     max_time: int
     last_time: int
     content_bytes: int
-    stretches: tuple[OffsetRange, ...]
+    stretches: Sequence[OffsetRange]
 
 
 class Packer:
@@ -192,12 +193,16 @@ class Packer:
             numbers[loop_fields.MAX_TIME],
             numbers[loop_fields.LAST_TIME],
             numbers[loop_fields.CONTENT],
-            tuple(map(OffsetRange._make, self._rows[: numbers[loop_fields.STRETCHES]].tolist())),
+            self._stretches_of(numbers[loop_fields.STRETCHES]),
         )
         is_fine = self._add_plain(raw) if self._codec == NONE else self._add(raw)
         self._room -= used if self._room < _ENDLESS else 0
         self._open()
         return is_fine
+
+    def _stretches_of(self, number: int) -> Sequence[OffsetRange]:
+        rows = self._rows[:number]
+        return Stretches(rows.copy()) if number > FEW else tuple(map(OffsetRange._make, rows.tolist()))
 
     def _add_plain(self, raw: _Raw) -> bool:
         used = HEADER_BYTES + len(raw.records)
