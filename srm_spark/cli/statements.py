@@ -9,6 +9,7 @@ import click
 
 from srm_spark.cli.manual import manual, overview
 from srm_spark.cli.options import DIFFERENT, FILE, OK, OUTPUT, print_json, told
+from srm_spark.core.asked import part_of
 from srm_spark.core.envelope import Predicate
 from srm_spark.core.verification import GOOD
 from srm_spark.core.wording import count, escaped
@@ -90,6 +91,8 @@ def _line(about: Predicate, said: dict[str, Any]) -> str:
     if about is Predicate.VERIFICATION:
         equal = sum(one["equal"] for one in said["partitions"])
         text = f"{said['verdict']}: {count(equal, 'record')} of {count(len(said['partitions']), 'partition')}"
-        return f"verification of {said['flow']}, {said['began']} to {said['ended']}: {text}"
+        part = part_of(said["asked"])
+        only = "" if part is None else f"; only {part} was looked at"
+        return f"verification of {said['flow']}, {said['began']} to {said['ended']}: {text}{only}"
     moved = "everything moved" if not said["unsafe"] else f"not everything moved: {'; '.join(said['unsafe'])}"
     return f"{said['move']} of {said['flow']}, {said['began']} to {said['ended']}: {moved}"

@@ -105,6 +105,8 @@ def verify(
         flows = flows_in(settings, name, exit_code=ERROR)
         before = None if state is None else verified_before(state, _one_flow(flows, "a state file").flow)
         seal = None if statement is None else _seal(settings, flows, statement)
+        if before is not None:
+            before.waits = seal is not None
         takes = topics_of(names).matches
         found = [
             verified(
@@ -120,6 +122,13 @@ def verify(
             )
             for one in flows
         ]
+    # In front of what may fail: what was found is worth more than its signature.
+    if output == "json":
+        print_json({"flows": [verification_document(one) for one in found]})
+    else:
+        for one in found:
+            _show(one)
+    with told():
         if seal is not None and statement is not None:
             asked: dict[str, object] = {
                 "topics": names,
@@ -130,11 +139,8 @@ def verify(
             }
             sign_verification(seal, statement, flows[0], found[0], asked)
             click.echo(f"the statement is {statement}, and its page {page_path(statement).name}", err=True)
-    if output == "json":
-        print_json({"flows": [verification_document(one) for one in found]})
-    else:
-        for one in found:
-            _show(one)
+            if before is not None:
+                before.keep()
     raise SystemExit(OK if all(one.verdict in GOOD for one in found) else DIFFERENT)
 
 

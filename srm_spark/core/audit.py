@@ -53,14 +53,19 @@ class Audit:
         no answer of today: none has ended for too long."""
         if self.differences:
             return self.differences
-        return None if self.ended is None or self.unchecked is not None or self.late(now) is not None else 0
+        if self.ended is None or self.unchecked is not None or self._is_old(self.ended, now):
+            return None
+        return 0
 
     def late(self, now: int) -> str | None:
         """That no audit has ended for too long; None where one has."""
-        newest = max(self.since, self.ended or 0)
-        if now - newest <= _LATE * 1000 * self.seconds:
+        newest = max(self.since, self.ended or 0)  # a driver that has just begun gets its time
+        if not self._is_old(newest, now):
             return None
         return f"no audit has ended since {stamp_of(newest)}: {self.failed or 'one is at it still'}"
+
+    def _is_old(self, moment: int, now: int) -> bool:
+        return now - moment > _LATE * 1000 * self.seconds
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class Sides:
     partition: TopicPartition
     map: PartitionMap
     first: Callable[[], First]
-    """As of now: what is not there may have been deleted while it was read."""
+    """As of a moment ago: what is not there may have been deleted while it was read."""
     source_compacts: bool = False
     target_compacts: bool = False
     ends: First | None = None
@@ -140,6 +140,8 @@ class Sides:
     own_stamp: Stamp | None = None
     """What copies have that were made while they got one."""
     one_sided: OneSided = _NOTHING_KNOWN
+    first_now: Callable[[], First] = lambda: First(0, 0)
+    """The same as of this moment, in front of saying that something is wrong."""
     only: Sequence[Interval] | None = None
     """All that is looked at of the map, where that is a sample; None for everything."""
     is_aborted: Callable[[int], bool] = lambda _: False
@@ -169,7 +171,7 @@ class Checked:
         """Nothing is equal where nothing was looked at."""
         if self.differences:
             return Verdict.DIFFERENT
-        return Verdict.EQUAL if self.equal else Verdict.NOTHING
+        return Verdict.EQUAL if self.equal or self.explained.get(Reason.FIXED) else Verdict.NOTHING
 
 
 class _Changed(NamedTuple):
@@ -226,7 +228,8 @@ class _Seen:
         """What nobody has asked about yet, in order."""
         self._waiting_records = self._waiting_bytes = 0
         self._offsets: dict[int, int] = {}
-        self._order: deque[int] = deque()
+        self._order: deque[tuple[int, int]] = deque()
+        """Content and offset."""
 
     def take(self, passed: Piece | Run) -> None:
         """One record, or many that were passed at once."""
@@ -257,10 +260,10 @@ class _Seen:
 
     def _keep(self, offset: int, content: int) -> None:
         self._offsets[content] = offset
-        self._order.append(content)
+        self._order.append((content, offset))
         if len(self._order) > _REMEMBERED:
-            oldest = self._order.popleft()
-            if self._offsets.get(oldest, offset) < offset - _REMEMBERED:
+            oldest, its_offset = self._order.popleft()
+            if self._offsets.get(oldest) == its_offset:  # else a newer one has that content
                 del self._offsets[oldest]
 
 
@@ -313,7 +316,9 @@ class _Looking:
                 checked.explained[Reason.FIXED] += 1
             return
         was, became = _hash(record), _hash(copy)
-        twin = next((one for one in self._changed if (one.was, one.became) == (became, was)), None)
+        # Of one whose headers or time differ alone the content is its own.
+        twins = (one for one in self._changed if was != became and (one.was, one.became) == (became, was))
+        twin = next(twins, None)
         if twin is None:
             at = self._find(Difference.CHANGED, record.offset, copy.offset, f"other {_fields(record, copy)}")
             if at is not None:
@@ -335,6 +340,8 @@ class _Looking:
             self.checked.explained[Reason.TARGET_DELETED] += 1
         elif self._sides.target_compacts and record.key is not None and self._lies_within(target=at):
             self.checked.explained[Reason.TARGET_COMPACTED] += 1
+        elif self._asks and at < self._sides.first_now().target:
+            self.checked.explained[Reason.TARGET_DELETED] += 1
         else:
             self._find(Difference.LOST, record.offset, None, f"its copy at target offset {at} is gone")
 
@@ -344,9 +351,16 @@ class _Looking:
             self.checked.explained[Reason.SOURCE_DELETED] += 1
         elif self._sides.source_compacts and copy.key is not None and self._lies_within(source=at):
             self.checked.explained[Reason.SOURCE_COMPACTED] += 1
+        elif self._asks and at < self._sides.first_now().source:
+            self.checked.explained[Reason.SOURCE_DELETED] += 1
         else:
             what = f"it should be the copy of source offset {at}, where the source has no record"
             self._find(Difference.FOREIGN, None, copy.offset, what)
+
+    @property
+    def _asks(self) -> bool:
+        """Whether it is worth a question to a cluster: of very many that are gone it is not."""
+        return len(self.checked.findings) < MOST_FINDINGS
 
     def _lies_within(self, source: int = 0, target: int = 0) -> bool:
         """Whether a log of today is so long."""

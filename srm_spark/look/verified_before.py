@@ -28,6 +28,8 @@ class VerifiedBefore:
     flow: Flow
     ends: dict[TopicPartition, tuple[str | None, int]] = field(default_factory=dict)
     """By source partition: the id of its topic, and the first source offset that was not compared."""
+    waits: bool = False
+    """For `keep`: with nothing signed, the next one must not go on behind what no statement says."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begins(self, ids: Mapping[str, str]) -> dict[TopicPartition, int]:
@@ -48,12 +50,17 @@ class VerifiedBefore:
             return
         with self._lock:
             self.ends[found.partition] = topic_id, found.source.end
-            ends = [
-                {"topic": one.topic, "partition": one.partition, "topic_id": known, "end": offset}
-                for one, (known, offset) in sorted(self.ends.items())
-            ]
-            document = {"format": _FORMAT, "flow": str(self.flow), "partitions": ends}
-            write_whole(self.path, json.dumps(document, indent=2) + "\n", VerificationStateError, "--state")
+            if not self.waits:
+                self.keep()
+
+    def keep(self) -> None:
+        """Write it down. Raises VerificationStateError."""
+        ends = [
+            {"topic": one.topic, "partition": one.partition, "topic_id": known, "end": offset}
+            for one, (known, offset) in sorted(self.ends.items())
+        ]
+        document = {"format": _FORMAT, "flow": str(self.flow), "partitions": ends}
+        write_whole(self.path, json.dumps(document, indent=2) + "\n", VerificationStateError, "--state")
 
 
 def verified_before(path: Path, flow: Flow) -> VerifiedBefore:

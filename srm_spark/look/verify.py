@@ -360,15 +360,17 @@ class _Flow:
         )
 
     def _checked_again(self, one: Comparison, stretch: OffsetRange, known: Sides, pace: Pace) -> Checked:
-        """A stretch in front of what is looked at now."""
-        target = OffsetRange(_behind_copies(one.known, stretch.start), _behind_copies(one.known, stretch.end))
-        sides = replace(
-            known,
-            is_aborted=self._aborted(one.partition, stretch.end),
-            only=one.known.copies_within(stretch),
-        )
-        target = _within(target, self._target_ends.get(one.remote, 0))
-        here, there = self._read(one._replace(source=stretch, target=target), records=False)
+        """A stretch in front of what is looked at now, and its copies: between them lies what was judged before.
+
+        Behind a rewind they may lie far from the copies of its neighbours.
+        """
+        copies = one.known.copies_within(stretch)
+        sides = replace(known, is_aborted=self._aborted(one.partition, stretch.end), only=copies)
+        end = self._target_ends.get(one.remote, 0)
+        places = [_within(OffsetRange(copy.downstream, copy.downstream_end), end) for copy in copies]
+        read = self._clusters.target.pieces
+        there = chain.from_iterable(read(one.remote, at, committed=True) for at in places if at.start < at.end)
+        here = self._clusters.source.pieces(one.partition, stretch)
         return check(pace.slowed(one.partition, here), pace.slowed(one.partition, there), sides)
 
     def _read(self, one: Comparison, *, records: bool) -> tuple[Iterable[Piece], Iterable[Piece]]:
@@ -396,6 +398,8 @@ class _Flow:
 
         The flow may read everything now, and have read what was committed then.
         """
+        if self._clusters.settings.reads_committed:
+            return lambda _: False  # then what was read is committed
         committed: Iterator[TailRecord] | None = None
         newest: TailRecord | None = None
 
@@ -413,7 +417,8 @@ class _Flow:
     def _unchecked(self, partition: TopicPartition, known: PartitionMap | None) -> str | None:
         """Why it cannot be looked at."""
         remote = self._remotes[partition]
-        if partition.partition >= self._counts.get(partition.topic, 0):
+        is_listed = partition.partition < self._counts.get(partition.topic, 0)
+        if not is_listed or (partition not in self._ends and partition not in self._silent[0]):  # deleted since then
             return f"{partition} is not on the source"
         for one, silent in zip((partition, remote), self._silent, strict=True):
             if one in silent:
@@ -443,6 +448,7 @@ class _Flow:
             partition,
             known,
             newest,
+            first_now=lambda: self._first(partition),
             source_compacts=partition.topic in here,
             target_compacts=self._remotes[partition].topic in there,
             ends=First(self._ends[partition], self._target_ends.get(self._remotes[partition], 0)),
@@ -458,9 +464,12 @@ class _Flow:
         )
 
     def _first(self, partition: TopicPartition) -> First:
-        remote = self._remotes[partition]
-        there = self._clusters.target.first_offsets([remote])[remote] if remote in self._target_ends else 0
-        return First(self._clusters.source.first_offsets([partition])[partition], there)
+        """Where both logs begin; behind its end where one was deleted: then all of it is gone."""
+        remote, ends, target_ends = self._remotes[partition], self._ends, self._target_ends
+        here = self._clusters.source.first_offsets([partition]).get(partition, ends.get(partition, 0))
+        if remote not in target_ends:
+            return First(here, 0)
+        return First(here, self._clusters.target.first_offsets([remote]).get(remote, target_ends[remote]))
 
     def _remote(self, partition: TopicPartition) -> TopicPartition:
         settings = self._clusters.settings

@@ -91,7 +91,7 @@ class Move:
         self._settings = _settings_of(settings, flow, kind)
         self.flow = self._settings.flow
         self._seal = seal_of(settings)
-        self._verified = None if verified is None else _verified(verified, self._seal, self.flow)
+        self._verified = None if verified is None else _verified(verified, self._seal, self._settings)
         self.state_path = state or folder / _state_name(kind, self.flow)
         self._kind = kind
         self._fence = fence
@@ -414,10 +414,10 @@ def _settings_of(settings: Settings, flow: str, kind: MoveKind) -> FlowSettings:
     raise MoveError(f"{what}, which is not enabled in these files; enabled: {enabled}")
 
 
-def _verified(path: Path, seal: Seal | None, flow: Flow) -> Verified:
+def _verified(path: Path, seal: Seal | None, settings: FlowSettings) -> Verified:
     if seal is None:
         raise MoveError("--verified goes into the signed statement, and nothing signs it: set statement.key")
-    return read_verified(path, seal, flow)
+    return read_verified(path, seal, settings)
 
 
 def _due(moves: Iterable[GroupMove]) -> dict[GroupPartition, int]:

@@ -187,6 +187,8 @@ class Verified:
     """UTC, ISO 8601: what came later it does not know."""
     sha256: str
     """Of that statement's payload."""
+    part: str | None = None
+    """What of the flow was looked at, where that was not everything."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from srm_spark.core.asked import part_of
 from srm_spark.core.envelope import Envelope, Predicate, read_statement
 from srm_spark.core.html import table
 
@@ -90,6 +91,8 @@ def _verification(said: Mapping[str, Any]) -> tuple[str, str, list[str]]:
         verdict,
         [
             _paragraph(f"{said['how']}; began {said['began']}, ended {said['ended']}."),
+            _paragraph(f"Looked at: {part_of(said['asked']) or 'everything that was copied'}."),
+            _section("Clusters", ("alias", "bootstrap servers"), list(said["clusters"].items())),
             *([_paragraph(f"A sample: {said['sample']}.")] if said["sample"] else ()),
             _section("What was compared", titles, rows),
             _section("Differences", ("topic", "partition", "kind", "source offset", "target offset", "what"), findings),
@@ -97,6 +100,10 @@ def _verification(said: Mapping[str, Any]) -> tuple[str, str, list[str]]:
             _section("Roots of what was read", ("topic", "partition", "records", "SHA-256"), roots),
         ],
     )
+
+
+def _only(part: str | None) -> str:
+    return "" if part is None else f", of {part} only"
 
 
 def _move(said: Mapping[str, Any]) -> tuple[str, str, list[str]]:
@@ -124,8 +131,8 @@ def _move(said: Mapping[str, Any]) -> tuple[str, str, list[str]]:
     by_content = (
         "Copies were not compared with their records by content for this statement."
         if verified is None
-        else f"By content: {verified['verdict']}, as of {verified['ended']}; its statement has the SHA-256 "
-        f"{verified['sha256']}."
+        else f"By content: {verified['verdict']}{_only(verified.get('part'))}, as of {verified['ended']}; "
+        f"its statement has the SHA-256 {verified['sha256']}."
     )
     return (
         f"{said['move'].capitalize()} of {said['flow']}",

@@ -30,6 +30,7 @@ from srm_spark.look.auditing import Auditor
 from srm_spark.look.verify import Verification, verify
 from tests.awaiting import await_until
 from tests.unit.memory_flow import MemoryFlow, flow_settings
+from tests.unit.shifted import Shifted
 
 FLOW = Flow("A", "B")
 RUNNING = FlowStatus(FLOW, FlowState.RUNNING)
@@ -134,6 +135,20 @@ def test_behind_a_difference_it_goes_on_and_looks_at_that_alone_again(monkeypatc
     after.flow.remote.records[3] = after.flow.remote.records[2]._replace(offset=3, value=b"3")
     assert after.look().differences == 0
     assert decode_reached(after.kept()[audit_key("t")]) == Reached(reached.topic_id, {0: 7})
+
+
+def test_what_was_lost_and_is_copied_again_is_right_and_what_lies_before_the_second_copies_is_not_asked() -> None:
+    """Behind a rewind the second copies lie behind all others."""
+    world = Shifted()
+    world.copied_to(6)
+    scene = Scene(world.flow)
+    del scene.flow.remote.records[2], scene.flow.remote.records[3]
+    assert scene.look().differences == 2
+    world.done(6, 2)
+    world.copied()
+    world.copied_to(7)
+    audit = scene.look()
+    assert (audit.differences, audit.first) == (0, None)
 
 
 def test_what_is_too_much_on_the_target_keeps_its_partition() -> None:
@@ -302,13 +317,14 @@ def test_it_begins_at_once_and_ends_with_the_driver() -> None:
         (Audit(60, 0, ended=10 * MINUTE - 180_000), None),
         (Audit(60, 0, ended=MINUTE), "no audit has ended since 1970-01-01T00:01:00Z: one is at it still"),
         (Audit(60, 0, failed="no route"), "no audit has ended since 1970-01-01T00:00:00Z: no route"),
-        (Audit(60, 9 * MINUTE, ended=MINUTE), None),
+        (Audit(60, 9 * MINUTE, ended=MINUTE), None),  # nor is what it found then an answer of today
     ],
     ids=["begins", "in time", "slow", "failed", "another driver"],
 )
 def test_that_none_ended_for_too_long_is_told(audit: Audit, said: str | None) -> None:
     now = 3 * MINUTE if audit == Audit(60, 0) else 10 * MINUTE
     assert audit.late(now) == said
+    assert (audit.found_differing(now) is None) == (audit.ended in (None, MINUTE))
 
 
 WHOLE = Audit(60.0, 1, 2, 3, 4, "t-0", 5, "t-1", "no route")

@@ -10,6 +10,8 @@ import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,12 @@ def seal(keys: tuple[Path, Path]) -> Seal:
     return Seal(open_key(str(keys[0])), {"clusters": "A, B", "A.sasl.jaas.config": "********"})
 
 
-def signed_verification(keys: tuple[Path, Path], folder: Path, *, changed: bool = False) -> Path:
+ALL: Mapping[str, object] = {"topics": ".*", "partition": None, "since": None, "sample": None, "goes_on": False}
+
+
+def signed_verification(
+    keys: tuple[Path, Path], folder: Path, *, changed: bool = False, asked: Mapping[str, object] = ALL
+) -> Path:
     flow = MemoryFlow(flow_settings())
     flow.write(*(b"%d" % number for number in range(5)))
     flow.run()
@@ -62,7 +69,7 @@ def signed_verification(keys: tuple[Path, Path], folder: Path, *, changed: bool 
         flow.remote.records[2] = flow.remote.records[2]._replace(value=b"<b>!")
     path = folder / "v.intoto.jsonl"
     found = verify(flow.settings, lambda _: True, roots=True, reach=flow.reach)
-    sign_verification(seal(keys), path, flow.settings, found, {"topics": ".*", "partition": None, "since": None})
+    sign_verification(seal(keys), path, flow.settings, found, dict(asked))
     return path
 
 
@@ -277,16 +284,40 @@ def test_what_is_no_key_is_told(tmp_path: Path, keys: tuple[Path, Path]) -> None
 
 def test_a_verification_goes_into_a_move_only_if_it_is_of_its_flow(keys: tuple[Path, Path], tmp_path: Path) -> None:
     path = signed_verification(keys, tmp_path)
-    found = read_verified(path, seal(keys), FLOW)
+    settings = flow_settings()
+    found = read_verified(path, seal(keys), settings)
     payload = base64.b64decode(json.loads(path.read_text())["payload"])
     assert (found.verdict, found.sha256) == ("equal", hashlib.sha256(payload).hexdigest())
     with pytest.raises(MoveError, match="not the verification of B->A"):
-        read_verified(path, seal(keys), FLOW.reverse)
+        read_verified(path, seal(keys), replace(settings, flow=FLOW.reverse))
     with pytest.raises(MoveError, match="not the verification of A->B"):
-        read_verified(signed_move(keys, tmp_path), seal(keys), FLOW)
+        read_verified(signed_move(keys, tmp_path), seal(keys), settings)
     path.write_text(path.read_text().replace("A", "B", 1))
     with pytest.raises(MoveError, match="make it with srm-control verify --statement, by the same key"):
-        read_verified(path, seal(keys), FLOW)
+        read_verified(path, seal(keys), settings)
+
+
+def test_what_was_not_looked_at_and_where_goes_with_a_verification(keys: tuple[Path, Path], tmp_path: Path) -> None:
+    asked = {"topics": "t", "partition": 0, "since": "2026-11-27T08:00:00Z", "sample": None, "goes_on": True}
+    path, settings = signed_verification(keys, tmp_path, asked=asked), flow_settings()
+    only = "topics t, partition 0, records since 2026-11-27T08:00:00Z, what came behind earlier verifications"
+    assert read_verified(path, seal(keys), settings).part == only
+    assert f"Looked at: {only}." in page_path(path).read_text()
+    assert "nowhere:2" in page_path(path).read_text()
+    told = CliRunner().invoke(main, ["verify-statement", str(path), "--public-key", str(keys[1])])
+    assert f"only {only} was looked at" in told.stdout
+    whole = signed_verification(keys, tmp_path)
+    assert read_verified(whole, seal(keys), settings).part is None
+    assert "Looked at: everything that was copied." in page_path(whole).read_text()
+    elsewhere = replace(settings, target=replace(settings.target, bootstrap_servers="elsewhere:1"))
+    with pytest.raises(MoveError, match="was made of another cluster B, at nowhere:2: B is elsewhere:1 here"):
+        read_verified(whole, seal(keys), elsewhere)
+
+
+def test_copies_that_differ_are_no_proof_for_a_move(keys: tuple[Path, Path], tmp_path: Path) -> None:
+    path = signed_verification(keys, tmp_path, changed=True)
+    with pytest.raises(MoveError, match="says that the copies are different"):
+        read_verified(path, seal(keys), flow_settings())
 
 
 def test_the_configuration_names_the_key(keys: tuple[Path, Path], tmp_path: Path) -> None:

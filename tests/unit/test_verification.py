@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -115,6 +117,48 @@ def test_two_that_are_swapped_are_told_as_such() -> None:
     assert [(each.source, each.target) for each in result.findings] == [(2, 102), (7, 107)]
     assert "source offset 7" in result.findings[0].what
     assert "source offset 2" in result.findings[1].what
+
+
+def test_two_alike_with_other_headers_are_changed_and_not_swapped() -> None:
+    alike = [each._replace(key=b"k", value=None) for each in HERE]
+    copies = [copied(each, each.offset + 100) for each in alike]
+    for at in (2, 7):
+        copies[at] = copies[at]._replace(headers=(("h", b"1"),))
+    result = found(alike, copies)
+    assert result.findings == [Finding(Difference.CHANGED, at, 100 + at, "other headers") for at in (2, 7)]
+
+
+def test_what_is_only_fixed_is_compared() -> None:
+    fixed = [
+        each._replace(timestamp=99, headers=((ORIGINAL_TIMESTAMP_HEADER, b"%d" % (1000 + offset)),))
+        for offset, each in enumerate(THERE)
+    ]
+    result = found(HERE, fixed)
+    assert (result.explained, result.verdict) == ({Reason.FIXED: 10}, Verdict.EQUAL)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_what_was_deleted_a_moment_ago_is_explained_and_what_is_there_still_was_never(side: str) -> None:
+    """Where logs begin is asked now and then; in front of saying that something is wrong it is asked once more."""
+    logs = (HERE[5:], THERE) if side == "source" else (HERE, THERE[5:])
+    now = First(3, 0) if side == "source" else First(0, 103)
+    result = found(*logs, first_now=lambda: now)
+    reason = Reason.SOURCE_DELETED if side == "source" else Reason.TARGET_DELETED
+    assert result.explained == {reason: 3}
+    assert result.differences.total() == 2
+
+
+def test_what_is_remembered_to_know_doubled_ones_does_not_grow_with_the_log() -> None:
+    count = 250_000
+    known = map_of(OffsetRange(0, count), 2 * count, Interval(0, count, count))
+    source = (record(offset) for offset in range(count))
+    foreign = (record(offset, "theirs") for offset in range(10))
+    tracemalloc.start()
+    result = check(source, chain(foreign, (copied(record(at), count + at) for at in range(count))), sides(known))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (result.equal, result.differences) == (count, {Difference.FOREIGN: 10})
+    assert peak < 60_000_000
 
 
 def test_what_the_target_deleted_or_compacted_is_explained() -> None:

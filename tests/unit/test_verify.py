@@ -314,6 +314,34 @@ def test_a_topic_that_is_gone_is_told() -> None:
     assert found.verdict is Verdict.NOTHING
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_topic_that_goes_before_its_turn_is_told_and_the_others_are_looked_at(
+    side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = flow_of()
+    cluster, topic = getattr(flow, side), HERE.topic if side == "source" else THERE.topic
+    leaderless = cluster.leaderless
+
+    def deleting(asked: Any) -> object:
+        cluster.delete(topic)
+        return leaderless(asked)
+
+    monkeypatch.setattr(cluster, "leaderless", deleting)
+    found = verified(flow)
+    assert found.verdict is Verdict.NOTHING
+    assert (found.partitions[0].unchecked or "").startswith(f"{topic}-0 is not on the {side}")
+
+
+def test_with_a_statement_the_next_one_does_not_go_on_before_that_is_kept(tmp_path: Path) -> None:
+    flow, path = flow_of(), tmp_path / "verified.json"
+    before = verified_before(path, flow.settings.flow)
+    before.waits = True
+    assert verify(flow.settings, lambda _: True, before=before, reach=flow.reach).verdict is Verdict.EQUAL
+    assert not path.exists()
+    before.keep()
+    assert verified_before(path, flow.settings.flow).ends == before.ends != {}
+
+
 def test_a_source_that_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     flow = flow_of()
 
