@@ -131,6 +131,11 @@ class ProtocolUnavailable(SrmError):
 class FenceUnavailable(ProtocolUnavailable):
     """The target gives a flow no producer id under a transactional id; what it would refuse must be waited for."""
 
+    def __init__(self, message: str, *, may_pass: bool = False) -> None:
+        """`may_pass`: its coordinator is not there, now or never."""
+        super().__init__(message)
+        self.may_pass = may_pass
+
 
 class NotWritten(SrmError):
     """Control records of a flow's author were not acknowledged; why, and what to do."""

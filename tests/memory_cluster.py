@@ -176,6 +176,8 @@ class MemoryCluster:
         self.bootstrap_servers = f"memory:{alias}"
         self.timeout = timeout
         self.down: str | None = None
+        self.its_id = ""
+        """Its id, where that is not the usual one."""
         self.forbidden: dict[str, str] = {}
         self.happens: Callable[[str], object] = lambda _: None
         self.held: dict[str, MemoryTopic] = {}
@@ -238,7 +240,7 @@ class MemoryCluster:
     def cluster_id(self) -> str | None:
         """One that says whose it is."""
         self._answer("ask for its id")
-        return f"id-of-{self.alias}"
+        return self.its_id or f"id-of-{self.alias}"
 
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Of those that exist."""

@@ -63,7 +63,9 @@ class _Rows(Sequence[_T]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, _Rows):
             return bool(np.array_equal(self.rows, other.rows))
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(tuple.__eq__, self, other))
+        if not isinstance(other, Sequence) or len(self) != len(other):
+            return False
+        return all(one == another for one, another in zip(self, other, strict=True))
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -160,7 +162,7 @@ def of_text(text: str) -> Sequence[Interval]:
     """What `as_text` made."""
     numbers = array("q", b64decode(text))
     if len(numbers) > 3 * FEW:
-        return Intervals(np.array(numbers, np.int64).reshape(-1, 3))
+        return Intervals(np.array(numbers, np.int64).reshape(-1, Intervals.width))
     return list(map(Interval._make, zip(*[iter(numbers)] * 3, strict=True)))
 
 
@@ -219,14 +221,13 @@ class Growing(Sequence[Interval]):
             return Intervals(self._before[-1])[-1]
         return self.taken()[index]
 
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.taken())
+
     def __eq__(self, other: object) -> bool:
-        return self.taken() == (other.taken() if isinstance(other, Growing) else tuple(_sequence(other)))
+        return isinstance(other, Sequence) and self.taken() == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __repr__(self) -> str:
         return repr(list(self.taken()))
-
-
-def _sequence(other: object) -> Iterable[Any]:
-    return other if isinstance(other, Sequence) else (other,)

@@ -33,8 +33,6 @@ HELD_SECONDS = 9.0
 claiming, too."""
 _DOUBT_SECONDS = 2 * BEAT_SECONDS
 """Who was not heard for so long is heard soon, or is not there."""
-_OLD_SECONDS = 2 * PATIENCE_SECONDS
-"""By the clocks of two machines: enough to listen for a shorter while, never to claim at once."""
 _VERSION = 1
 
 
@@ -175,21 +173,14 @@ class Candidate:
         self._heard_at = float("-inf")
         self._is_heard = False
         """Whether the owner has said something since we listen."""
-        self._patience = PATIENCE_SECONDS
         self._sure, self._held = LeaseClock(SURE_SECONDS), LeaseClock(HELD_SECONDS)
         self._asked: dict[int, float] = {}
         self._term, self._beats, self._next_beat = 0, 0, 0.0
 
-    def heard(
-        self, records: Iterable[LeaseRecord], standing: Standing, now: float, *, is_all: bool = True, age: float = 0.0
-    ) -> None:
-        """The next records of the log, and the standing behind them; before `is_all` was read, nothing is known.
-
-        `age`: seconds since the owner's newest record was written, by whatever clocks.
-        """
+    def heard(self, records: Iterable[LeaseRecord], standing: Standing, now: float, *, is_all: bool = True) -> None:
+        """The next records of the log, and the standing behind them; before `is_all` was read, nothing is known."""
         if standing != self.standing or not self._is_listening:
             self._heard_at, self._is_heard = now, self._is_listening
-            self._patience = PATIENCE_SECONDS if self._is_heard or age < _OLD_SECONDS else _DOUBT_SECONDS
         self._is_listening, self.standing = is_all, standing
         for record in records:
             if record.holder == self.holder:
@@ -202,7 +193,7 @@ class Candidate:
         silence = now - self._heard_at
         if not self._is_listening:
             return None
-        if self.standing.is_free or silence > self._patience:
+        if self.standing.is_free or silence > PATIENCE_SECONDS:
             return ""
         return self.standing.name if self._is_heard and silence < _DOUBT_SECONDS else None
 
@@ -217,6 +208,11 @@ class Candidate:
         self._term, self._beats, self._next_beat, self._asked = record.term, 0, now, {record.beat: now}
         return record
 
+    def give_up(self) -> None:
+        """Want it no more: a claim that counts after all, once the log goes on, is nobody's, and is not heard."""
+        self._end()
+        self.holder, self.is_owner = "", False
+
     def beat(self, now: float) -> LeaseRecord | None:
         """What an owner has to say now."""
         if not self.is_owner or self.standing.holder != self.holder or now < self._next_beat:
@@ -230,8 +226,7 @@ class Candidate:
     def leave(self, now: float) -> LeaseRecord | None:
         """What gives it up, where it is ours."""
         record = self._record(Act.LEFT) if self.is_held(now) else None
-        self._end()
-        self.holder, self.is_owner = "", False
+        self.give_up()
         return record
 
     def say(self, note: str) -> None:

@@ -16,6 +16,8 @@ from srm_spark.core.model import TopicPartition
 from srm_spark.core.record_batch import Author
 from srm_spark.errors import FlowError, LeaseLost, NotWritten, ProtocolUnavailable
 
+_END_SECONDS = 2.0
+
 
 class CurrentAuthor:
     """As whom one run of a flow writes now; shared by all of its threads."""
@@ -48,9 +50,14 @@ class CurrentAuthor:
                 self._fence.keep_alive(self._author, partitions)
 
     def end(self) -> None:
-        """Nothing more is written."""
-        with self._lock:
-            self._fence, self._author, self._is_over = None, None, True
+        """Nothing more is written; whoever is at it is waited for, but not for long: nobody else may begin before."""
+        self._is_over = True
+        is_alone = self._lock.acquire(timeout=_END_SECONDS)
+        try:
+            self._fence, self._author = None, None
+        finally:
+            if is_alone:
+                self._lock.release()
 
     def writer(
         self, plain: Writer, role: str, error: type[FlowError], seconds: float, *, only: Author | None = None

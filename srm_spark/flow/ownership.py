@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from srm_spark.config.keys_connector import SOURCE_ID_KEY
 from srm_spark.core.acts import Command
+from srm_spark.core.cluster import Cluster
 from srm_spark.core.spreading import StandBy
 from srm_spark.errors import AnotherSource, LeaseHeld, SourceUnavailable
 from srm_spark.flow.clusters import Clusters
@@ -17,6 +18,8 @@ from srm_spark.kafka.lease import Lease
 
 log = logging.getLogger(__name__)
 
+_ASK_SECONDS = 2.0
+
 
 class Ownership:
     """Of one run of a flow."""
@@ -24,7 +27,10 @@ class Ownership:
     def __init__(self, clusters: Clusters, lease: Lease, share: Share | None, *, waits: bool) -> None:
         """Without the driver's `share` of the work the flow stays here; without `waits` nobody is waited for."""
         self._settings, self._flow = clusters.settings, clusters.settings.flow
-        self._source, self._lease, self._waits = clusters.source, lease, waits
+        self._lease, self._waits = lease, waits
+        self._source = clusters.source
+        self._asked: Cluster | None = None
+        """The source while another driver has the flow: nothing may hang on its answer then."""
         self._share, self._is_given = share or Share(new_driver()), share is not None
         self._drains = Drains(clusters)
         self._source_id: str | None = None
@@ -41,17 +47,21 @@ class Ownership:
         Raises LeaseHeld where somebody has it and nobody is waited for, AnotherSource where it is another
         installation's, SourceUnavailable, TargetUnavailable.
         """
+        if self._is_given:
+            self._share.drain(self._flow, self._drains.look())
         while not stop.is_set():
             owner = self._owner(stop, is_up)
             if stop.is_set():
                 return False
+            reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
+            if owner is not None and not self._waits:
+                raise self._held(reason)
             self._require_our_source(owner)
             if owner is None and self._lease.acquire():
                 self._share.begin(self._flow)
                 return True
-            reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
             if not self._waits:
-                raise LeaseHeld(f"flow {self._flow}: {reason}; stop that driver, or start without --no-wait")
+                raise self._held(reason)
             tell(reason)
             self.was_anothers = True
             self._share.drain(self._flow, self._drains.look())
@@ -88,18 +98,22 @@ class Ownership:
         self._drains.close()
         self._lease.release()
 
+    def _held(self, reason: str) -> LeaseHeld:
+        return LeaseHeld(f"flow {self._flow}: {reason}; stop that driver, or start without --no-wait")
+
     def _require_our_source(self, owner: str | None) -> None:
         """Two files may call two clusters by one name: records of both in one remote topic could not be told apart.
 
         While somebody copies from one cluster, the flow is never copied from another one; behind that, only where the
         file says so: who stops for a moment must not lose it to whoever waits.
         """
-        if self._source_id is None:
+        if owner is None:
+            self._source_id = self._source.cluster_id() or ""  # a name may lead elsewhere than when we began to wait
+        elif self._source_id is None:
+            self._asked = self._asked or self._source.beside(f"{self._flow}|its id", _ASK_SECONDS)
             try:
-                self._source_id = self._source.cluster_id() or ""
+                self._source_id = self._asked.cluster_id() or ""
             except SourceUnavailable:
-                if owner is None:
-                    raise
                 return
         ours, stated, before = self._source_id, self._settings.source_id, self._lease.copied_from
         servers = self._settings.source.bootstrap_servers

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -152,17 +153,18 @@ class FlowRun:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, FlowError) and not isinstance(error, LeaseHeld) and not self._stop.is_set():
             self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
-        self._services.tell_to_stop()
-        try:
+        with (
+            ExitStack() as ends
+        ):  # from the last one up, each whatever becomes of the others: a lease that stays is kept
+            ends.callback(self._ownership.end)
+            ends.callback(self._before.close)
+            ends.callback(self._recorded.close)
+            ends.callback(self._services.join, waits=kind is None)
+            self._services.tell_to_stop()
             self._stop_generation()
             if kind is None and self._lease.is_held():  # else there is nothing of ours
                 self._count()
                 self._before.note_clean(self._lease)
-        finally:
-            self._services.join(waits=kind is None)
-            self._recorded.close()
-            self._before.close()
-            self._ownership.end()
 
     @property
     def lists(self) -> FlowLists:

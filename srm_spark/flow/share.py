@@ -136,8 +136,9 @@ class Share:
                 return None
             others = [self._loaded(one, now) for one in others if one.driver != self._driver]
             fit = [one for one in others if not self._is_refused(flow, one, now)]
-            # Of a host that is to be taken down it goes to whoever there is.
-            other = least(fit or others) if flow in self._drained else self._better(had, fit, now)
+            # Of a host that is to be taken down it goes to whoever there is, but not to and fro all the time.
+            rest = others if now >= had.since + _DOUBTED_SECONDS else []
+            other = least(fit or rest) if flow in self._drained else self._better(had, fit, now)
             if other is not None:
                 self._given[flow] = _Given(now, other.driver, had.weight(now))
                 self._offered.add(flow)

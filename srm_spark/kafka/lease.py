@@ -42,6 +42,7 @@ _MISSED_SECONDS = 2.5 * _STAND_BY_SECONDS
 """Who was not heard for so long does not stand by any more."""
 _WATCH_SECONDS = 0.5
 _WATCHED_SECONDS = 1.4
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _ANSWER_SECONDS = 0.5
 """How long another process relies on what it has read of the owner."""
 
@@ -54,6 +55,11 @@ def lease_group(flow: Flow) -> str:
 def lease_log(flow: Flow, cluster: ClusterSettings, topic: str, role: str) -> LeaseLog:
     """The log of a flow's leases; nothing is asked of the target yet."""
     return LeaseLog(options(cluster, {}, f"{flow}|{role}"), topic, lease_group(flow))
+
+
+def _now() -> float:
+    """Seconds of a clock that goes on while a machine is suspended: what was sure before is not when it wakes up."""
+    return time.clock_gettime(_CLOCK)
 
 
 class Lease:
@@ -85,11 +91,9 @@ class Lease:
             return older
         self._listen()
         with self._changed:
-            deadline = time.monotonic() + max(self._target.timeout, PATIENCE_SECONDS + _CLAIM_SECONDS)
+            deadline = _now() + max(self._target.timeout, PATIENCE_SECONDS + _CLAIM_SECONDS)
             # What this process has given up is free as soon as that is read.
-            while (owner := self._ours.owner(time.monotonic())) is None or (
-                owner and self._ours.standing.holder in _ended
-            ):
+            while (owner := self._ours.owner(_now())) is None or (owner and self._ours.standing.holder in _ended):
                 self._wait(deadline)
             return owner or None
 
@@ -98,10 +102,10 @@ class Lease:
 
         Costs the target nothing. Where the log knows of none, the owner is a driver that does not know it.
         """
-        deadline = time.monotonic() + seconds
+        deadline = _now() + seconds
         with self._changed:
-            if self._ours.owner(time.monotonic()) != "":
-                while self._ours.owner(now := time.monotonic()) != "" and now < deadline and not over.is_set():
+            if self._ours.owner(_now()) != "":
+                while self._ours.owner(now := _now()) != "" and now < deadline and not over.is_set():
                     self._changed.wait(_READ_SECONDS)
                 return
         over.wait(seconds)
@@ -132,13 +136,14 @@ class Lease:
         """
         lease_log = self._listen()
         with self._changed:
-            now = time.monotonic()
+            now = _now()
             if self._ours.owner(now) != "":  # somebody has come since it was free
                 return False
             is_free = self._ours.standing.is_free
             lease_log.append(self._ours.claim(uuid.uuid4().hex, now))
             while not (self._ours.is_owner or self._ours.is_late):
-                if not is_free and time.monotonic() > now + PATIENCE_SECONDS:
+                if not is_free and _now() > now + PATIENCE_SECONDS:
+                    self._ours.give_up()
                     return False  # a log that takes no claim takes nothing of its owner's either
                 self._wait(now + _CLAIM_SECONDS)
             if self._ours.is_late:
@@ -151,7 +156,7 @@ class Lease:
 
     def is_held(self) -> bool:
         """Whether the lease is ours, as far as anybody knows; see `require` for what is certain."""
-        return self._ours.is_held(time.monotonic()) and not self._is_overruled
+        return self._ours.is_held(_now()) and not self._is_overruled
 
     @property
     def why_lost(self) -> str:
@@ -172,7 +177,7 @@ class Lease:
     def is_certain(self) -> bool:
         """Wait until it is ours for certain, and nobody else is to have it; False where it is not ours."""
         with self._changed:
-            while not self._ours.is_sure(time.monotonic()) or self._is_overruled:
+            while not self._ours.is_sure(_now()) or self._is_overruled:
                 if not self.is_held():
                     return False
                 self._changed.wait(_READ_SECONDS)
@@ -200,7 +205,7 @@ class Lease:
         """
         with self._changed:
             self._ours.say(text)
-            while self._ours.confirmed_note != text or not self._ours.is_sure(time.monotonic()):
+            while self._ours.confirmed_note != text or not self._ours.is_sure(_now()):
                 if not self.is_held():
                     raise lost(self._flow, self.why_lost)
                 self._changed.wait(_READ_SECONDS)
@@ -212,7 +217,7 @@ class Lease:
             self._thread.join()
         if _leases.pop(self._ours.holder, None) is not None:
             _ended.add(self._ours.holder)
-        last = self._ours.leave(time.monotonic())
+        last = self._ours.leave(_now())
         if self._log is not None:
             if last is not None:
                 self._log.append(last)
@@ -247,8 +252,8 @@ class Lease:
         while not over.is_set():
             records = lease_log.read(_READ_SECONDS)
             with self._changed:
-                now, age = time.monotonic(), time.time() - lease_log.spoken_ms / 1000
-                self._ours.heard(records, lease_log.standing, now, is_all=lease_log.is_at_end, age=age)
+                now = _now()
+                self._ours.heard(records, lease_log.standing, now, is_all=lease_log.is_at_end)
                 if (record := self._ours.beat(now)) is not None:
                     lease_log.append(record)
                 elif self._says is not None and not self._ours.is_owner and now >= self._next_word:
@@ -265,7 +270,7 @@ class Lease:
             raise self._target.refused(what, str(self._failed)) from self._failed
         if self._log.refused is not None:
             raise self._target.failure(what, KafkaException(self._log.refused), self._log.missing_right)
-        if time.monotonic() > deadline:
+        if _now() > deadline:
             reason = f"topic {self._topic} does not answer in time; last seen: {self._log.last_error}"
             raise self._target.refused(what, reason)
         self._changed.wait(_READ_SECONDS)
@@ -317,7 +322,7 @@ class Watch:
         """Whether something may be written now; while nobody says so, wait. Raises LeaseLost."""
         if self._loss is not None:
             raise self._loss
-        return self._clock.is_held(time.monotonic())
+        return self._clock.is_held(_now())
 
     def end(self) -> None:
         """Ask no more."""
@@ -325,7 +330,7 @@ class Watch:
 
     def _ask(self) -> None:
         while not self._over.is_set():
-            asked_at = time.monotonic()
+            asked_at = _now()
             try:
                 self._permit.require()
                 self._clock.confirmed(asked_at)
@@ -349,17 +354,23 @@ class _Other:
 
     def __init__(self, permit: Permit) -> None:
         self.lock = threading.Lock()
+        self.place = permit.cluster, permit.topic
         self._log = lease_log(permit.flow, permit.cluster, permit.topic, "permit")
         self._clock = LeaseClock(_ANSWER_SECONDS)
 
     def require(self, permit: Permit) -> None:
-        asked_at = time.monotonic()
+        asked_at = _now()
         if self._clock.is_held(asked_at) and self._is_of(permit):
             return
         self._log.caught_up(permit.seconds)
         self._clock.confirmed(asked_at)
         if not self._is_of(permit):
             raise lost(permit.flow)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        with self.lock:
+            self._log.close()
 
     def _is_of(self, permit: Permit) -> bool:
         return self._log.standing.holder == permit.holder and not self._log.standing.is_left
@@ -375,6 +386,9 @@ class _Others:
     def require(self, permit: Permit) -> None:
         with self._lock:
             other = self._known.get(permit.flow)
+            if other is not None and other.place != (permit.cluster, permit.topic):  # its settings are others by now
+                other.close()
+                other = None
             if other is None:
                 other = self._known[permit.flow] = _Other(permit)
         with other.lock:

@@ -40,8 +40,6 @@ class LeaseLog:
         self._producer: Producer | None = None
         self._is_tail, self._next = False, 0
         self.standing = Standing()
-        self.spoken_ms = 0
-        """When the owner's newest record was written, by the clock of who wrote it."""
         self.standing_by: dict[DriverId, tuple[float, StandBy]] = {}
         """Driver → when it was heard last, by the monotonic clock, and what it said; of what came while we read."""
         self.is_at_end = False
@@ -73,7 +71,7 @@ class LeaseLog:
 
         Raises TargetUnavailable where that cannot be read in so many seconds.
         """
-        deadline, end = time.monotonic() + seconds, None
+        deadline, end, self.refused = time.monotonic() + seconds, None, None  # a right may have been given since
         while (left := deadline - time.monotonic()) > 0 and self.refused is None:
             if self._consumer is None:
                 self.read(0)
@@ -173,10 +171,7 @@ class LeaseLog:
                     self._note(StandBy.decode(bytes_of(message.value())))
                 record = LeaseRecord.decode(bytes_of(message.value())) if message.key() in keys else None
                 if record is not None:
-                    standing = self.standing.after(offset, record)
-                    if standing.newest == offset:
-                        self.spoken_ms = message.timestamp()[1]
-                    self.standing = standing
+                    self.standing = self.standing.after(offset, record)
                     yield record
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.is_at_end, self._next = True, max(self._next, offset or 0)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from srm_spark.errors import TargetUnavailable
 from srm_spark.kafka.clients import LastError, member
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.fencing import TokenNote
@@ -24,6 +25,7 @@ _SESSION_MS = 10_000
 _POLL_MS = 300_000
 _POLL_SECONDS = 0.5
 _CLOSE_SECONDS, _AGAIN_SECONDS = 3.0, 5.0
+_ASK_SECONDS = 2.0
 _ROLE = "newer"
 _TAKEN = "taken over"
 _HAS_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
@@ -43,7 +45,10 @@ class OlderDrivers:
 
     def owner(self) -> str | None:
         """Which of them has the flow."""
-        described = self._groups.describe(self._group)
+        return self._named(self._groups)
+
+    def _named(self, groups: GroupsClient) -> str | None:
+        described = groups.describe(self._group)
         found = zip(described.members, described.ids, strict=True)
         return ", ".join(name for name, member_id in found if f"|{_ROLE}-" not in member_id) or None
 
@@ -98,6 +103,7 @@ class OlderDrivers:
 
     def _be_member(self, over: threading.Event) -> None:
         consumer, is_new = self._member(LastError()), False
+        asked = GroupsClient(self._target.beside(f"{self._group}|asks", _ASK_SECONDS), "READ")
 
         def assigned(_: Consumer, partitions: Sequence[KafkaTopicPartition]) -> None:
             nonlocal is_new
@@ -110,9 +116,13 @@ class OlderDrivers:
             while not over.is_set():
                 consumer.poll(_POLL_SECONDS)
                 if is_new:
-                    is_new = False
                     # One who comes and finds that the first partition is another's leaves again.
                     is_ours = any(partition.partition == 0 for partition in consumer.assignment())
-                    self.has_come = not is_ours and self.owner() is not None
+                    try:
+                        self.has_come = not is_ours and self._named(asked) is not None
+                    except TargetUnavailable:
+                        continue  # coordinators are slow while groups change; who leaves the group would let him stay
+                    is_new = False
         finally:
+            asked.close()
             consumer.close()

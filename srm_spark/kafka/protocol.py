@@ -31,6 +31,7 @@ from srm_spark.config.render import librdkafka
 from srm_spark.config.settings import ClusterSettings
 from srm_spark.core.model import TopicPartition
 from srm_spark.core.quotas import Entity, entity_of
+from srm_spark.errors import ProtocolUnavailable
 from srm_spark.kafka.login import login_options
 from srm_spark.kafka.somebody import Somebody
 
@@ -50,9 +51,9 @@ class Protocol:
 
     def __init__(self, cluster: ClusterSettings, properties: Mapping[str, str], role: str, seconds: float) -> None:
         """`seconds` bounds each call; raises ProtocolUnavailable for a login that kafka-python cannot make."""
-        where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
+        self._where = f"cluster {cluster.alias} ({cluster.bootstrap_servers})"
         self._seconds = seconds
-        self._somebody = Somebody(login_options(librdkafka(cluster, properties), role, where), where)
+        self._somebody = Somebody(login_options(librdkafka(cluster, properties), role, self._where), self._where)
 
     def __enter__(self) -> Protocol:
         return self
@@ -175,7 +176,7 @@ class Protocol:
             ]
             answer = await self._somebody.send(DescribeLogDirsRequest(topics=asked), leader)
             if answer.error_code:
-                raise KafkaError(f"error {answer.error_code}; allow DESCRIBE on the cluster")
+                raise ProtocolUnavailable(f"{self._where}: error {answer.error_code}; allow DESCRIBE on the cluster")
             found |= {
                 TopicPartition(topic.name, each.partition_index): each.partition_size
                 for log_dir in answer.results
@@ -236,7 +237,7 @@ class Protocol:
         for kind in ("user", "client-id", "ip"):
             answer = await self._quotas(kind)
             if answer.error_code:
-                raise KafkaError(answer.error_message or f"error {answer.error_code}")
+                raise ProtocolUnavailable(f"{self._where}: {answer.error_message or f'error {answer.error_code}'}")
             quotas += [v.value for e in answer.entries or () for v in e.values if v.key == "producer_byte_rate"]
         return min(quotas, default=None)
 

@@ -12,18 +12,19 @@ from kafka.errors import KafkaError, UnsupportedVersionError
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from srm_spark.errors import ProtocolUnavailable
+from srm_spark.errors import ProtocolUnavailable, SrmError
 from srm_spark.kafka.login import TRY_MS
 from srm_spark.kafka.tries import pauses
 
+_SHORT_MS = 1000
 _T = TypeVar("_T")
 
 
 class Somebody:
     """Connects when it is first asked. A broker that hangs, or a connection that was idle too long, costs one try.
 
-    Whom kafka-python asks is chance, so tries alone would not do: half of them go to the one of two that hangs. The
-    next try here is another one's, to connect by as well as to ask.
+    Whom kafka-python asks is chance, so tries alone would not do: half of them go to the one of two that hangs. Here
+    all addresses have their turn, and who did not answer is not asked again while there are others.
     """
 
     def __init__(
@@ -31,14 +32,15 @@ class Somebody:
         options: Mapping[str, Any],
         where: str,
         try_ms: int = TRY_MS,
-        connected: Callable[[Mapping[str, Any]], tuple[Any, Any]] | None = None,
+        connected: Callable[[Mapping[str, Any], int], tuple[Any, Any]] | None = None,
     ) -> None:
         """`options` are those of `login_options`; `where` names the cluster in errors.
 
-        `connected` makes kafka-python's selector and manager of them, which know the cluster.
+        `connected` makes kafka-python's selector and manager of them, which know the cluster, in so many ms.
         """
         self._where = where
         self._options = {**options, "request_timeout_ms": try_ms}
+        self._try_ms = try_ms
         self._connected = connected or _connected
         addresses: list[str] = options["bootstrap_servers"]
         self._addresses = deque(random.sample(addresses, len(addresses)))
@@ -57,7 +59,9 @@ class Somebody:
             try:
                 self._connect()
                 return cast("_T", self.manager.run(call))
-            except (KafkaError, OSError) as error:
+            except SrmError:
+                raise
+            except Exception as error:  # kafka-python hands on what a function for tokens raises, and errors of its own
                 self.close()
                 is_over = time.monotonic() > deadline and tried >= tries
                 if is_over or isinstance(error, UnsupportedVersionError):
@@ -84,12 +88,20 @@ class Somebody:
             self.manager = None
 
     def _connect(self) -> None:
-        if self.manager is None:
+        """By one address after the other, each for a moment; then, as a login may take long, by whichever answers."""
+        if self.manager is not None:
+            return
+        for _ in range(len(self._addresses) if len(self._addresses) > 1 else 0):
             try:
-                self.net, self.manager = self._connected({**self._options, "bootstrap_servers": [self._addresses[0]]})
+                self._connect_by([self._addresses[0]], min(_SHORT_MS, self._try_ms))
             except (KafkaError, OSError):
                 self._addresses.rotate(-1)
-                raise
+            else:
+                return
+        self._connect_by(list(self._addresses), self._try_ms)
+
+    def _connect_by(self, addresses: list[str], within_ms: int) -> None:
+        self.net, self.manager = self._connected({**self._options, "bootstrap_servers": addresses}, within_ms)
 
     def _any_one(self) -> int:
         """One that is connected already, if there is one; of those who did not answer none, if there are others."""
@@ -100,11 +112,11 @@ class Somebody:
         return min(others, default=chosen)
 
 
-def _connected(options: Mapping[str, Any]) -> tuple[Any, Any]:
+def _connected(options: Mapping[str, Any], within_ms: int) -> tuple[Any, Any]:
     net = NetworkSelector()
     manager = KafkaConnectionManager(net, **options)
     try:
-        manager.bootstrap(options["request_timeout_ms"])
+        manager.bootstrap(within_ms)
     except BaseException:
         manager.close()
         net.close()

@@ -170,6 +170,17 @@ def test_a_target_that_gives_no_id_is_told_of_and_written_to_all_the_same(caplog
     assert "not fenced off" in caplog.text
 
 
+@pytest.mark.parametrize("last", [LastRun(False, False, False, True), LastRun(True, False, False, True)])
+def test_a_coordinator_that_is_away_is_waited_for_by_who_has_somebody_to_fence(last: LastRun) -> None:
+    """Else whoever was stopped then could write once he wakes up, for as long as nobody marks the partitions."""
+    error = FenceUnavailable("its transaction coordinator answers with error 15", may_pass=True)
+    if last.is_clean:
+        assert Start(MemoryFence(error), last).author() == Author(99, 0)
+    else:
+        with pytest.raises(TargetUnavailable, match="answers with error 15"):
+            Start(MemoryFence(error), last)
+
+
 def test_a_target_that_is_away_ends_the_start() -> None:
     with pytest.raises(TargetUnavailable, match="no broker"):
         Start(MemoryFence(ProtocolUnavailable("no broker answers")))

@@ -47,6 +47,7 @@ def test_rows_are_a_sequence_of_the_same(steps: list[tuple[int, int, int]]) -> N
     assert rows[3:9] == them[3:9]
     assert rows[:-1] == them[:-1]
     assert (rows != [*them, Interval(1, 1, 1)]) is True
+    assert (rows == [list(one) for one in them]) is not bool(them)
     assert rows.is_ascending
     assert rows.is_joined == (one_by_one(them) == them)
     assert of_text(as_text(rows)) == of_text(as_text(them)) == them

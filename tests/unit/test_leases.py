@@ -148,16 +148,21 @@ def test_who_waits_does_not_know_before_something_is_heard_or_long_enough_nothin
     assert waiting.owner(10.4 + PATIENCE_SECONDS + 0.1) == ""
 
 
-def test_who_was_silent_long_before_we_listened_is_waited_for_two_beats_long() -> None:
+def test_a_claim_that_was_given_up_is_nobodys_when_it_counts_after_all() -> None:
+    """The log of a broker that hung goes on: whoever claimed has told his flow that it is another's meanwhile."""
     log = [claim(1, "a", -1), held(1, "a")]
     waiting = Candidate("w")
-    waiting.heard(log, standing_of(*log), 10.0, age=3600.0)
-    assert waiting.owner(10.0 + 2 * BEAT_SECONDS) is None
-    assert waiting.owner(10.1 + 2 * BEAT_SECONDS) == ""
-    waiting.heard([held(1, "a")], standing_of(*log, held(1, "a")), 10.9, age=3600.0)
-    assert waiting.owner(11.0) == "a", "whatever his clock says"
-    assert waiting.owner(10.8 + PATIENCE_SECONDS) is None
-    assert waiting.owner(11.0 + PATIENCE_SECONDS) == ""
+    waiting.heard(log, standing_of(*log), 10.0)
+    late = waiting.claim("w1", 14.0)
+    waiting.give_up()
+    log.append(late)
+    waiting.heard([late], standing_of(*log), 18.0)
+    assert (waiting.is_owner, waiting.is_held(18.0), waiting.beat(18.6)) == (False, False, None)
+    assert waiting.owner(18.1 + PATIENCE_SECONDS) == "", "and is free, like that of anybody who is not heard"
+    again = waiting.claim("w2", 22.0)
+    log.append(again)
+    waiting.heard([again], standing_of(*log), 22.1)
+    assert waiting.is_owner
 
 
 def test_an_owner_who_cannot_be_sure_still_has_it_for_a_while() -> None:
@@ -208,6 +213,7 @@ class Process:
     lives: int = 0
     is_waiting: bool = False
     """For what becomes of its claim."""
+    claimed_at: float = 0.0
 
     def __post_init__(self) -> None:
         self.ours = Candidate(self.name)
@@ -229,6 +235,9 @@ class Process:
             self.ours.heard(new, self.standing, now)
         if self.is_waiting and (self.ours.is_owner or self.ours.is_late):
             self.is_waiting = False
+        if self.is_waiting and now > self.claimed_at + PATIENCE_SECONDS and self.chance.random() < 0.2:
+            self.ours.give_up()
+            self.is_waiting = False
         if self.ours.is_owner and not self.ours.is_held(now):
             self.ours = Candidate(self.name)
             self.ours.heard((), self.standing, now)
@@ -239,7 +248,7 @@ class Process:
         if not (self.ours.is_owner or self.is_waiting) and self.ours.owner(now) == "":
             self.lives += 1
             self._send(self.ours.claim(f"{self.name}{self.lives}", now), now)
-            self.is_waiting = True
+            self.is_waiting, self.claimed_at = True, now
 
     def _send(self, record: LeaseRecord, now: float) -> None:
         delay = self.chance.choice((0.0, 0.01, 0.3, 1.0, 6.0)) if self.chance.random() < 0.2 else 0.005

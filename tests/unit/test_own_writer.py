@@ -6,6 +6,8 @@ Partitions remember the newest epoch of a producer id, as brokers do.
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -273,3 +275,24 @@ def test_an_author_that_is_replaced_amid_a_generation_is_of_the_same_one() -> No
     current.become(fence, lambda: fence.begin(lambda _: None))
     with pytest.raises(LeaseLost, match="newer generation"):
         state.write([ControlRecord(scene.flow.clusters.settings.progress_topic, b"k", b"v", partition=0)])
+
+
+def test_an_end_does_not_wait_long_for_who_hangs_and_nothing_is_written_behind_it() -> None:
+    """As long as it waits the lease is kept, and nobody else may copy."""
+    current, is_at_it, goes_on = CurrentAuthor(), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with current.held(ProgressFailed, 5.0):
+            is_at_it.set()
+            goes_on.wait(30)
+
+    hanging = threading.Thread(target=hang)
+    hanging.start()
+    is_at_it.wait(30)
+    began = time.monotonic()
+    current.end()
+    assert time.monotonic() - began < 10
+    goes_on.set()
+    hanging.join(30)
+    with pytest.raises(LeaseLost, match="this run of the flow has ended"), current.held(ProgressFailed, 5.0):
+        pass

@@ -31,6 +31,7 @@ from srm_spark.flow.periodic import Periodic
 from srm_spark.flow.refused.unreadable import OVERFLOW_MS
 from srm_spark.flow.share import OTHERS_SECONDS, Share
 from srm_spark.flow.status import FlowState
+from srm_spark.flow.topics.progress import ProgressTopic
 from tests.awaiting import await_until
 from tests.memory_cluster import MemoryLog, MemoryTopic
 from tests.unit.memory_flow import HERE, THERE
@@ -187,6 +188,53 @@ def test_a_source_that_is_not_the_one_of_the_file_is_not_copied_from() -> None:
     with pytest.raises(AnotherSource, match=said), world.run() as run:
         run.begin()
     assert world.generations == []
+
+
+def test_who_has_waited_asks_again_which_cluster_its_source_is() -> None:
+    """It may have been built anew meanwhile, or its name may lead elsewhere."""
+    world = World()
+    world.flow.lease.owner, world.flow.lease.copied_from = "h2 pid 2", "id-of-A"
+    failed = list[FlowError]()
+
+    def wait_for_it() -> None:
+        with suppress(FlowError), world.run() as run:
+            try:
+                run.begin()
+            except FlowError as error:
+                failed.append(error)
+                raise
+
+    waiting = threading.Thread(target=wait_for_it)
+    waiting.start()
+    await_until(lambda: world.shown and world.shown[-1][0] is FlowState.WAITING, 10, "it waits")
+    world.flow.source.its_id = "another one"
+    world.flow.lease.owner = None
+    waiting.join(10)
+    assert [type(one) for one in failed] == [AnotherSource]
+    assert world.generations == []
+
+
+def test_without_waiting_a_flow_of_another_installation_is_another_drivers(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.flow.lease.owner, world.flow.lease.copied_from = "h2 pid 2", "theirs"
+    with pytest.raises(LeaseHeld, match="h2 pid 2"), world.run(waits=False) as run:
+        run.begin()
+
+
+def test_the_lease_is_given_up_whatever_else_fails_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    def fail() -> None:
+        raise RuntimeError("no more")
+
+    def begin_and_end() -> None:
+        with world.run() as run:
+            assert run.begin()
+            monkeypatch.setattr(ProgressTopic, "close", lambda _: fail())
+
+    with pytest.raises(RuntimeError, match="no more"):
+        begin_and_end()
+    assert not world.flow.lease.held
 
 
 def test_who_stands_by_does_so_while_its_source_is_away_and_does_not_copy_before_it_knows_which_one_it_is() -> None:

@@ -227,6 +227,8 @@ def test_of_a_drained_driver_flows_go_also_to_who_gave_them_back_where_nobody_el
     ours.share.drain(FLOWS[0], ["me"])
     assert ours.goes(FLOWS[0], other("idle", 0.0), other("busy", 50.0)) == "busy"
     ours.share.begin(FLOWS[0])
+    assert ours.goes(FLOWS[0], other("idle", 0.0)) is None, "he gave it back a moment ago"
+    ours.now += 121.0
     assert ours.goes(FLOWS[0], other("idle", 0.0)) == "idle"
 
 

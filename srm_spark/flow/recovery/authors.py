@@ -49,6 +49,8 @@ class Authors:
                 self._become(self._fence, [], tell, is_due=is_due)
                 self.are_fenced = True
         except FenceUnavailable as error:
+            if is_due and error.may_pass:  # there was one before: without it, writers of then would never be refused
+                raise TargetUnavailable(str(error)) from error
             log.warning(
                 "flow=%s %s: writers of this run are not fenced off when another one takes over, so its start waits "
                 "until the target stands still; see docs/delivery.md",

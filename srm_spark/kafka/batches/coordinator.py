@@ -212,7 +212,7 @@ class Coordinator:
         what = _REFUSALS.get(error, f"its transaction coordinator answers with error {error}")
         if error == _DENIED:
             what = f"allow WRITE on transactional id {self.name} to the principal of these credentials"
-        return FenceUnavailable(f"{where}: {what}")
+        return FenceUnavailable(f"{where}: {what}", may_pass=error in _MOVED)
 
 
 def _error_of(answer: Any) -> int:
