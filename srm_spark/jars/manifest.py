@@ -44,15 +44,14 @@ class JarSet:
     """Whether `make setup` gets them; others come when something asks for them first."""
 
 
-# Not transitive: everything else is in the pyspark wheel, and the Kafka source of Spark 4.2.0 asks for a token provider
-# 4.2.0 that not every repository holds; 4.1.0-preview1 is the newest that all do, and works.
+# Not transitive: everything else is in the pyspark wheel.
 DRIVER = JarSet(
     name="driver",
     purpose="what Spark needs to read Kafka and write Delta tables",
     transitive=False,
     dependencies=(
         Dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
-        Dependency("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1"),
+        Dependency("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.2.0"),
         Dependency("org.apache.kafka", "kafka-clients", "3.9.2"),
         Dependency("org.apache.commons", "commons-pool2", "2.13.1"),
         Dependency("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
