@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
@@ -135,7 +136,13 @@ def jars_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_installed_jars_are_used_where_they_lie(jars_wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert installed("kafka") is None
-    assert not cached("driver"), "one that lacks jars is not used"
+    assert not cached("driver")
+    downloaded = cache.cache_dir() / "jars" / "driver"
+    downloaded.mkdir(parents=True)
+    for jar in read_lock()["driver"]:
+        (downloaded / jar.file_name).write_bytes(b"")
+    assert cached("driver"), "one that lacks jars is not used"
+    shutil.rmtree(downloaded)
     for jar in read_lock()["driver"]:
         (jars_wheel / jar.file_name).write_bytes(b"")
     assert installed("driver") == jars_wheel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -149,16 +148,26 @@ def test_what_was_deleted_a_moment_ago_is_explained_and_what_is_there_still_was_
 
 
 def test_what_is_remembered_to_know_doubled_ones_does_not_grow_with_the_log() -> None:
-    count = 250_000
-    known = map_of(OffsetRange(0, count), 2 * count, Interval(0, count, count))
+    """Whatever somebody else writes among the copies makes what has waited be looked at, and kept."""
+    some, times = 25_000, 12
+    count = some * times
+    intervals = [Interval(at * some, 1 + at * (some + 1), some) for at in range(times)]
+    known = map_of(OffsetRange(0, count), count + times, *intervals)
     source = (record(offset) for offset in range(count))
-    foreign = (record(offset, "theirs") for offset in range(10))
-    tracemalloc.start()
-    result = check(source, chain(foreign, (copied(record(at), count + at) for at in range(count))), sides(known))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert (result.equal, result.differences) == (count, {Difference.FOREIGN: 10})
-    assert peak < 60_000_000
+    target = chain.from_iterable(
+        (
+            record(place - 1, "theirs"),
+            *(copied(record(at), place + at - first) for at in range(first, first + some)),
+        )
+        for first, place, _ in intervals
+    )
+    again = [copied(record(offset), count + times + number) for number, offset in enumerate((0, count - 1))]
+    result = check(source, chain(target, again), sides(known))
+    assert (result.equal, result.differences) == (count, {Difference.FOREIGN: times + 1, Difference.DOUBLED: 1})
+    assert result.findings[-2:] == [
+        Finding(Difference.FOREIGN, None, count + times, "no record of the source was copied to there"),
+        Finding(Difference.DOUBLED, count - 1, count + times + 1, f"one more copy of source offset {count - 1}"),
+    ]
 
 
 def test_what_the_target_deleted_or_compacted_is_explained() -> None:
