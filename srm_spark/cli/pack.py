@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from importlib.metadata import requires
 from pathlib import Path
 
-from srm_spark.errors import SetupError
 from srm_spark.jars.cache import locked
+from srm_spark.jars.commands import run
 from srm_spark.kafka.loop_cache import cache_folder
 
 ARCHIVE = Path("build") / "srm-spark-env.tar.gz"
@@ -121,10 +121,5 @@ def _without_bytecode(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()[-1000:]
-        raise SetupError(
-            f"cannot pack the environment, {' '.join(command[:6])} … failed: {said}; "
-            f"check the network, and that {PYTHON_VARIABLE} (if set) is a Python with the venv module"
-        )
+    what = f"cannot pack the environment, {' '.join(command[:6])} …"
+    run(command, what, f"check the network, and that {PYTHON_VARIABLE} (if set) is a Python with the venv module")

@@ -103,10 +103,9 @@ def verify(
     with told():
         settings = settings_of(files, defines)
         flows = flows_in(settings, name, exit_code=ERROR)
-        before = None if state is None else verified_before(state, _one_flow(flows, "a state file").flow)
+        of_one = None if state is None else _one_flow(flows, "a state file").flow
         seal = None if statement is None else _seal(settings, flows, statement)
-        if before is not None:
-            before.waits = seal is not None
+        before = None if state is None or of_one is None else verified_before(state, of_one, waits=seal is not None)
         takes = topics_of(names).matches
         found = [
             verified(

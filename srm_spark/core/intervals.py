@@ -12,6 +12,7 @@ from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from struct import Struct
 from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
@@ -22,6 +23,7 @@ from srm_spark.core.model import Interval, OffsetRange, ProgressDetail
 Rows = npt.NDArray[np.int64]
 FEW = 32
 """Up to so many are handled one by one, which is faster."""
+_ROW = Struct("=qqq")
 _T = TypeVar("_T", Interval, OffsetRange)
 _S = TypeVar("_S", bound="_Rows[Any]")
 
@@ -152,18 +154,15 @@ def kept(intervals: Sequence[Interval]) -> Intervals:
 
 def as_text(intervals: Sequence[Interval]) -> str:
     """For a message between processes of one version."""
-    intervals = intervals.taken() if isinstance(intervals, Growing) else intervals
-    if isinstance(intervals, Intervals):
-        return b64encode(intervals.rows.tobytes()).decode()
-    return b64encode(array("q", chain.from_iterable(intervals)).tobytes()).decode()
+    return b64encode(Intervals.of(intervals).rows.tobytes()).decode()
 
 
 def of_text(text: str) -> Sequence[Interval]:
     """What `as_text` made."""
-    numbers = array("q", b64decode(text))
-    if len(numbers) > 3 * FEW:
-        return Intervals(np.array(numbers, np.int64).reshape(-1, Intervals.width))
-    return list(map(Interval._make, zip(*[iter(numbers)] * 3, strict=True)))
+    data = b64decode(text)
+    if len(data) > FEW * _ROW.size:
+        return Intervals(np.frombuffer(data, np.int64).reshape(-1, Intervals.width))
+    return list(map(Interval._make, _ROW.iter_unpack(data)))
 
 
 class Growing(Sequence[Interval]):

@@ -174,21 +174,12 @@ def _until(intervals: Sequence[Interval], upstream_offset: int) -> Sequence[Inte
     return (*intervals[: max(at - 1, 0)], *last)
 
 
-def _is_apart(last: Interval, following: Interval) -> bool:
-    """Whether the next one lies behind the last one, and is none with it."""
-    ahead, below = following.upstream - last.upstream_end, following.downstream - last.downstream_end
-    return ahead >= 0 and below >= 0 and ahead + below > 0
-
-
 def _joined(older: Sequence[Interval], newer: Iterable[Interval]) -> Sequence[Interval]:
     """Both in one list; neighbours on both sides become one interval."""
-    if (
-        isinstance(newer, Intervals)
-        and len(newer)
-        and newer.is_joined
-        and (not older or _is_apart(older[-1], newer[0]))
-    ):
-        return Intervals(np.concatenate((Intervals.of(older).rows, newer.rows))) if older else newer
+    if isinstance(newer, Intervals):
+        both = Intervals(np.concatenate((Intervals.of(older).rows, newer.rows)))
+        if both.is_joined:
+            return both
     joined = list(older)
     for interval in newer:
         last = joined[-1] if joined else None

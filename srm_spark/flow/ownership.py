@@ -47,21 +47,20 @@ class Ownership:
         Raises LeaseHeld where somebody has it and nobody is waited for, AnotherSource where it is another
         installation's, SourceUnavailable, TargetUnavailable.
         """
-        if self._is_given:
-            self._share.drain(self._flow, self._drains.look())
         while not stop.is_set():
             owner = self._owner(stop, is_up)
             if stop.is_set():
                 return False
+            if owner is None:
+                self._require_our_source(owner)
+                if self._lease.acquire():
+                    self._share.begin(self._flow)
+                    return True
             reason = f"another driver owns the flow: {owner or 'it was faster, or the target takes no claim'}"
-            if owner is not None and not self._waits:
-                raise self._held(reason)
-            self._require_our_source(owner)
-            if owner is None and self._lease.acquire():
-                self._share.begin(self._flow)
-                return True
             if not self._waits:
-                raise self._held(reason)
+                raise LeaseHeld(f"flow {self._flow}: {reason}; stop that driver, or start without --no-wait")
+            if owner is not None:
+                self._require_our_source(owner)
             tell(reason)
             self.was_anothers = True
             self._share.drain(self._flow, self._drains.look())
@@ -97,9 +96,6 @@ class Ownership:
         self._share.end(self._flow)
         self._drains.close()
         self._lease.release()
-
-    def _held(self, reason: str) -> LeaseHeld:
-        return LeaseHeld(f"flow {self._flow}: {reason}; stop that driver, or start without --no-wait")
 
     def _require_our_source(self, owner: str | None) -> None:
         """Two files may call two clusters by one name: records of both in one remote topic could not be told apart.
@@ -142,6 +138,8 @@ class Ownership:
         if owner is not None or not self._is_given:
             return owner
         others: list[StandBy] = self._lease.standbys()
+        if others:  # whether we shall have it matters to them alone
+            self._share.drain(self._flow, self._drains.look())
         seconds = self._share.seconds_to_others(self._flow, others)
         if others and not is_up():
             seconds = max(seconds, OTHERS_SECONDS)

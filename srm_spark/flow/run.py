@@ -153,9 +153,8 @@ class FlowRun:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, FlowError) and not isinstance(error, LeaseHeld) and not self._stop.is_set():
             self._show(FlowState.RETRYING, str(error))  # at once: with a cluster away, winding down takes its time
-        with (
-            ExitStack() as ends
-        ):  # from the last one up, each whatever becomes of the others: a lease that stays is kept
+        # From the last one up, each whatever becomes of the others: a lease that is not given up stays ours for ever.
+        with ExitStack() as ends:
             ends.callback(self._ownership.end)
             ends.callback(self._before.close)
             ends.callback(self._recorded.close)

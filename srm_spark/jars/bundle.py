@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from srm_spark.errors import SetupError
+from srm_spark.jars.commands import run
 from srm_spark.jars.fetch import fetch
 from srm_spark.jars.installed import PACKAGE
 from srm_spark.jars.manifest import DRIVER
@@ -66,12 +66,7 @@ def run_pip(arguments: Sequence[str]) -> None:
     """The pip of this Python. Raises SetupError, with its last words."""
     if find_spec("pip") is None:
         raise SetupError("this Python has no pip", f"run: {sys.executable} -m ensurepip")
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip()[-1000:]
-        raise SetupError(f"pip {' '.join(arguments[:1])} failed: {said}", "check the network, and pip's index")
+    run([sys.executable, "-m", "pip", *arguments], f"pip {arguments[0]}", "check the network, and pip's index")
 
 
 def bundle(folder: Path, extras: Sequence[str], wheel: Path | None = None, pip: Pip = run_pip) -> Bundle:

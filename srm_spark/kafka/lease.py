@@ -13,7 +13,6 @@ import logging
 import os
 import socket
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from srm_spark.errors import LeaseLost, TargetUnavailable
 from srm_spark.kafka.clients import options
 from srm_spark.kafka.cluster import ClusterClient
 from srm_spark.kafka.fencing import TokenNote
-from srm_spark.kafka.lease_log import LeaseLog
+from srm_spark.kafka.lease_log import LeaseLog, clock
 from srm_spark.kafka.older_drivers import OlderDrivers
 
 log = logging.getLogger(__name__)
@@ -42,7 +41,6 @@ _MISSED_SECONDS = 2.5 * _STAND_BY_SECONDS
 """Who was not heard for so long does not stand by any more."""
 _WATCH_SECONDS = 0.5
 _WATCHED_SECONDS = 1.4
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _ANSWER_SECONDS = 0.5
 """How long another process relies on what it has read of the owner."""
 
@@ -55,11 +53,6 @@ def lease_group(flow: Flow) -> str:
 def lease_log(flow: Flow, cluster: ClusterSettings, topic: str, role: str) -> LeaseLog:
     """The log of a flow's leases; nothing is asked of the target yet."""
     return LeaseLog(options(cluster, {}, f"{flow}|{role}"), topic, lease_group(flow))
-
-
-def _now() -> float:
-    """Seconds of a clock that goes on while a machine is suspended: what was sure before is not when it wakes up."""
-    return time.clock_gettime(_CLOCK)
 
 
 class Lease:
@@ -91,9 +84,9 @@ class Lease:
             return older
         self._listen()
         with self._changed:
-            deadline = _now() + max(self._target.timeout, PATIENCE_SECONDS + _CLAIM_SECONDS)
+            deadline = clock() + max(self._target.timeout, PATIENCE_SECONDS + _CLAIM_SECONDS)
             # What this process has given up is free as soon as that is read.
-            while (owner := self._ours.owner(_now())) is None or (owner and self._ours.standing.holder in _ended):
+            while (owner := self._ours.owner(clock())) is None or (owner and self._ours.standing.holder in _ended):
                 self._wait(deadline)
             return owner or None
 
@@ -102,10 +95,10 @@ class Lease:
 
         Costs the target nothing. Where the log knows of none, the owner is a driver that does not know it.
         """
-        deadline = _now() + seconds
+        deadline = clock() + seconds
         with self._changed:
-            if self._ours.owner(_now()) != "":
-                while self._ours.owner(now := _now()) != "" and now < deadline and not over.is_set():
+            if self._ours.owner(clock()) != "":
+                while self._ours.owner(now := clock()) != "" and now < deadline and not over.is_set():
                     self._changed.wait(_READ_SECONDS)
                 return
         over.wait(seconds)
@@ -118,7 +111,7 @@ class Lease:
         """Who would have it, others and ourselves, by what was heard just now."""
         # At once, for the thread that reads the log goes on with it.
         said = [] if self._log is None else list(self._log.standing_by.values())
-        return [one for at, one in said if at > time.monotonic() - _MISSED_SECONDS]
+        return [one for at, one in said if at > clock() - _MISSED_SECONDS]
 
     @property
     def copied_from(self) -> str:
@@ -136,13 +129,13 @@ class Lease:
         """
         lease_log = self._listen()
         with self._changed:
-            now = _now()
+            now = clock()
             if self._ours.owner(now) != "":  # somebody has come since it was free
                 return False
             is_free = self._ours.standing.is_free
             lease_log.append(self._ours.claim(uuid.uuid4().hex, now))
             while not (self._ours.is_owner or self._ours.is_late):
-                if not is_free and _now() > now + PATIENCE_SECONDS:
+                if not is_free and clock() > now + PATIENCE_SECONDS:
                     self._ours.give_up()
                     return False  # a log that takes no claim takes nothing of its owner's either
                 self._wait(now + _CLAIM_SECONDS)
@@ -156,7 +149,7 @@ class Lease:
 
     def is_held(self) -> bool:
         """Whether the lease is ours, as far as anybody knows; see `require` for what is certain."""
-        return self._ours.is_held(_now()) and not self._is_overruled
+        return self._ours.is_held(clock()) and not self._is_overruled
 
     @property
     def why_lost(self) -> str:
@@ -177,7 +170,7 @@ class Lease:
     def is_certain(self) -> bool:
         """Wait until it is ours for certain, and nobody else is to have it; False where it is not ours."""
         with self._changed:
-            while not self._ours.is_sure(_now()) or self._is_overruled:
+            while not self._ours.is_sure(clock()) or self._is_overruled:
                 if not self.is_held():
                     return False
                 self._changed.wait(_READ_SECONDS)
@@ -205,7 +198,7 @@ class Lease:
         """
         with self._changed:
             self._ours.say(text)
-            while self._ours.confirmed_note != text or not self._ours.is_sure(_now()):
+            while self._ours.confirmed_note != text or not self._ours.is_sure(clock()):
                 if not self.is_held():
                     raise lost(self._flow, self.why_lost)
                 self._changed.wait(_READ_SECONDS)
@@ -217,7 +210,7 @@ class Lease:
             self._thread.join()
         if _leases.pop(self._ours.holder, None) is not None:
             _ended.add(self._ours.holder)
-        last = self._ours.leave(_now())
+        last = self._ours.leave(clock())
         if self._log is not None:
             if last is not None:
                 self._log.append(last)
@@ -252,7 +245,7 @@ class Lease:
         while not over.is_set():
             records = lease_log.read(_READ_SECONDS)
             with self._changed:
-                now = _now()
+                now = clock()
                 self._ours.heard(records, lease_log.standing, now, is_all=lease_log.is_at_end)
                 if (record := self._ours.beat(now)) is not None:
                     lease_log.append(record)
@@ -270,7 +263,7 @@ class Lease:
             raise self._target.refused(what, str(self._failed)) from self._failed
         if self._log.refused is not None:
             raise self._target.failure(what, KafkaException(self._log.refused), self._log.missing_right)
-        if _now() > deadline:
+        if clock() > deadline:
             reason = f"topic {self._topic} does not answer in time; last seen: {self._log.last_error}"
             raise self._target.refused(what, reason)
         self._changed.wait(_READ_SECONDS)
@@ -322,7 +315,7 @@ class Watch:
         """Whether something may be written now; while nobody says so, wait. Raises LeaseLost."""
         if self._loss is not None:
             raise self._loss
-        return self._clock.is_held(_now())
+        return self._clock.is_held(clock())
 
     def end(self) -> None:
         """Ask no more."""
@@ -330,7 +323,7 @@ class Watch:
 
     def _ask(self) -> None:
         while not self._over.is_set():
-            asked_at = _now()
+            asked_at = clock()
             try:
                 self._permit.require()
                 self._clock.confirmed(asked_at)
@@ -359,7 +352,7 @@ class _Other:
         self._clock = LeaseClock(_ANSWER_SECONDS)
 
     def require(self, permit: Permit) -> None:
-        asked_at = _now()
+        asked_at = clock()
         if self._clock.is_held(asked_at) and self._is_of(permit):
             return
         self._log.caught_up(permit.seconds)

@@ -28,6 +28,13 @@ _APPEND_MS = 2000
 _TRY_SECONDS, _PAUSE_SECONDS = 2.0, 0.1
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def clock() -> float:
+    """Seconds of a clock that goes on while a machine is suspended: what was sure before is not when it wakes up."""
+    return time.clock_gettime(_CLOCK)
+
 
 class LeaseLog:
     """Of one flow. What the target refuses is not raised: time tells, and `refused` and `last_error` say why."""
@@ -41,7 +48,7 @@ class LeaseLog:
         self._is_tail, self._next = False, 0
         self.standing = Standing()
         self.standing_by: dict[DriverId, tuple[float, StandBy]] = {}
-        """Driver → when it was heard last, by the monotonic clock, and what it said; of what came while we read."""
+        """Driver → when it was heard last, by `clock`, and what it said; of what came while we read."""
         self.is_at_end = False
         """Whether all that was there has been read, once."""
         self.refused: KafkaError | None = None
@@ -180,7 +187,7 @@ class LeaseLog:
 
     def _note(self, said: StandBy | None) -> None:
         if said is not None and self.is_at_end:
-            self.standing_by[said.driver] = time.monotonic(), said
+            self.standing_by[said.driver] = clock(), said
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:

@@ -63,9 +63,9 @@ class VerifiedBefore:
         write_whole(self.path, json.dumps(document, indent=2) + "\n", VerificationStateError, "--state")
 
 
-def verified_before(path: Path, flow: Flow) -> VerifiedBefore:
+def verified_before(path: Path, flow: Flow, *, waits: bool = False) -> VerifiedBefore:
     """What an earlier one left; nothing where there is no file. Raises VerificationStateError for another's file."""
-    before = VerifiedBefore(path, flow)
+    before = VerifiedBefore(path, flow, waits=waits)
     if not path.exists():
         return before
     try:

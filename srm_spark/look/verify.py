@@ -367,9 +367,8 @@ class _Flow:
         copies = one.known.copies_within(stretch)
         sides = replace(known, is_aborted=self._aborted(one.partition, stretch.end), only=copies)
         end = self._target_ends.get(one.remote, 0)
-        places = [_within(OffsetRange(copy.downstream, copy.downstream_end), end) for copy in copies]
-        read = self._clusters.target.pieces
-        there = chain.from_iterable(read(one.remote, at, committed=True) for at in places if at.start < at.end)
+        places = (_within(OffsetRange(copy.downstream, copy.downstream_end), end) for copy in copies)
+        there = self._copies_at(one.remote, (at for at in places if at.start < at.end))
         here = self._clusters.source.pieces(one.partition, stretch)
         return check(pace.slowed(one.partition, here), pace.slowed(one.partition, there), sides)
 
@@ -386,12 +385,16 @@ class _Flow:
         self, one: Comparison, offsets: Sequence[int], copies: Sequence[Interval]
     ) -> tuple[Iterable[Piece], Iterable[Piece]]:
         """The records at these offsets, and at those of their copies as far as the target has them."""
-        here, there, end = self._clusters.source, self._clusters.target, one.target.end
-        places = (copy.downstream for copy in copies if copy.downstream < end)
+        here, end = self._clusters.source, one.target.end
+        places = (OffsetRange(copy.downstream, copy.downstream + 1) for copy in copies if copy.downstream < end)
         return (
             chain.from_iterable(here.pieces(one.partition, OffsetRange(at, at + 1)) for at in offsets),
-            chain.from_iterable(there.pieces(one.remote, OffsetRange(at, at + 1), committed=True) for at in places),
+            self._copies_at(one.remote, places),
         )
+
+    def _copies_at(self, remote: TopicPartition, places: Iterable[OffsetRange]) -> Iterable[Piece]:
+        """What is committed there, and nothing between."""
+        return chain.from_iterable(self._clusters.target.pieces(remote, at, committed=True) for at in places)
 
     def _aborted(self, partition: TopicPartition, end: int) -> Callable[[int], bool]:
         """By a second reader, which sees what is committed; it begins at the first record that somebody asks about.

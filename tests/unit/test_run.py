@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -19,7 +18,6 @@ from srm_spark.core.spreading import StandBy
 from srm_spark.core.tail import TailRecord
 from srm_spark.errors import (
     AnotherSource,
-    FlowError,
     LeaseHeld,
     LeaseLost,
     QueryFailed,
@@ -190,27 +188,30 @@ def test_a_source_that_is_not_the_one_of_the_file_is_not_copied_from() -> None:
     assert world.generations == []
 
 
+def error_behind_a_wait(world: World, then: Callable[[], None]) -> BaseException | None:
+    """What ends a run that waits for another driver, until `then`."""
+
+    def run_it() -> None:
+        with world.run() as run:
+            run.begin()
+
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(run_it)
+        await_until(lambda: world.shown and world.shown[-1][0] is FlowState.WAITING, 10, "it waits")
+        then()
+        return ended.exception(10)
+
+
 def test_who_has_waited_asks_again_which_cluster_its_source_is() -> None:
     """It may have been built anew meanwhile, or its name may lead elsewhere."""
     world = World()
     world.flow.lease.owner, world.flow.lease.copied_from = "h2 pid 2", "id-of-A"
-    failed = list[FlowError]()
 
-    def wait_for_it() -> None:
-        with suppress(FlowError), world.run() as run:
-            try:
-                run.begin()
-            except FlowError as error:
-                failed.append(error)
-                raise
+    def is_another() -> None:
+        world.flow.source.its_id = "another one"
+        world.flow.lease.owner = None
 
-    waiting = threading.Thread(target=wait_for_it)
-    waiting.start()
-    await_until(lambda: world.shown and world.shown[-1][0] is FlowState.WAITING, 10, "it waits")
-    world.flow.source.its_id = "another one"
-    world.flow.lease.owner = None
-    waiting.join(10)
-    assert [type(one) for one in failed] == [AnotherSource]
+    assert type(error_behind_a_wait(world, is_another)) is AnotherSource
     assert world.generations == []
 
 
@@ -246,22 +247,11 @@ def test_who_stands_by_does_so_while_its_source_is_away_and_does_not_copy_before
             raise SourceUnavailable("it is away")
 
     world.flow.source.happens = is_away
-    failed = list[Exception]()
 
-    def wait_for_it() -> None:
-        with suppress(RuntimeError), world.run() as run:
-            try:
-                run.begin()
-            except FlowError as error:
-                failed.append(error)
-                raise RuntimeError from error
+    def is_gone() -> None:
+        world.flow.lease.owner = None
 
-    waiting = threading.Thread(target=wait_for_it)
-    waiting.start()
-    await_until(lambda: world.shown and world.shown[-1][0] is FlowState.WAITING, 10, "it waits")
-    world.flow.lease.owner = None
-    waiting.join(10)
-    assert [type(one) for one in failed] == [SourceUnavailable]
+    assert type(error_behind_a_wait(world, is_gone)) is SourceUnavailable
     assert world.generations == []
 
 

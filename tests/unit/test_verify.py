@@ -334,8 +334,7 @@ def test_a_topic_that_goes_before_its_turn_is_told_and_the_others_are_looked_at(
 
 def test_with_a_statement_the_next_one_does_not_go_on_before_that_is_kept(tmp_path: Path) -> None:
     flow, path = flow_of(), tmp_path / "verified.json"
-    before = verified_before(path, flow.settings.flow)
-    before.waits = True
+    before = verified_before(path, flow.settings.flow, waits=True)
     assert verify(flow.settings, lambda _: True, before=before, reach=flow.reach).verdict is Verdict.EQUAL
     assert not path.exists()
     before.keep()

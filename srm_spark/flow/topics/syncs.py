@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from srm_spark.config.settings import FlowSettings
 from srm_spark.core.cluster import ControlRecord, Writer
@@ -21,6 +22,8 @@ from srm_spark.flow.clusters import Clusters
 from srm_spark.kafka.control import ControlWriter
 
 log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 _NEAR, _FAR = 32, 32
 """Of one partition and one batch: the newest ones, and how many of all before."""
@@ -57,12 +60,11 @@ class SyncWriter:
 
     def _due(self, partition: TopicPartition, intervals: Sequence[Interval]) -> list[OffsetSync]:
         rule = self._rules.setdefault(partition, SyncRule(self._lag_max))
-        pairs = [pair for interval in _some_of(intervals) for pair in rule.due(interval)]
+        # Each one behind a gap is due, so of very many all that can be written are among these.
+        pairs = [pair for interval in _thinned(intervals, _MANY) for pair in rule.due(interval)]
         if intervals and (last := rule.last(intervals[-1])) not in pairs[-1:]:
             pairs.append(last)
-        if (before := len(pairs) - _NEAR) > _FAR:
-            pairs = [*(pairs[number * before // _FAR] for number in range(_FAR)), *pairs[before:]]
-        return [OffsetSync(partition, upstream, downstream) for upstream, downstream in pairs]
+        return [OffsetSync(partition, upstream, downstream) for upstream, downstream in _thinned(pairs, _FAR)]
 
     def _records(self, syncs: Sequence[OffsetSync]) -> Iterator[ControlRecord]:
         for sync in syncs:
@@ -70,13 +72,12 @@ class SyncWriter:
             yield ControlRecord(self._topic, key, value, partition=0)
 
 
-def _some_of(intervals: Sequence[Interval]) -> Iterator[Interval]:
-    """Of very many all that can be due: each one behind a gap is, and few of them are written."""
-    if (before := len(intervals) - _NEAR) <= _MANY:
-        yield from intervals
-        return
-    yield from (intervals[number * before // _FAR] for number in range(_FAR))
-    yield from intervals[before:]
+def _thinned(items: Sequence[_T], most: int) -> Sequence[_T]:
+    """The newest ones, and some of those before where these are more than `most`."""
+    before = len(items) - _NEAR
+    if before <= most:
+        return items
+    return [*(items[number * before // _FAR] for number in range(_FAR)), *items[before:]]
 
 
 def sync_writer_of(clusters: Clusters) -> SyncWriter:
