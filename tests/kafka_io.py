@@ -23,6 +23,8 @@ from srm_spark.testing import KafkaCluster
 TIMEOUT = 30.0
 _SOON = 10.0
 """Seconds after which a consumer that was kept is given up for a new one."""
+_IN_ORDER = {"max.in.flight.requests.per.connection": 1}
+"""A leader that has just been elected may refuse one request and take the next: tried again, the first lies behind."""
 _COMMITTED, _ALL = "read_committed", "read_uncommitted"
 _NEWEST, _OLDEST = -1, -2
 """Where a timestamp is asked for: the end and the beginning of a log."""
@@ -182,8 +184,8 @@ class Kafka:
         assert producer.flush(TIMEOUT) == 0
 
     def producer(self, **options: Any) -> Producer:
-        """A producer for more than `write`; `_` in options stands for `.`."""
-        return Producer({**self._base, "linger.ms": 5, **_dotted(options)}, logger=_QUIET)
+        """A producer for more than `write`, which keeps the order of each partition; `_` in options stands for `.`."""
+        return Producer({**self._base, **_IN_ORDER, "linger.ms": 5, **_dotted(options)}, logger=_QUIET)
 
     def read(self, topic: str, committed: bool = False) -> Log:
         """Every record of a topic, up to the end of each partition; more where it is written to meanwhile."""
