@@ -482,7 +482,16 @@ OWN = (
         "empty: no tables.",
         _H,
     ),
-    _number("state.interval.seconds", "60", 1, "How often these tables are brought up to date.", high=_SECONDS),
+    Key(
+        "state.interval.seconds",
+        ValueKind.INT,
+        None,
+        _CON,
+        _H,
+        "How often these tables are brought up to date; unset: 60, and 600 where topics are copied in real time.",
+        low=1,
+        high=_SECONDS,
+    ),
     Key(
         MODE_KEY,
         ValueKind.TEXT,

@@ -67,6 +67,8 @@ CONSUMER_DEFAULTS = {
 }
 _PORTS = 65_535
 _HEARTBEATS = "emit.heartbeats.enabled"
+_STATE_SECONDS, _REALTIME_STATE_SECONDS = 60.0, 600.0
+"""To write a table keeps two cores busy for seconds: of a real-time flow that must be less than 1 % of the time."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class Resolver:
             checkpoints=_checkpoints(values),
             acls=_acls(values),
             provenance_enabled=values.flag(PROVENANCE_KEY if values.is_set(PROVENANCE_KEY) else SOURCE_OFFSET_KEY),
-            is_realtime=values.text(MODE_KEY) == "realtime",
+            is_realtime=_is_realtime(values),
             realtime_topics=values.patterns(REALTIME_TOPICS_KEY),
             is_exactly_once=is_exactly_once,
             places={**_places(connector), **_places(worker)},
@@ -384,8 +386,14 @@ def _limits(values: Values, of_target: Values) -> LimitSettings:
     )
 
 
+def _is_realtime(values: Values) -> bool:
+    return values.text(MODE_KEY) == "realtime"
+
+
 def _state(values: Values, source: ClusterSettings, target: ClusterSettings) -> StateSettings:
-    seconds = float(values.number("state.interval.seconds"))
+    given = values.optional_number("state.interval.seconds")
+    usual = _REALTIME_STATE_SECONDS if _is_realtime(values) else _STATE_SECONDS
+    seconds = usual if given is None else float(given)
     path = values.text("state.path")
     if values.is_set("state.path"):
         is_folder = path and "://" not in path and not path.startswith("file:")

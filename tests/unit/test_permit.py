@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, cast
 
 import pytest
@@ -46,3 +47,17 @@ def test_what_is_lost_is_lost() -> None:
         return False
 
     await_until(is_lost, 20, "it is told")
+
+
+def test_answers_that_take_long_leave_no_gap() -> None:
+    """Behind a fetch that waits at the broker an answer takes half a second."""
+
+    class Slow(Asked):
+        def require(self) -> None:
+            threading.Event().wait(0.55)
+
+    permit: Any = Slow()
+    watch = Watch(cast("Permit", permit))
+    await_until(watch.is_sure, 20, "it is sure")
+    assert all(watch.is_sure() for _ in range(250) if not threading.Event().wait(0.01))
+    watch.end()

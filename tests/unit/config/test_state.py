@@ -63,3 +63,10 @@ def test_each_flow_has_a_table_of_its_own(tmp_path: Path) -> None:
     settings = load(tmp_path, "state.path = /data", "B->A.state.path =", "state.interval.seconds = 5")
     assert tables(settings) == ["/data/offset-map/A/B", ""]
     assert [flow.state.interval_seconds for flow in settings.flows] == [5.0, 5.0]
+
+
+def test_tables_of_a_real_time_flow_are_written_seldom(tmp_path: Path) -> None:
+    settings = load(tmp_path, "A->B.mode = realtime")
+    assert [flow.state.interval_seconds for flow in settings.flows] == [600.0, 60.0]
+    settings = load(tmp_path, "A->B.mode = realtime", "A->B.state.interval.seconds = 30")
+    assert [flow.state.interval_seconds for flow in settings.flows] == [30.0, 60.0]
