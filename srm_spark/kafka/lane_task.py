@@ -38,7 +38,7 @@ from srm_spark.kafka.writer import WriteTask, Writing
 _REPORT_SECONDS = 0.1
 """How long what is acknowledged waits to be reported: it would have to be matched again after a crash."""
 _TAKE_SECONDS = 0.1
-_GATHER_SECONDS, _GATHER_FACTOR = 0.02, 3
+_GATHER_SECONDS, _GATHER_FACTOR = 0.005, 3
 """Between two turns: so many times the CPU that the last one took. Under load the next turn finds several records, that
 cost little more than one; a longer pause would be seen in the latency."""
 _ANSWER_SECONDS = 0.1
