@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-unit soak lint format bench screenshots clean
+.PHONY: help setup demo test test-all test-unit soak lint format bench matrix screenshots clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ format: setup ## let ruff rewrite what it can
 
 bench: setup ## our flow against MirrorMaker 2 on the same brokers; ARGS="--only lz4,1kb,latency --page docs/benchmarks.md", --quick
 	@$(BIN)/python -m srm_spark.bench $(ARGS)
+
+matrix: setup ## tests of each kind under every Spark, each with a Python of its own; ARGS="--spark 3.5 --page"
+	@$(BIN)/python -m tests.matrix.run $(ARGS)
 
 screenshots: setup ## draw the pages of the service for docs/pictures, by chromium; ARGS=folder
 	@$(BIN)/python -m tests.browser.pictures $(ARGS)

@@ -8,8 +8,11 @@ the workers are forked, for all of them.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import re
 import runpy
 import sys
+import zipfile
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -20,13 +23,25 @@ DAEMON = "srm_spark.python_workers"
 FOR_ALL = ("pyspark.worker", "srm_spark.kafka.batches.brokers")
 """Modules that start no thread, by which a fork would be unsafe: pyarrow and librdkafka are for the workers to load."""
 _ZIPPED = ("pyspark.zip", "py4j-*-src.zip")
+_VERSION = re.compile(r"""__version__[^=]*=\s*["']([^"']+)""")
 
 
 def installed_first(path: Sequence[str]) -> list[str]:
-    """A `sys.path` without Spark's zip files; as it is where pyspark or py4j is nowhere else."""
-    unzipped = [entry for entry in path if not any(Path(entry).match(name) for name in _ZIPPED)]
+    """A `sys.path` without Spark's zip files; as it is where py4j or that pyspark is nowhere else."""
+    zipped = [entry for entry in path if any(Path(entry).match(name) for name in _ZIPPED)]
+    unzipped = [entry for entry in path if entry not in zipped]
     is_whole = all(PathFinder.find_spec(package, unzipped) for package in ("pyspark", "py4j"))
-    return unzipped if is_whole else list(path)
+    return unzipped if is_whole and all(map(_is_installed, zipped)) else list(path)
+
+
+def _is_installed(archive: str) -> bool:
+    """Whether the installed pyspark is that of the archive: workers of another one do not understand their JVM."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            found = _VERSION.search(opened.read("pyspark/version.py").decode())
+    except (OSError, KeyError, zipfile.BadZipFile):  # py4j's, or none that anything could be loaded from
+        return True
+    return found is not None and found[1] == importlib.metadata.version("pyspark")
 
 
 if __name__ == "__main__":

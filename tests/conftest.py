@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
-from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
+from srm_spark.config.checkpoint_files import checkpoint_settings
 from srm_spark.jars import DELTA_SETTINGS, fetch, find_java
 from srm_spark.jars.archive import archive_options
 from srm_spark.python_workers import DAEMON, DAEMON_KEY
@@ -119,7 +119,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.databricks.delta.snapshotPartitions": "1",  # 50 tasks for each look at a table of five rows
         "spark.log.level": "ERROR",
-        **CHECKPOINT_SETTINGS,
+        **checkpoint_settings(),
         **DELTA_SETTINGS,
     }
     for key, value in settings.items():

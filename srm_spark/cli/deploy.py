@@ -16,8 +16,11 @@ from srm_spark.config.load import Loaded
 from srm_spark.deploy import databricks, emr, emr_serverless, kubernetes, spark_operator, yarn
 from srm_spark.deploy.checking import problems_of
 from srm_spark.deploy.report import Deployment
+from srm_spark.deploy.spark import Spark
 from srm_spark.deploy.writing import Outcome, write
 from srm_spark.errors import ConfigError, Problem
+from srm_spark.jars.manifest import DRIVERS, NEWEST_SPARK
+from srm_spark.jars.sparks import OURS
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _COMMON = several(
@@ -68,6 +71,14 @@ def kubernetes_(**options: Any) -> None:
 
 _QUEUE = click.option("--queue", default="default", show_default=True, help="The queue of YARN.")
 _SIZES = several(
+    click.option(
+        "--spark",
+        default=NEWEST_SPARK,
+        show_default=True,
+        type=click.Choice([*DRIVERS]),
+        callback=lambda _, __, line: Spark(line),
+        help="The Spark of the platform.",
+    ),
     click.option("--driver-memory", default="4g", show_default=True, help="Memory of the driver."),
     click.option("--executors", default=2, show_default=True, type=click.IntRange(1), help="How many executors."),
     click.option("--executor-cores", default=2, show_default=True, type=click.IntRange(1), help="Tasks of each."),
@@ -124,7 +135,7 @@ def spark_operator_(*, operator: str, **options: Any) -> None:
 @deploy.command("databricks")
 @_COMMON
 @_NAME
-@click.option("--runtime", required=True, metavar="VERSION", help="Of the cluster; one that has Spark 4.2.")
+@click.option("--runtime", required=True, metavar="VERSION", help=f"Of the cluster; one that has Spark {OURS}.")
 @click.option("--node-type", required=True, metavar="TYPE", help="Of its nodes.")
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Its nodes beside the driver's.")
 @click.option("--scope", default="srm-spark", show_default=True, help="The scope of secrets.")

@@ -22,7 +22,7 @@ import javaproperties
 
 from srm_spark.cli.pack import ARCHIVE, pack
 from srm_spark.cli.supervise import run_submit
-from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
+from srm_spark.config.checkpoint_files import checkpoint_settings
 from srm_spark.config.secrets import SPARK_SETTINGS, mask
 from srm_spark.errors import SetupError, SrmError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home
@@ -66,7 +66,6 @@ _UNLESS_SAID: Mapping[str, str] = {
     **SPARK_SETTINGS,
     # A site that names extensions or a catalog of its own keeps them, and goes without tables.
     **DELTA_SETTINGS,
-    **CHECKPOINT_SETTINGS,
 }
 """Settings that the user or spark-defaults.conf may say otherwise."""
 
@@ -131,7 +130,8 @@ def build_command(
 ) -> list[str]:
     """The whole spark-submit command. Ours comes first where the user may say otherwise: the last --conf wins."""
     command = [str(spark_home / "bin" / "spark-submit"), "--name", "srm-driver", "--master", request.master]
-    unless_said = [f"{key}={value}" for key, value in _UNLESS_SAID.items() if key not in request.settings]
+    sayable = {**_UNLESS_SAID, **checkpoint_settings()}
+    unless_said = [f"{key}={value}" for key, value in sayable.items() if key not in request.settings]
     for setting in (*_SETTINGS, *unless_said):
         command += ["--conf", setting]
     lists = {"--jars": [str(jar) for jar in jars]}

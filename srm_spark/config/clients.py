@@ -249,7 +249,7 @@ def _check_source_login(sources: Sources, report: Report, source: ClusterSetting
     if is_oauth and source.properties.get(name, "").strip().endswith(".JwtBearerJwtRetriever"):
         key = next((key for key in (f"{source.alias}.{name}", name) if key in sources.entries), name)
         place = sources.place_of(key)
-        reason = f"got a signed assertion for {source.alias}, from which Spark's Kafka client (3.9) reads"
+        reason = f"got a signed assertion for {source.alias}, from which Spark's Kafka client reads"
         if not any((known.location, known.key) == (place, key) for known in report.problems):
             hint = "a cluster that is only a target may use it"
             report.problem(place, key, f"{reason}; allowed client credentials", hint)

@@ -11,7 +11,7 @@ from srm_spark.deploy import yarn
 from srm_spark.deploy.configuration import CONFIGURATION, Configuration, Folder, configuration_of
 from srm_spark.deploy.report import Deployment
 from srm_spark.deploy.s3 import Prefix, check_prefix
-from srm_spark.deploy.spark import ENVIRONMENT, JOB, JOB_TEXT, SESSION, UNPACKED, as_options
+from srm_spark.deploy.spark import ENVIRONMENT, JOB, JOB_TEXT, UNPACKED, as_options
 from srm_spark.errors import Problem
 
 PLATFORM = "emr"
@@ -63,9 +63,9 @@ def _command(wanted: Wanted, configuration: Configuration) -> list[str]:
         ("--deploy-mode", "cluster"),
         ("--queue", wanted.sizes.queue),
         *wanted.sizes.sizes(),
-        *as_options({**SESSION, **UNPACKED, **yarn.LASTING}),
+        *as_options({**wanted.sizes.spark.session, **UNPACKED, **yarn.LASTING}),
         ("--archives", f"{prefix.at(ENVIRONMENT)}#environment"),
-        ("--jars", prefix.jars),
+        ("--jars", prefix.jars(wanted.sizes.spark)),
         ("--files", ",".join(taken)),
     ]
     words = [word for option in options for word in option]
@@ -79,7 +79,7 @@ def _steps(wanted: Wanted, configuration: Configuration) -> list[str]:
     secrets = f"$ aws s3 cp --recursive --sse aws:kms secrets {prefix.at('secrets')}"
     return [
         *yarn.environment_steps(),
-        *prefix.steps(),
+        *prefix.steps(wanted.sizes.spark),
         *yarn.secret_steps(configuration),
         *([secrets] if configuration.needs else []),
         *copied,

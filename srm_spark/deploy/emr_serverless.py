@@ -16,7 +16,7 @@ from srm_spark.deploy import yarn
 from srm_spark.deploy.configuration import CONFIGURATION, Configuration, Folder, configuration_of
 from srm_spark.deploy.report import Deployment
 from srm_spark.deploy.s3 import Prefix, check_prefix
-from srm_spark.deploy.spark import ENVIRONMENT, JOB, JOB_TEXT, SESSION, as_options, check_memory, check_word
+from srm_spark.deploy.spark import ENVIRONMENT, JOB, JOB_TEXT, NEWEST, Spark, as_options, check_memory, check_word
 from srm_spark.errors import Problem
 
 PLATFORM = "emr-serverless"
@@ -42,6 +42,7 @@ class Wanted:
     executors: int = 2
     executor_cores: int = 2
     executor_memory: str = "4g"
+    spark: Spark = NEWEST
 
     def problems(self) -> list[Problem]:
         """Everything that EMR Serverless or spark-submit would refuse."""
@@ -82,15 +83,17 @@ def deploy(loaded: Loaded, wanted: Wanted) -> Deployment:
         },
     }
     files = {CONFIGURATION: configuration.text, JOB: JOB_TEXT, REQUEST: json.dumps(request, indent=2) + "\n"}
-    return Deployment(PLATFORM, files, configuration.needs, configuration.notes, tuple(_steps(prefix, configuration)))
+    return Deployment(
+        PLATFORM, files, configuration.needs, configuration.notes, tuple(_steps(prefix, wanted.spark, configuration))
+    )
 
 
 def _parameters(wanted: Wanted, prefix: Prefix) -> str:
     archives = f"{prefix.at(ENVIRONMENT)}#environment,{prefix.at(ARCHIVE)}#{FOLDER}"
     settings = {
-        **SESSION,
+        **wanted.spark.session,
         "spark.archives": archives,
-        "spark.jars": prefix.jars,
+        "spark.jars": prefix.jars(wanted.spark),
         "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": _PYTHON,
         "spark.emr-serverless.driverEnv.PYSPARK_PYTHON": _PYTHON,
         "spark.executorEnv.PYSPARK_PYTHON": _PYTHON,
@@ -104,13 +107,13 @@ def _parameters(wanted: Wanted, prefix: Prefix) -> str:
     return " ".join(f"{option} {shlex.quote(value)}" for option, value in as_options(settings))
 
 
-def _steps(prefix: Prefix, configuration: Configuration) -> list[str]:
+def _steps(prefix: Prefix, spark: Spark, configuration: Configuration) -> list[str]:
     secrets = yarn.secret_steps(configuration)
     alone = f"$ tar -czf {ARCHIVE} -C {{out}} {CONFIGURATION}"
     together = f"$ cp {{out}}/{CONFIGURATION} secrets/ && tar -czf {ARCHIVE} -C secrets ."
     return [
         *yarn.environment_steps(),
-        *prefix.steps(),
+        *prefix.steps(spark),
         *secrets,
         together if secrets else alone,
         f"$ aws s3 cp --sse aws:kms {ARCHIVE} {prefix.at(ARCHIVE)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from srm_spark.deploy.spark import ENVIRONMENT, JAR_NAMES
+from srm_spark.deploy.spark import ENVIRONMENT, Spark
 from srm_spark.errors import Problem
 
 _PREFIX = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()=-]+)*/?")
@@ -21,16 +21,15 @@ class Prefix:
         """The address of a file."""
         return f"{self.prefix.rstrip('/')}/{name}"
 
-    @property
-    def jars(self) -> str:
+    def jars(self, spark: Spark) -> str:
         """Those of a driver, as `--jars` wants them."""
-        return ",".join(self.at(f"jars/{name}") for name in JAR_NAMES)
+        return ",".join(self.at(f"jars/{name}") for name in spark.jar_names)
 
-    def steps(self) -> list[str]:
+    def steps(self, spark: Spark) -> list[str]:
         """How what is the same for every configuration gets there."""
         return [
             f"$ aws s3 cp {ENVIRONMENT} {self.at(ENVIRONMENT)}",
-            '$ for jar in $(python3 -m srm_spark.jars driver); do aws s3 cp "$jar" ' + self.at("jars/") + "; done",
+            f'$ for jar in $(python3 -m srm_spark.jars {spark.jar_set}); do aws s3 cp "$jar" {self.at("jars/")}; done',
         ]
 
 

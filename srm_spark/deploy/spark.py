@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
+from srm_spark.config.checkpoint_files import checkpoint_settings
 from srm_spark.config.secrets import SPARK_SETTINGS
 from srm_spark.errors import Problem
 from srm_spark.jars import DELTA_SETTINGS
-from srm_spark.jars.manifest import DRIVER
+from srm_spark.jars.manifest import DRIVERS, NEWEST_SPARK
 
 JOB = "srm_driver.py"
 JOB_TEXT = '''"""What Spark runs: `srm-driver`, in the session and with the jars that Spark gives it."""
@@ -19,11 +20,9 @@ from srm_spark.cli.driver import main
 if __name__ == "__main__":
     main()
 '''
-SPARK_VERSION = next(one.version for one in DRIVER.dependencies if one.artifact.startswith("spark-sql-kafka"))
-JAR_NAMES = tuple(one.file_name for one in DRIVER.dependencies)
 ENVIRONMENT = "srm-spark-env.tar.gz"
 """The Python of the job, as `venv` makes it."""
-SESSION: Mapping[str, str] = {
+_SESSION: Mapping[str, str] = {
     # With it a task runs twice at the same time, and a driver refuses to start.
     "spark.speculation": "false",
     "spark.log.level": "WARN",
@@ -31,13 +30,48 @@ SESSION: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     **SPARK_SETTINGS,
     **DELTA_SETTINGS,
-    **CHECKPOINT_SETTINGS,
 }
 """As in the command of `spark-submit.sh`."""
 UNPACKED: Mapping[str, str] = {"spark.pyspark.python": "./environment/bin/python"}
 """Where an archive `…#environment` has its Python."""
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Spark:
+    """The Spark of a platform, by what jars are made for."""
+
+    line: str = NEWEST_SPARK
+    """One of `DRIVERS`."""
+
+    @property
+    def version(self) -> str:
+        """Of the line the one whose Kafka source is used."""
+        return DRIVERS[self.line].dependencies[0].version
+
+    @property
+    def scala(self) -> str | None:
+        """What it is built with."""
+        return DRIVERS[self.line].scala
+
+    @property
+    def jar_set(self) -> str:
+        """As which `python -m srm_spark.jars` gets its jars."""
+        return DRIVERS[self.line].name
+
+    @property
+    def jar_names(self) -> list[str]:
+        """The files of these."""
+        return [one.file_name for one in DRIVERS[self.line].dependencies]
+
+    @property
+    def session(self) -> dict[str, str]:
+        """Settings that a session has from its start."""
+        return {**_SESSION, **checkpoint_settings(self.version)}
+
+
+NEWEST = Spark()
 
 
 def check_memory(option: str, text: str) -> list[Problem]:

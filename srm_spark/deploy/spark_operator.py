@@ -14,7 +14,7 @@ from srm_spark.deploy import manifests
 from srm_spark.deploy.configuration import CONFIGURATION, Configuration, Folder, configuration_of
 from srm_spark.deploy.manifests import CONFIG_FOLDER, CONFIG_PATH, Manifest, as_yaml, metadata
 from srm_spark.deploy.report import Deployment
-from srm_spark.deploy.spark import JOB, JOB_TEXT, SESSION, SPARK_VERSION, check_memory
+from srm_spark.deploy.spark import JOB, JOB_TEXT, NEWEST, Spark, check_memory
 from srm_spark.errors import Problem
 
 PLATFORM = "spark-operator"
@@ -50,6 +50,7 @@ class Wanted:
     executors: int = 2
     executor_cores: int = 2
     executor_memory: str = "4g"
+    spark: Spark = NEWEST
 
     @property
     def account(self) -> str:
@@ -95,7 +96,7 @@ def _apache(wanted: Wanted, configuration: Configuration) -> Manifest:
             "pyFiles": _JOB_URI,  # the first of them is what runs
             "driverArgs": ["--config", CONFIG_PATH],
             "sparkConf": {
-                **SESSION,
+                **wanted.spark.session,
                 "spark.kubernetes.container.image": wanted.image,
                 "spark.kubernetes.authenticate.driver.serviceAccountName": wanted.account,
                 "spark.driver.memory": wanted.driver_memory,
@@ -113,7 +114,7 @@ def _apache(wanted: Wanted, configuration: Configuration) -> Manifest:
             },
             "driverSpec": {"podTemplateSpec": _template(wanted, configuration, "spark-kubernetes-driver")},
             "executorSpec": {"podTemplateSpec": _template(wanted, configuration, "spark-kubernetes-executor")},
-            "runtimeVersions": {"sparkVersion": SPARK_VERSION, "scalaVersion": "2.13"},
+            "runtimeVersions": {"sparkVersion": wanted.spark.version, "scalaVersion": wanted.spark.scala},
         },
     }
 
@@ -154,11 +155,11 @@ def _kubeflow(wanted: Wanted, configuration: Configuration) -> Manifest:
             "type": "Python",
             "pythonVersion": "3",
             "mode": "cluster",
-            "sparkVersion": SPARK_VERSION,
+            "sparkVersion": wanted.spark.version,
             "image": wanted.image,
             "mainApplicationFile": _JOB_URI,
             "arguments": ["--config", CONFIG_PATH],
-            "sparkConf": dict(SESSION),
+            "sparkConf": wanted.spark.session,
             "restartPolicy": {
                 "type": "Always",
                 "onFailureRetryInterval": _RETRY_SECONDS,

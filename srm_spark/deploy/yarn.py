@@ -17,8 +17,9 @@ from srm_spark.deploy.spark import (
     ENVIRONMENT,
     JOB,
     JOB_TEXT,
-    SESSION,
+    NEWEST,
     UNPACKED,
+    Spark,
     as_options,
     check_memory,
     check_word,
@@ -48,6 +49,7 @@ class Wanted:
     executors: int = 2
     executor_cores: int = 2
     executor_memory: str = "4g"
+    spark: Spark = NEWEST
 
     def problems(self) -> list[Problem]:
         """Everything that spark-submit would refuse."""
@@ -90,7 +92,7 @@ def _script(wanted: Wanted, configuration: Configuration) -> str:
         ("--deploy-mode", "cluster"),
         ("--queue", wanted.queue),
         *wanted.sizes(),
-        *as_options({**SESSION, **UNPACKED, **LASTING}),
+        *as_options({**wanted.spark.session, **UNPACKED, **LASTING}),
     ]
     lines = [f"{option} {shlex.quote(value)}" for option, value in options]
     lines += [
@@ -102,11 +104,11 @@ def _script(wanted: Wanted, configuration: Configuration) -> str:
         f"--config {CONFIGURATION}",
     ]
     return "\n".join(
-        [*_head(has_needs=bool(needs)), " \\\n  ".join(['exec "$SPARK_HOME/bin/spark-submit"', *lines]), ""]
+        [*_head(wanted, has_needs=bool(needs)), " \\\n  ".join(['exec "$SPARK_HOME/bin/spark-submit"', *lines]), ""]
     )
 
 
-def _head(*, has_needs: bool) -> Sequence[str]:
+def _head(wanted: Wanted, *, has_needs: bool) -> Sequence[str]:
     secrets = ': "${SRM_SECRETS:?is to name the folder with what you have created}"'
     return [
         "#!/bin/sh",
@@ -116,7 +118,7 @@ def _head(*, has_needs: bool) -> Sequence[str]:
         ': "${SPARK_HOME:?is to name the Spark of the cluster}"',
         f': "${{SRM_ENVIRONMENT:?is to name {ENVIRONMENT}, the Python of the job}}"',
         *([secrets] if has_needs else []),
-        "SRM_JARS=${SRM_JARS:-$(python3 -m srm_spark.jars driver --classpath)}",
+        f"SRM_JARS=${{SRM_JARS:-$(python3 -m srm_spark.jars {wanted.spark.jar_set} --classpath)}}",
     ]
 
 

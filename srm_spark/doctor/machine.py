@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
-import os
-import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from srm_spark.core.wording import count
 from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
 from srm_spark.errors import SetupError
-from srm_spark.jars import JAR_SETS, fetch, find_java, unfit_java_home
+from srm_spark.jars import DRIVERS, fetch, find_java, unfit_java_home
 from srm_spark.jars.fetch import cached
+from srm_spark.jars.manifest import DRIVER
+from srm_spark.jars.sparks import OURS, REMEDY, core_jar, driver_jars, line_of
 from srm_spark.kafka.access import librdkafka_version
 from srm_spark.kafka.batches.ways import why_interpreted
 from srm_spark.kafka.librdkafka import why_unknown
 
 OLDEST_PYTHON = (3, 10)
-SPARK = "4.2"
-_DRIVER_SET = "driver"
-_SCALA = re.compile(r"_(\d+\.\d+)$")
+_NO_DISTUTILS = (3, 12)
 
 
 def check_machine() -> list[Finding]:
@@ -55,11 +51,11 @@ def check_spark() -> Finding:
     """The pyspark package, and whether it will be the Spark that runs."""
     version = package_version("pyspark")
     if version is None:
-        return failed("pyspark", "is not installed", "pip install 'pyspark==4.2.*'")
-    if not version.startswith(f"{SPARK}."):
-        return failed(
-            "pyspark", f"{version}, expected {SPARK}: the jars are made for it", "pip install 'pyspark==4.2.*'"
-        )
+        return failed("pyspark", "is not installed", REMEDY)
+    if line_of(version) not in DRIVERS:
+        return failed("pyspark", f"{version}, expected {OURS}: jars are made for one of them", REMEDY)
+    if version.startswith("3.") and sys.version_info >= _NO_DISTUTILS:
+        return failed("pyspark", f"{version} imports what Python 3.12 lacks", REMEDY)
     core = core_jar()
     if core is None:
         return unknown("pyspark", f"{version}; no Spark jars beside it (a Spark Connect client has none)")
@@ -70,10 +66,10 @@ def check_spark() -> Finding:
 
 def check_jars() -> Finding:
     """The driver's jars and their checksums."""
-    if not cached(_DRIVER_SET):
-        return warned("driver jars", "the first start will download them", "python -m srm_spark.jars driver")
     try:
-        jars = fetch(_DRIVER_SET)
+        if not cached(DRIVER):
+            return warned("driver jars", "the first start will download them", "python -m srm_spark.jars driver")
+        jars = fetch(DRIVER)
     except SetupError as error:
         return failed("driver jars", error.found, error.remedy)
     return ok("driver jars", f"{count(len(jars), 'jar')} with the right checksums in {jars[0].parent}")
@@ -81,15 +77,13 @@ def check_jars() -> Finding:
 
 def check_scala() -> Finding:
     """Scala of the jars against Scala of Spark: another suffix gives NoSuchMethodError in the middle of a run."""
-    core = core_jar()
-    ours = {match[1] for jar in JAR_SETS[_DRIVER_SET].dependencies if (match := _SCALA.search(jar.artifact))}
-    if core is None:
-        return unknown("Scala", f"jars for {', '.join(sorted(ours))}; no Spark jars to compare with")
-    theirs = core.name.partition("_")[2].partition("-")[0]
-    if ours != {theirs}:
-        difference = f"jars for {', '.join(sorted(ours))}, but Spark is built with {theirs}"
-        return failed("Scala", difference, "unset SPARK_HOME; pip install 'pyspark==4.2.*'")
-    return ok("Scala", f"{theirs} in Spark and in the jars")
+    try:
+        jar_set = driver_jars()
+    except SetupError as error:
+        return failed("Scala", error.found, error.remedy)
+    if core_jar() is None:
+        return unknown("Scala", f"jars for {jar_set.scala}; no Spark jars to compare with")
+    return ok("Scala", f"{jar_set.scala} in Spark and in the jars")
 
 
 def check_client() -> Finding:
@@ -110,12 +104,3 @@ def package_version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def core_jar() -> Path | None:
-    """`spark-core` of the Spark that would run: that of SPARK_HOME, else of the pyspark package."""
-    home = os.environ.get("SPARK_HOME")
-    if not home:
-        spec = importlib.util.find_spec("pyspark")
-        home = next(iter(spec.submodule_search_locations or ()), None) if spec else None
-    return next(iter(sorted(Path(home).glob("jars/spark-core_*.jar"))), None) if home else None

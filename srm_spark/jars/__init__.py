@@ -7,10 +7,11 @@ errors.
 
 from srm_spark.jars.fetch import cached, fetch
 from srm_spark.jars.java import JavaRuntime, ensure_java, find_java, java_command, java_home, unfit_java_home
-from srm_spark.jars.manifest import DELTA_SETTINGS, JAR_SETS, KAFKA, OTHER_KAFKAS, Dependency, JarSet
+from srm_spark.jars.manifest import DELTA_SETTINGS, DRIVERS, JAR_SETS, KAFKA, OTHER_KAFKAS, Dependency, JarSet
 
 __all__ = [
     "DELTA_SETTINGS",
+    "DRIVERS",
     "JAR_SETS",
     "KAFKA",
     "OTHER_KAFKAS",

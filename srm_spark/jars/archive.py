@@ -15,6 +15,7 @@ from pathlib import Path
 from srm_spark.jars.cache import cache_dir, locked
 from srm_spark.jars.java import java_command
 from srm_spark.jars.lock import LOCK
+from srm_spark.jars.sparks import line_of, spark_version
 
 _FORM = "2: jars on the class path"
 """Archives that were made in another way fit none of the JVMs of today."""
@@ -24,8 +25,9 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 def archive(name: str) -> Path:
     """Where the archive of this Java and these jars is kept; a JVM wants to find them where they were."""
-    made_of = "\n".join((_FORM, java_command(), str(cache_dir()), LOCK.read_text(encoding="utf-8")))
-    return cache_dir() / "archives" / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsa"
+    spark = spark_version() or "no-spark"
+    made_of = "\n".join((_FORM, java_command(), str(cache_dir()), spark, LOCK.read_text(encoding="utf-8")))
+    return cache_dir() / "archives" / f"{name}-{line_of(spark)}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsa"
 
 
 def archive_options(name: str) -> tuple[str, ...]:
@@ -48,7 +50,7 @@ def recording(name: str) -> Iterator[tuple[str, ...] | None]:
         scratch = path.with_suffix(f".{os.getpid()}")
         try:
             yield (f"-XX:ArchiveClassesAtExit={scratch}", *_QUIET)
-            for old in path.parent.glob(f"{name}-*.jsa"):
+            for old in path.parent.glob(f"{path.stem.rpartition('-')[0]}-*.jsa"):
                 old.unlink()
             if scratch.is_file():
                 scratch.replace(path)

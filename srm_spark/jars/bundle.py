@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import distribution
+from importlib.metadata import distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from srm_spark.errors import SetupError
 from srm_spark.jars.commands import run
 from srm_spark.jars.fetch import fetch
 from srm_spark.jars.installed import PACKAGE
-from srm_spark.jars.manifest import DRIVER
+from srm_spark.jars.sparks import driver_jars
 
 _NAME = "srm-spark"
 _PROJECT = """\
@@ -85,7 +85,9 @@ def bundle(folder: Path, extras: Sequence[str], wheel: Path | None = None, pip: 
         made.mkdir()
         # No pip downloads a package that nobody publishes, and jars.lock judges the content anyway.
         pip(["wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), str(_jars_project(Path(scratch) / "project"))])
-        pip(["wheel", "--quiet", "--find-links", str(made), "--wheel-dir", str(made), whole])
+        # The jars are for the Spark of here.
+        spark = f"pyspark=={version('pyspark')}"
+        pip(["wheel", "--quiet", "--find-links", str(made), "--wheel-dir", str(made), spark, whole])
         made.rename(folder)
     wheels = sorted(folder.glob("*.whl"))
     size = sum(each.stat().st_size for each in wheels)
@@ -94,13 +96,13 @@ def bundle(folder: Path, extras: Sequence[str], wheel: Path | None = None, pip: 
 
 def _jars_project(folder: Path) -> Path:
     package = folder / PACKAGE
-    jars = package / DRIVER.name
+    jar_set = driver_jars(version("pyspark")).name
+    jars = package / jar_set
     jars.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    for jar in fetch(DRIVER.name):
+    for jar in fetch(jar_set):
         shutil.copy2(jar, jars)
-    version = distribution(_NAME).version
-    text = _PROJECT.format(name=PACKAGE.replace("_", "-"), version=version, package=PACKAGE)
+    text = _PROJECT.format(name=PACKAGE.replace("_", "-"), version=version(_NAME), package=PACKAGE)
     (folder / "pyproject.toml").write_text(text)
     return folder
 

@@ -20,13 +20,18 @@ from srm_spark.jars import cache, ivy
 from srm_spark.jars.installed import installed
 from srm_spark.jars.java import java_command
 from srm_spark.jars.lock import read_lock, write_lock
-from srm_spark.jars.manifest import JAR_SETS, Dependency
+from srm_spark.jars.manifest import DRIVER, JAR_SETS, Dependency
+from srm_spark.jars.sparks import driver_jars
 
 log = logging.getLogger(__name__)
 
 
 def fetch(set_name: str) -> list[Path]:
-    """The jars of a set, sorted by name; downloads them when they are missing. Needs no network otherwise."""
+    """The jars of a set, sorted by name; downloads them when they are missing. Needs no network otherwise.
+
+    Those of `driver` are for the Spark that would run here.
+    """
+    set_name = _named(set_name)
     pinned = _pinned(set_name)
     expected = _by_file(pinned)
     directory = _directory(set_name, expected)
@@ -40,6 +45,7 @@ def fetch(set_name: str) -> list[Path]:
 
 def cached(set_name: str) -> bool:
     """Whether `fetch` would need no network."""
+    set_name = _named(set_name)
     expected = _by_file(_pinned(set_name))
     return cache.complete(_directory(set_name, expected), expected)
 
@@ -54,9 +60,13 @@ def pin(set_names: Iterable[str] = tuple(JAR_SETS)) -> None:
         write_lock(sets)
 
 
+def _named(set_name: str) -> str:
+    return driver_jars().name if set_name == DRIVER else set_name
+
+
 def _pinned(set_name: str) -> dict[Dependency, str]:
     if set_name not in JAR_SETS:
-        raise SetupError(f"unknown jar set {set_name!r}; there are: {', '.join(JAR_SETS)}")
+        raise SetupError(f"unknown jar set {set_name!r}; there are: {', '.join((DRIVER, *JAR_SETS))}")
     pinned = read_lock().get(set_name, {})
     changed = [str(dependency) for dependency in JAR_SETS[set_name].dependencies if dependency not in pinned]
     if changed:

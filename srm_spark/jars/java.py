@@ -1,6 +1,6 @@
 """Which Java runs Spark and the brokers: `JAVA_HOME`, else `PATH`, else this system's folders, else our cache.
 
-Only 17 and 21 are taken: Spark 4.2 needs 17 and is not released for what is newer than 21.
+Only 17 and 21 are taken: Spark 4 needs 17 and is not released for what is newer than 21, Spark 3.5 not beyond 17.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from pathlib import Path
 
 from srm_spark.errors import SetupError
 from srm_spark.jars.cache import cache_dir, locked
+from srm_spark.jars.sparks import line_of, spark_version
 
 log = logging.getLogger(__name__)
 
-SUPPORTED = (17, 21)
-REMEDY = "install a JDK 17 or 21 and set JAVA_HOME to it, or as root run: apt-get install openjdk-17-jdk-headless"
+_SUPPORTED = (17, 21)
+_BEFORE_4 = "3.5"
+REMEDY = "install a JDK 17 and set JAVA_HOME to it, or as root run: apt-get install openjdk-17-jdk-headless"
 
 SYSTEM_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 """Where systems have their Javas."""
@@ -48,6 +50,11 @@ class JavaRuntime:
         return (self.home / "bin" / "javac").exists()
 
 
+def supported() -> tuple[int, ...]:
+    """Releases that the Spark that is here runs on."""
+    return _SUPPORTED[:1] if line_of(spark_version() or "") == _BEFORE_4 else _SUPPORTED
+
+
 def java_home() -> Path:
     """Home of the Java to use; give it to Spark as `JAVA_HOME`, whose scripts look nowhere else but `PATH`."""
     return find_java().home
@@ -65,13 +72,14 @@ def find_java() -> JavaRuntime:
         runtime = _ask(candidate)
         if runtime is None:
             continue
-        if runtime.version in SUPPORTED:
+        if runtime.version in supported():
             return runtime
         refused.setdefault(runtime.home, runtime.version)
     if not refused:
         raise SetupError(f"no Java found (looked at JAVA_HOME, PATH and {cache_dir() / 'java'})", REMEDY)
     seen = ", ".join(f"Java {version} at {home}" for home, version in refused.items())
-    raise SetupError(f"Java 17 or 21 is needed, found only {seen}", REMEDY)
+    needed = " or ".join(map(str, supported()))
+    raise SetupError(f"Java {needed} is needed, found only {seen}", REMEDY)
 
 
 def unfit_java_home() -> str | None:
@@ -82,7 +90,7 @@ def unfit_java_home() -> str | None:
     runtime = _ask(Path(named) / "bin" / "java")
     if runtime is None:
         return f"JAVA_HOME is {named}, where no Java answers"
-    return None if runtime.version in SUPPORTED else f"JAVA_HOME is {named}, which is Java {runtime.version}"
+    return None if runtime.version in supported() else f"JAVA_HOME is {named}, which is Java {runtime.version}"
 
 
 def ensure_java() -> JavaRuntime:

@@ -5,8 +5,11 @@ After a change run `python -m srm_spark.jars --pin` and commit `jars.lock`, whic
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
+
+_SCALA = re.compile(r"_(\d+\.\d+)$")
 
 
 class Dependency(NamedTuple):
@@ -43,21 +46,42 @@ class JarSet:
     at_setup: bool = True
     """Whether `make setup` gets them; others come when something asks for them first."""
 
+    @property
+    def scala(self) -> str | None:
+        """For which Scala the first jar is; None where it is for any."""
+        found = _SCALA.search(self.dependencies[0].artifact)
+        return found and found[1]
 
-# Not transitive: everything else is in the pyspark wheel.
-DRIVER = JarSet(
-    name="driver",
-    purpose="what Spark needs to read Kafka and write Delta tables",
-    transitive=False,
-    dependencies=(
-        Dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
-        Dependency("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.2.0"),
-        Dependency("org.apache.kafka", "kafka-clients", "3.9.2"),
-        Dependency("org.apache.commons", "commons-pool2", "2.13.1"),
-        Dependency("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
-        Dependency("io.delta", "delta-storage", "4.4.0"),
-    ),
-)
+
+def _driver(spark: str, scala: str, kafka: str, pool: str, delta: tuple[str, str]) -> JarSet:
+    line = ".".join(spark.split(".")[:2])
+    return JarSet(
+        name=f"driver-{line}",
+        purpose=f"what Spark {line} needs to read Kafka and write Delta tables",
+        transitive=False,  # everything else is in the pyspark wheel
+        dependencies=(
+            Dependency("org.apache.spark", f"spark-sql-kafka-0-10_{scala}", spark),
+            Dependency("org.apache.spark", f"spark-token-provider-kafka-0-10_{scala}", spark),
+            Dependency("org.apache.kafka", "kafka-clients", kafka),
+            Dependency("org.apache.commons", "commons-pool2", pool),
+            Dependency("io.delta", *delta),
+            Dependency("io.delta", "delta-storage", delta[1]),
+        ),
+        at_setup=False,
+    )
+
+
+# Kafka's client as Spark's source was built with, where a newer one has not been tried with it.
+DRIVERS = {
+    "3.5": _driver("3.5.7", "2.12", "3.4.1", "2.11.1", ("delta-spark_2.12", "3.3.2")),
+    "4.0": _driver("4.0.0", "2.13", "3.9.2", "2.13.1", ("delta-spark_4.0_2.13", "4.4.0")),
+    "4.1": _driver("4.1.1", "2.13", "3.9.2", "2.13.1", ("delta-spark_4.1_2.13", "4.4.0")),
+    "4.2": _driver("4.2.0", "2.13", "3.9.2", "2.13.1", ("delta-spark_4.2_2.13", "4.4.0")),
+}
+"""By the Spark that they are for, oldest first."""
+NEWEST_SPARK = max(DRIVERS)
+DRIVER = "driver"
+"""As which the one is asked for that fits the Spark that is here."""
 
 # connect-mirror brings connect-mirror-client; slf4j-simple because no Kafka jar carries a logging backend.
 KAFKA = JarSet(
@@ -95,4 +119,4 @@ DELTA_SETTINGS = {
 }
 """What a Spark session must start with to read and write Delta tables with these jars."""
 
-JAR_SETS = {jar_set.name: jar_set for jar_set in (DRIVER, KAFKA, *OTHER_KAFKAS)}
+JAR_SETS = {jar_set.name: jar_set for jar_set in (*DRIVERS.values(), KAFKA, *OTHER_KAFKAS)}

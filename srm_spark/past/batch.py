@@ -13,6 +13,7 @@ from srm_spark.core.history import Cells, Gathered, MetricsRecord, add_to
 from srm_spark.core.history_rows import Position, cells_in, positions_in, table_of
 from srm_spark.core.model import TopicPartition
 from srm_spark.spark import DataFrame
+from srm_spark.spark.arrow import collected
 from srm_spark.state.history_table import HISTORY_COLUMNS, HistoryTable
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ class HistoryBatch:
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Count the records of a batch."""
         began = time.monotonic()
-        rows = frame.drop("headers").mapInArrow(partial(gather, now=int(time.time() * 1000)), HISTORY_COLUMNS).toArrow()
+        task = partial(gather, now=int(time.time() * 1000))
+        rows = collected(frame.drop("headers").mapInArrow(task, HISTORY_COLUMNS))
         cells: Cells = {}
         add_to(cells, cells_in(rows))
         positions = {

@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
+from srm_spark.config.checkpoint_files import checkpoint_settings
 from srm_spark.config.secrets import SPARK_REDACTION_REGEX, SPARK_SETTINGS
 from srm_spark.errors import SetupError
 from srm_spark.jars import DELTA_SETTINGS, fetch, java_home, unfit_java_home
@@ -55,7 +55,6 @@ _OWN: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",  # the tables are small, and Delta would read each in 50 tasks
     **SPARK_SETTINGS,
-    **CHECKPOINT_SETTINGS,
     **DELTA_SETTINGS,
 }
 LIGHT_SESSION: Mapping[str, str] = {
@@ -91,12 +90,12 @@ def open_session(
     builder = SparkSession.builder.appName(APP_NAME)
     if "SPARK_REMOTE" not in os.environ and not _is_submitted():
         if unfit := unfit_java_home():
-            log.warning("%s; Spark 4.2 runs with the one at %s", unfit, java_home())
+            log.warning("%s; Spark runs with the one at %s", unfit, java_home())
         os.environ["JAVA_HOME"] = str(java_home())  # Spark's scripts look nowhere else but on the PATH
         builder = builder.master("local[*]")
         site = _said_by_the_site()
         files = jar_settings(fetch("driver") if jars is None else jars, has_class_path=_CLASS_PATH in site)
-        for key, value in {**_OWN, **_in_scratch(), **files, **(settings or {})}.items():
+        for key, value in {**_OWN, **checkpoint_settings(), **_in_scratch(), **files, **(settings or {})}.items():
             if key not in _SITE_DECIDES or key not in site:
                 builder = builder.config(key, value)
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark import __version__ as pyspark_version
 from pyspark.sql import DataFrame, SparkSession
 
 from srm_spark.errors import SessionEnded, TargetWriteFailed
@@ -17,6 +18,12 @@ from srm_spark.failure import CrossedFailure, crossing
 from srm_spark.spark.session import is_alive, is_connect
 
 log = logging.getLogger(__name__)
+
+_BOUNDS_BYTES = tuple(map(int, pyspark_version.split(".")[:2])) >= (4, 1)
+"""Spark of before knows no bound of bytes for an Arrow batch (SPARK-51316)."""
+_NO_BOUND = 2**31 - 1
+_LARGE_RECORD = 2**20
+"""What a record is taken to weigh there, in bytes, before it is known; larger ones are few."""
 
 ArrowTask = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
 """Takes the rows of one task and the task's number within its batch."""
@@ -74,6 +81,8 @@ def run(
     """
     if arrow_bounds is not None:
         records, size = arrow_bounds
+        if not _BOUNDS_BYTES and size < _NO_BOUND:
+            records = max(1, min(records, size // _LARGE_RECORD))
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
     reports = frame.coalesce(tasks).mapInArrow(FirstAttempt(task), schema)

@@ -27,7 +27,8 @@ from srm_spark.core.history_rows import (
     table_of,
 )
 from srm_spark.core.model import TopicPartition
-from srm_spark.spark import DataFrame, SparkSession
+from srm_spark.spark import SparkSession
+from srm_spark.spark.arrow import collected, run_with
 from srm_spark.state.map_table import SETTINGS
 
 HISTORY_SETTINGS = {
@@ -111,11 +112,8 @@ class HistoryTable:
         before = [None] * len(whole) + [known.get(partition) for partition in positions]
         rows = rows.append_column(_KNOWN.field(0), pa.array([one and one.next_offset for one in before], pa.int64()))
         rows = rows.append_column(_KNOWN.field(1), pa.array([one and one.topic_id for one in before], pa.string()))
-        self._do(
-            "MERGE INTO",
-            f"AS t USING {{changes}} AS c ON {_SAME} AND {where} {_UNLESS_OTHERS_WRITE}",
-            changes=self._session.createDataFrame(rows),
-        )
+        rest = f"{_SAME} AND {where} {_UNLESS_OTHERS_WRITE}"
+        run_with(self._session, lambda changes: f"MERGE INTO {self._name} AS t USING {changes} AS c ON {rest}", rows)
 
     def forget(self, before: date) -> None:
         """Remove the days before this one."""
@@ -126,15 +124,11 @@ class HistoryTable:
         self._do("OPTIMIZE", f"WHERE day >= DATE'{since}'")
         self._do("VACUUM")
 
-    def _do(self, verb: str, rest: str = "", changes: DataFrame | None = None) -> None:
-        if changes is None:
-            self._session.sql(f"{verb} {self._name} {rest}")
-        else:  # then braces are places to fill in
-            name = self._name.replace("{", "{{").replace("}", "}}")
-            self._session.sql(f"{verb} {name} {rest}", changes=changes)
+    def _do(self, verb: str, rest: str = "") -> None:
+        self._session.sql(f"{verb} {self._name} {rest}")
 
     def _read(self, where: str) -> pa.Table:
-        return self._session.table(self._name).alias("t").where(where).toArrow()
+        return collected(self._session.table(self._name).alias("t").where(where))
 
 
 def _remove_empty_log(log: Path) -> None:

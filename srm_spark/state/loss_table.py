@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from srm_spark.core.model import Flow, KeptLoss
 from srm_spark.spark import SparkSession
+from srm_spark.spark.arrow import frame_of
 from srm_spark.state.map_table import PROPERTIES
 
 _SCHEMA = pa.schema(
@@ -38,7 +39,7 @@ class LossTable:
     def replace(self, losses: Sequence[KeptLoss]) -> None:
         """Write everything that is known."""
         rows = pa.Table.from_pylist([self._row(kept) for kept in losses], schema=_SCHEMA)
-        writer = self._session.createDataFrame(rows).coalesce(1).write.format("delta").mode("overwrite")
+        writer = frame_of(self._session, rows).coalesce(1).write.format("delta").mode("overwrite")
         writer.option("overwriteSchema", "true").options(**PROPERTIES).save(self.path)
 
     def _row(self, kept: KeptLoss) -> dict[str, object]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from srm_spark.core.model import Flow
 from srm_spark.errors import StateFailed
 from srm_spark.spark import SparkSession
+from srm_spark.spark.arrow import frame_of, run_with
 
 SETTINGS = {
     # For this small table Delta would read its log in 50 tasks, sort changes into 200, and VACUUM list files in 10 000.
@@ -81,7 +82,7 @@ class OffsetMapTable:
         """Write the whole table anew; older rows are never read, so their files may be damaged or gone."""
         mode = "overwrite"
         for part in _cut(rows, self._rows_per_write, at_least_one=True):
-            writer = self._session.createDataFrame(self._arrow(part)).coalesce(1).write.format("delta").mode(mode)
+            writer = frame_of(self._session, self._arrow(part)).coalesce(1).write.format("delta").mode(mode)
             if mode == "overwrite":
                 writer = writer.option("overwriteSchema", "true").options(**PROPERTIES)
             writer.save(self.path)
@@ -92,13 +93,15 @@ class OffsetMapTable:
         for is_gone, rows in ((True, gone), (False, put)):
             for part in _cut(rows, self._rows_per_write):
                 table = self._arrow(part).append_column(_IS_GONE, pa.array([is_gone] * len(part)))
-                self._session.sql(
-                    f"MERGE INTO {self._name} AS t USING {{changes}} AS c "
-                    "ON t.topic = c.topic AND t.`partition` = c.`partition` AND t.source_start = c.source_start "
-                    "WHEN MATCHED AND c.is_gone THEN DELETE WHEN MATCHED THEN UPDATE SET * "
-                    "WHEN NOT MATCHED AND NOT c.is_gone THEN INSERT *",
-                    changes=self._session.createDataFrame(table),
-                )
+                run_with(self._session, self._merging, table)
+
+    def _merging(self, changes: str) -> str:
+        return (
+            f"MERGE INTO {self._name} AS t USING {changes} AS c "
+            "ON t.topic = c.topic AND t.`partition` = c.`partition` AND t.source_start = c.source_start "
+            "WHEN MATCHED AND c.is_gone THEN DELETE WHEN MATCHED THEN UPDATE SET * "
+            "WHEN NOT MATCHED AND NOT c.is_gone THEN INSERT *"
+        )
 
     def tidy(self) -> None:
         """Put small files together and remove those that nobody needs any more."""

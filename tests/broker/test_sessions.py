@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -24,6 +25,7 @@ from tests.kafka_io import numbered
 from tests.soak.load import Load, compare
 
 pytestmark = pytest.mark.slow
+HAS_SERVER = pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 3.5 comes without it")
 
 CONNECT = """
 import logging, sys
@@ -65,6 +67,7 @@ def test_the_existing_session_is_found_and_left_as_it_was(pair: Pair, spark: Spa
     assert not spark.streams.active
 
 
+@HAS_SERVER
 def test_a_spark_connect_session_replicates(pair: Pair, tmp_path: Path) -> None:
     pair.source.create(pair.topic(), 2)
     pair.source.write(pair.topic(), numbered(20, 2))
@@ -122,6 +125,7 @@ def connect_server(folder: Path) -> Iterator[str]:
             server.wait()
 
 
+@HAS_SERVER
 def test_the_query_of_a_killed_driver_that_lives_on_in_a_spark_connect_server_writes_no_more(
     pair: Pair, tmp_path: Path
 ) -> None:

@@ -19,7 +19,9 @@ from srm_spark.jars import cache, cached, fetch
 from srm_spark.jars.bundle import bundle
 from srm_spark.jars.installed import PACKAGE, installed
 from srm_spark.jars.lock import read_lock
+from srm_spark.jars.sparks import driver_jars
 
+OURS = driver_jars().name
 ROOT = Path(__file__).parents[2]
 VERSION = distribution("srm-spark").version
 
@@ -37,7 +39,7 @@ class Pip:
         project = Path(arguments[-1])
         if (project / "pyproject.toml").is_file():
             self.projects.append((project / "pyproject.toml").read_text())
-            self.jars.append(sorted(jar.name for jar in (project / PACKAGE / "driver").glob("*.jar")))
+            self.jars.append(sorted(jar.name for jar in (project / PACKAGE / OURS).glob("*.jar")))
             (folder / "jars.whl").write_text("jars")
         else:
             (folder / "rest.whl").write_text("the rest")
@@ -51,7 +53,7 @@ def test_jars_become_a_wheel_and_pip_gets_the_rest(tmp_path: Path) -> None:
     assert (made.folder, made.wheels, made.bytes) == (tmp_path / "new" / "bundle", ("jars.whl", "rest.whl"), 12)
     assert made.command == f"pip install --no-index --find-links {made.folder} 'srm-spark[api,compiled,jars]'"
     assert pip.asked[-1][-1].startswith("srm-spark[api,compiled,jars]")
-    assert pip.jars == [sorted(jar.file_name for jar in read_lock()["driver"])]
+    assert pip.jars == [sorted(jar.file_name for jar in read_lock()[OURS])]
     assert f'name = "srm-spark-jars"\nversion = "{VERSION}"\n' in pip.projects[0]
     assert [path.name for path in made.folder.parent.iterdir()] == ["bundle"], "nothing else is left"
 
@@ -128,7 +130,7 @@ def jars_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         distribution("srm-spark-jars")
     monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    folder = tmp_path / "site" / PACKAGE / "driver"
+    folder = tmp_path / "site" / PACKAGE / OURS
     folder.mkdir(parents=True)
     (folder.parent / "__init__.py").write_text("raise AssertionError('nobody imports it')\n")
     return folder
@@ -137,23 +139,23 @@ def jars_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_installed_jars_are_used_where_they_lie(jars_wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert installed("kafka") is None
     assert not cached("driver")
-    downloaded = cache.cache_dir() / "jars" / "driver"
+    downloaded = cache.cache_dir() / "jars" / OURS
     downloaded.mkdir(parents=True)
-    for jar in read_lock()["driver"]:
+    for jar in read_lock()[OURS]:
         (downloaded / jar.file_name).write_bytes(b"")
     assert cached("driver"), "one that lacks jars is not used"
     shutil.rmtree(downloaded)
-    for jar in read_lock()["driver"]:
+    for jar in read_lock()[OURS]:
         (jars_wheel / jar.file_name).write_bytes(b"")
-    assert installed("driver") == jars_wheel
+    assert installed(OURS) == jars_wheel
     assert cached("driver")
     with pytest.raises(SetupError, match=r"is not the jar that jars\.lock names"):
         fetch("driver")
     monkeypatch.setattr(cache, "sha256", lambda jar: _digests()[jar.name])
     jars_wheel.chmod(0o555)
     assert {jar.parent for jar in fetch("driver")} == {jars_wheel}
-    assert len(fetch("driver")) == len(read_lock()["driver"])
+    assert len(fetch("driver")) == len(read_lock()[OURS])
 
 
 def _digests() -> dict[str, str]:
-    return {jar.file_name: digest for jar, digest in read_lock()["driver"].items()}
+    return {jar.file_name: digest for jar, digest in read_lock()[OURS].items()}

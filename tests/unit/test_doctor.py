@@ -33,8 +33,21 @@ def test_a_spark_home_of_another_spark_is_noticed(tmp_path: Path, monkeypatch: p
     (tmp_path / "jars" / "spark-core_2.12-3.5.1.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert (check_spark().health, check_spark().remedy) == (Health.FAILED, "unset SPARK_HOME")
-    assert check_scala().health is Health.FAILED
-    assert "2.12" in check_scala().found
+    assert check_scala().health is Health.OK
+    (tmp_path / "jars" / "spark-core_2.12-3.5.1.jar").rename(tmp_path / "jars" / "spark-core_2.13-3.5.1.jar")
+    assert (check_scala().health, check_scala().found) == (
+        Health.FAILED,
+        "jars for Scala 2.12, but Spark 3.5.1 is built with 2.13",
+    )
+
+
+def test_a_spark_that_there_are_no_jars_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.12-3.4.1.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert {check_jars().found, check_scala().found} == {
+        "Spark 3.4.1 is here, and there are jars for 3.5, 4.0, 4.1 or 4.2"
+    }
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_what_has_a_zookeeper_has_no_roles() -> None:
 
 
 def test_setup_leaves_other_releases_out() -> None:
-    assert [name for name, jar_set in JAR_SETS.items() if jar_set.at_setup] == ["driver", "kafka"]
+    assert [name for name, jar_set in JAR_SETS.items() if jar_set.at_setup] == ["kafka"]
 
 
 def test_a_release_without_jars_names_those_that_there_are() -> None:

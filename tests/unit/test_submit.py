@@ -9,7 +9,7 @@ import pytest
 
 from srm_spark.cli.pack import requirements
 from srm_spark.cli.submit import build_command, main, parse, render
-from srm_spark.config.checkpoint_files import CHECKPOINT_SETTINGS
+from srm_spark.config.checkpoint_files import checkpoint_settings
 from srm_spark.config.secrets import MASK, SPARK_REDACTION_REGEX
 from srm_spark.errors import SetupError
 from srm_spark.python_workers import DAEMON
@@ -34,7 +34,7 @@ def test_local_runs_in_the_virtual_environment_itself() -> None:
         *("--conf", f"spark.redaction.regex={SPARK_REDACTION_REGEX}", "--conf", "spark.io.encryption.enabled=true"),
         *("--conf", "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension"),
         *("--conf", "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog"),
-        *(word for key, value in CHECKPOINT_SETTINGS.items() for word in ("--conf", f"{key}={value}")),
+        *(word for key, value in checkpoint_settings().items() for word in ("--conf", f"{key}={value}")),
         *("--conf", "spark.pyspark.python=/venv/bin/python", "--conf", f"spark.python.daemon.module={DAEMON}"),
         *("--jars", "/cache/a.jar,/cache/b.jar"),
         *("/src/jobs/srm_driver.py", "--config", "/etc/flows.properties"),

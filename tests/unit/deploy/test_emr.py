@@ -16,8 +16,8 @@ import pytest
 from srm_spark.deploy import emr, emr_serverless, yarn
 from srm_spark.deploy.report import Deployment
 from srm_spark.deploy.s3 import Prefix
-from srm_spark.deploy.spark import SESSION
-from srm_spark.jars.manifest import DRIVER
+from srm_spark.deploy.spark import Spark
+from srm_spark.jars.manifest import DRIVERS
 from tests.schemas import complaints
 from tests.unit.deploy.files import LOGINS, PLAIN, loaded_from, without_secrets
 
@@ -72,9 +72,22 @@ def test_a_step_submits_to_yarn_what_lies_in_s3(tmp_path: Path) -> None:
     names = [need.name for need in deployment.needs]
     assert given["--files"].split(",") == [f"{S3}/srm.properties", *(f"{S3}/secrets/{name}" for name in names)]
     assert given["--archives"] == f"{S3}/srm-spark-env.tar.gz#environment"
-    assert given["--jars"].split(",") == [f"{S3}/jars/{one.file_name}" for one in DRIVER.dependencies]
-    assert SESSION.items() <= settings_in(words).items()
+    assert given["--jars"].split(",") == [f"{S3}/jars/{one.file_name}" for one in DRIVERS["4.2"].dependencies]
+    assert Spark().session.items() <= settings_in(words).items()
     assert "A.ssl.truststore.location=trust.p12\n" in deployment.files["srm.properties"]
+
+
+def test_jars_and_settings_are_those_of_the_platforms_spark(tmp_path: Path) -> None:
+    spark = Spark("3.5")
+    assert (spark.version[:4], spark.scala, spark.jar_set) == ("3.5.", "2.12", "driver-3.5")
+    sizes = yarn.Wanted(spark=spark)
+    deployment = emr.deploy(loaded_from(tmp_path, PLAIN), emr.Wanted("j-1ABC", S3, sizes))
+    [only] = request(deployment)["Steps"]
+    words = only["HadoopJarStep"]["Args"]
+    assert f"{S3}/jars/spark-sql-kafka-0-10_2.12-{spark.version}.jar" in words[words.index("--jars") + 1].split(",")
+    manager = settings_in(words)["spark.sql.streaming.checkpointFileManagerClass"]
+    assert manager == "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+    assert any("srm_spark.jars driver-3.5)" in line for line in deployment.steps)
 
 
 def test_a_job_streams_and_finds_its_configuration_in_an_archive(tmp_path: Path) -> None:
@@ -83,7 +96,7 @@ def test_a_job_streams_and_finds_its_configuration_in_an_archive(tmp_path: Path)
     assert asked["mode"] == "STREAMING"
     submit = asked["jobDriver"]["sparkSubmit"]
     settings = settings_in(shlex.split(submit["sparkSubmitParameters"]))
-    assert SESSION.items() <= settings.items()
+    assert Spark().session.items() <= settings.items()
     assert settings["spark.archives"].split(",") == [
         f"{S3}/srm-spark-env.tar.gz#environment",
         f"{S3}/srm-spark-configuration.tar.gz#configuration",

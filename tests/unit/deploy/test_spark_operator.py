@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from srm_spark.deploy.report import Deployment
-from srm_spark.deploy.spark import SESSION
+from srm_spark.deploy.spark import Spark
 from srm_spark.deploy.spark_operator import Operator, Wanted, deploy
-from srm_spark.jars.manifest import DRIVER
 from tests.schemas import complaints
 from tests.unit.deploy.files import LOGINS, PLAIN, documents, loaded_from, without_secrets
 
@@ -84,8 +83,8 @@ def test_what_runs_lies_in_the_configmap(tmp_path: Path, operator: Operator) -> 
 @pytest.mark.parametrize("operator", Operator)
 def test_the_session_is_as_ever_and_a_driver_that_ends_is_started_anew(tmp_path: Path, operator: Operator) -> None:
     _, spec = resources(deployed(tmp_path, operator, executors=5, executor_memory="3g"))
-    assert SESSION.items() <= spec["sparkConf"].items()
-    version = DRIVER.dependencies[0].version
+    assert Spark().session.items() <= spec["sparkConf"].items()
+    version = Spark().version
     if operator is Operator.APACHE:
         assert spec["applicationTolerations"]["restartConfig"]["restartPolicy"] == "Always"
         assert spec["runtimeVersions"]["sparkVersion"] == version

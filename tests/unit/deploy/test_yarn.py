@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from srm_spark.deploy.spark import SESSION
+from srm_spark.deploy.spark import Spark
 from srm_spark.deploy.writing import write
 from srm_spark.deploy.yarn import Wanted, deploy
 from tests.unit.deploy.files import LOGINS, PLAIN, loaded_from, without_secrets
@@ -56,7 +56,7 @@ def test_spark_submit_gets_the_job_its_configuration_and_what_that_needs(tmp_pat
     names = ["A.sasl.jaas.config", "trust.p12", "TRUST_OF_A", "2-trust.p12", "B.ssl.truststore.password", "keys.p12"]
     assert files[1:] == [f"my secrets/{name}" for name in [*names, "keys"]]
     settings = dict(value.split("=", 1) for option, value in options if option == "--conf")
-    assert SESSION.items() <= settings.items()
+    assert Spark().session.items() <= settings.items()
     assert settings["spark.pyspark.python"] == "./environment/bin/python"
     assert int(settings["spark.yarn.maxAppAttempts"]) > 1
 
