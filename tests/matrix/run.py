@@ -81,9 +81,9 @@ def environment(pair: Pair, base: str) -> Path:
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--upgrade", "pip>=25.1", "setuptools", "wheel"], check=True)
     rest = ["--constraint", str(constraints), "--editable", str(ROOT), "--group", f"{ROOT / 'pyproject.toml'}:dev"]
-    subprocess.run([*pip, *rest, f"pyspark=={pair.spark}.*"], check=True, cwd=ROOT)
-    # Extras of Spark 3.5 want numpy 1, so that pip has taken an old one.
-    subprocess.run([*pip, "--no-deps", "--upgrade", f"pyspark=={pair.spark}.*"], check=True)
+    subprocess.run([*pip, *rest], check=True, cwd=ROOT)
+    # By itself: extras of Spark 3.5 want numpy 1, and pip would take none or an old one.
+    subprocess.run([*pip, f"pyspark=={pair.spark}.*"], check=True)
     done.write_text(wanted)
     return python
 

@@ -25,7 +25,7 @@ SECRETS = {
 }
 
 
-@pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 3.5 hides no option of a stream in a plan")
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark of before hides no option of a stream in a plan")
 @pytest.mark.parametrize(("settings", "shown"), [({}, {"hush1", "hush2", "hush3", "hush4"}), (SQL_SETTINGS, set())])
 def test_a_plan_hides_secrets_in_a_session_of_somebody_elses(
     spark: SparkSession, settings: Mapping[str, str], shown: set[str]
