@@ -14,16 +14,16 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 _HAS_ARROW = hasattr(DataFrame, "toArrow")
 
 
-def frame_of(session: SparkSession, table: pa.Table, *, has_arrow: bool = _HAS_ARROW) -> DataFrame:
+def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
     """A table's rows as Spark has them."""
-    if has_arrow:
+    if _HAS_ARROW:
         return session.createDataFrame(table)
     return session.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))
 
 
-def collected(frame: DataFrame, *, has_arrow: bool = _HAS_ARROW) -> pa.Table:
+def collected(frame: DataFrame) -> pa.Table:
     """All rows of a frame, in memory."""
-    if has_arrow:
+    if _HAS_ARROW:
         return frame.toArrow()
     rows = [{name: _in_utc(value) for name, value in row.asDict().items()} for row in frame.collect()]
     return pa.Table.from_pylist(rows, schema=to_arrow_schema(frame.schema))

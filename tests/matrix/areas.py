@@ -38,5 +38,5 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "spark-submit": ("tests/broker/test_submit.py",),
 }
 """Area → files of tests."""
-FEW = ("keys, values, headers, times and order", "a batch that died", "tables of Delta", "the real-time lane")
+FEW = ("keys, values, headers, times and order", "a batch that died", "tables of Delta")
 """Of each, where there is little time."""

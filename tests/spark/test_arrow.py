@@ -1,4 +1,4 @@
-"""Rows go between Arrow and Spark as they are, with Spark's own ways and without."""
+"""Rows go between Arrow and Spark as they are, by the way that the Spark at hand has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from srm_spark.spark.arrow import collected, frame_of, run_with
 
@@ -29,7 +29,6 @@ ROWS = [
     {"name": "a", "number": 2**60, "small": 1, "at": MOMENT, "day": date(2026, 11, 28), "is_it": True, "several": [1]},
     dict.fromkeys(SCHEMA.names),
 ]
-WAYS = [False, True] if hasattr(DataFrame, "toArrow") else [False]
 
 
 @pytest.fixture
@@ -42,14 +41,13 @@ def _in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_in_tokyo")
-@pytest.mark.parametrize("has_arrow", WAYS)
-def test_rows_come_back_as_they_went_wherever_this_machine_is(spark: SparkSession, has_arrow: bool) -> None:
+def test_rows_come_back_as_they_went_wherever_this_machine_is(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    frame = frame_of(spark, pa.Table.from_pylist(ROWS, SCHEMA), has_arrow=has_arrow)
+    frame = frame_of(spark, pa.Table.from_pylist(ROWS, SCHEMA))
     assert (
         frame.where("name = 'a'").selectExpr("unix_micros(at) AS at").collect()[0].at == MOMENT.timestamp() * 1_000_000
     )
-    assert collected(frame, has_arrow=has_arrow).to_pylist() == ROWS
+    assert collected(frame).to_pylist() == ROWS
 
 
 def test_a_statement_sees_rows_by_a_view_that_goes_again(spark: SparkSession) -> None:
