@@ -140,7 +140,8 @@ def test_a_driver_whose_jvm_dies_ends_and_frees_its_flow(job: Job) -> None:
         await_until(lambda: "state=running" in job.log, SLOW, lambda: job.log)
         (jvm,) = psutil.Process(process.pid).children()
         living = [child for child in jvm.children() if child.status() != psutil.STATUS_ZOMBIE]
-        (driver,) = [child for child in living if "srm_driver.py" in " ".join(child.cmdline())]
+        named = [child for child in living if "srm_driver.py" in " ".join(child.cmdline())]
+        driver = min(named, key=lambda child: child.create_time())  # what it starts has its name for a moment
         jvm.kill()
         assert process.wait(SLOW) == 128 + signal.SIGKILL
         driver.wait(SLOW)  # what it prints goes through the JVM, so it ends unheard
