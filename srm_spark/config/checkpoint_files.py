@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srm_spark.jars.manifest import NEWEST_SPARK
-from srm_spark.jars.sparks import line_of, spark_version
+from srm_spark.jars.manifest import NEWEST_SPARK, line_of
+from srm_spark.jars.sparks import spark_version
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _BEFORE_ITS_OWN_PACKAGE = frozenset({"3.5", "4.0"})

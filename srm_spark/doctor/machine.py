@@ -11,8 +11,8 @@ from srm_spark.doctor.report import Finding, failed, ok, unknown, warned
 from srm_spark.errors import SetupError
 from srm_spark.jars import DRIVERS, fetch, find_java, unfit_java_home
 from srm_spark.jars.fetch import cached
-from srm_spark.jars.manifest import DRIVER
-from srm_spark.jars.sparks import OURS, REMEDY, core_jar, driver_jars, line_of
+from srm_spark.jars.manifest import DRIVER, line_of
+from srm_spark.jars.sparks import OURS, REMEDY, core_jar, driver_jars
 from srm_spark.kafka.access import librdkafka_version
 from srm_spark.kafka.batches.ways import why_interpreted
 from srm_spark.kafka.librdkafka import why_unknown
@@ -47,14 +47,14 @@ def check_java() -> Finding:
     return ok("Java", running)
 
 
-def check_spark() -> Finding:
+def check_spark(python: tuple[int, ...] = sys.version_info[:3]) -> Finding:
     """The pyspark package, and whether it will be the Spark that runs."""
     version = package_version("pyspark")
     if version is None:
         return failed("pyspark", "is not installed", REMEDY)
     if line_of(version) not in DRIVERS:
         return failed("pyspark", f"{version}, expected {OURS}: jars are made for one of them", REMEDY)
-    if version.startswith("3.") and sys.version_info >= _NO_DISTUTILS:
+    if version.startswith("3.") and python >= _NO_DISTUTILS:
         return failed("pyspark", f"{version} imports what Python 3.12 lacks", REMEDY)
     core = core_jar()
     if core is None:

@@ -15,7 +15,8 @@ from pathlib import Path
 from srm_spark.jars.cache import cache_dir, locked
 from srm_spark.jars.java import java_command
 from srm_spark.jars.lock import LOCK
-from srm_spark.jars.sparks import line_of, spark_version
+from srm_spark.jars.manifest import line_of
+from srm_spark.jars.sparks import spark_version
 
 _FORM = "2: jars on the class path"
 """Archives that were made in another way fit none of the JVMs of today."""

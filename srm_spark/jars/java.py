@@ -18,7 +18,8 @@ from pathlib import Path
 
 from srm_spark.errors import SetupError
 from srm_spark.jars.cache import cache_dir, locked
-from srm_spark.jars.sparks import line_of, spark_version
+from srm_spark.jars.manifest import line_of
+from srm_spark.jars.sparks import spark_version
 
 log = logging.getLogger(__name__)
 

@@ -53,8 +53,13 @@ class JarSet:
         return found and found[1]
 
 
+def line_of(version: str) -> str:
+    """`4.2` of Spark `4.2.0`: what jars are made for."""
+    return ".".join(version.split(".")[:2])
+
+
 def _driver(spark: str, scala: str, kafka: str, pool: str, delta: tuple[str, str]) -> JarSet:
-    line = ".".join(spark.split(".")[:2])
+    line = line_of(spark)
     return JarSet(
         name=f"driver-{line}",
         purpose=f"what Spark {line} needs to read Kafka and write Delta tables",

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from srm_spark.errors import SetupError
-from srm_spark.jars.manifest import DRIVERS, NEWEST_SPARK, JarSet
+from srm_spark.jars.manifest import DRIVERS, NEWEST_SPARK, JarSet, line_of
 
 OURS = ", ".join(list(DRIVERS)[:-1]) + f" or {NEWEST_SPARK}"
 """The Sparks that there are jars for, in words."""
@@ -41,11 +41,6 @@ def spark_version() -> str | None:
         return importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def line_of(version: str) -> str:
-    """`4.2` of `4.2.0`: what jars are made for."""
-    return ".".join(version.split(".")[:2])
 
 
 def driver_jars(version: str | None = None) -> JarSet:

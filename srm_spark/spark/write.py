@@ -19,7 +19,7 @@ from srm_spark.spark.session import is_alive, is_connect
 
 log = logging.getLogger(__name__)
 
-_BOUNDS_BYTES = tuple(map(int, pyspark_version.split(".")[:2])) >= (4, 1)
+_BOUNDS_BYTES = (4, 1)
 """Spark of before knows no bound of bytes for an Arrow batch (SPARK-51316)."""
 _NO_BOUND = 2**31 - 1
 _LARGE_RECORD = 2**20
@@ -72,6 +72,13 @@ def prepare_workers(session: SparkSession, task: ArrowTask, count: int) -> None:
     threading.Thread(target=prepare, name="srm workers", daemon=True).start()
 
 
+def records_at_once(most: int, size: int, version: str = pyspark_version) -> int:
+    """How many records of an Arrow batch keep it within `size` bytes where Spark does not look at bytes."""
+    if size >= _NO_BOUND or tuple(map(int, version.split(".")[:2])) >= _BOUNDS_BYTES:
+        return most
+    return max(1, min(most, size // _LARGE_RECORD))
+
+
 def run(
     frame: DataFrame, task: ArrowTask, schema: str, tasks: int, arrow_bounds: tuple[int, int] | None = None
 ) -> list[dict[str, Any]]:
@@ -81,8 +88,7 @@ def run(
     """
     if arrow_bounds is not None:
         records, size = arrow_bounds
-        if not _BOUNDS_BYTES and size < _NO_BOUND:
-            records = max(1, min(records, size // _LARGE_RECORD))
+        records = records_at_once(records, size)
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(size))
     reports = frame.coalesce(tasks).mapInArrow(FirstAttempt(task), schema)

@@ -63,6 +63,7 @@ def test_our_own_wheel_may_be_given(tmp_path: Path) -> None:
     wheel.touch()
     bundle(tmp_path / "bundle", [], wheel, pip)
     assert pip.asked[-1][-1] == f"srm-spark[jars] @ {wheel.as_uri()}"
+    assert f"pyspark=={distribution('pyspark').version}" in pip.asked[-1], "the jars are for it"
 
 
 @pytest.mark.parametrize(

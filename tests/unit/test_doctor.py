@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from srm_spark.cli.driver import run
 from srm_spark.config import load_settings
 from srm_spark.config.load import load
-from srm_spark.doctor import Health, examine, read_configuration
+from srm_spark.doctor import Health, examine, machine, read_configuration
 from srm_spark.doctor.clusters import factors_of
 from srm_spark.doctor.machine import check_jars, check_java, check_python, check_scala, check_spark
 from srm_spark.jars.cache import CACHE_VARIABLE
@@ -39,6 +39,12 @@ def test_a_spark_home_of_another_spark_is_noticed(tmp_path: Path, monkeypatch: p
         Health.FAILED,
         "jars for Scala 2.12, but Spark 3.5.1 is built with 2.13",
     )
+
+
+def test_spark_3_5_cannot_be_imported_by_python_3_12(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "package_version", lambda _: "3.5.7")
+    assert check_spark((3, 12, 0)).found == "3.5.7 imports what Python 3.12 lacks"
+    assert "Python 3.12" not in check_spark((3, 11, 7)).found
 
 
 def test_a_spark_that_there_are_no_jars_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,15 @@ def test_an_unsuitable_java_home_is_passed_over(no_java: Path, tmp_path: Path, m
     assert java.unfit_java_home() is None
 
 
+def test_spark_3_5_takes_no_java_21(no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk21", "21.0.2")))
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.12-3.5.7.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match=r"Java 17 is needed, found only Java 21 at .*jdk21"):
+        find_java()
+
+
 def test_unsuitable_javas_are_named_with_the_remedy(
     no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

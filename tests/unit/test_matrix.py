@@ -52,3 +52,5 @@ def test_what_was_found_before_stays_beside_it(tmp_path: Path) -> None:
     assert text.endswith("<!-- end -->\nbehind\n")
     assert "old" not in text
     assert json.loads((tmp_path / "page.json").read_text())["3.5"]["areas"].keys() == {first, second}
+    keep(PAIRS[0], {"ran": {**ran, "spark": "3.5.10"}, "areas": {first: {"passed": 3}}}, page)
+    assert f"| {second} | not run | not run |" in page.read_text(), "of another Spark they say nothing"

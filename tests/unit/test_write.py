@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from srm_spark.errors import SessionEnded
-from srm_spark.spark.write import run
+from srm_spark.spark.write import records_at_once, run
 
 
 def nothing(batches: Iterator[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
@@ -34,3 +34,18 @@ def test_rows_of_a_spark_that_died_say_nothing() -> None:
 
 def test_rows_of_a_spark_that_lives_are_all_of_them() -> None:
     assert run(frame(MagicMock()), nothing, "a int", 1, (1, 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "size", "records"),
+    [
+        ("3.5.9", 16 * 2**20, 16),
+        ("4.0.5", 16 * 2**20, 16),
+        ("4.0.5", 1000, 1),
+        ("4.1.1", 16 * 2**20, 10_000),
+        ("4.10.0", 16 * 2**20, 10_000),
+        ("3.5.9", 2**31 - 1, 10_000),  # what they weigh is known, so the records are few enough
+    ],
+)
+def test_few_records_at_once_where_spark_does_not_look_at_bytes(version: str, size: int, records: int) -> None:
+    assert records_at_once(10_000, size, version) == records
